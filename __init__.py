@@ -1,0 +1,32 @@
+"""Keeps every turn an agent took, and serves a compacted view of it."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .adapters.session_store import SessionStore as SessionStore
+    from .adapters.session_store import StoredSession as StoredSession
+    from .adapters.session_store import open_store as open
+    from .domain.blocks import Block as Block
+    from .domain.blocks import ToolCall as ToolCall
+    from .domain.blocks import ToolResult as ToolResult
+    from .projections.history_view import HistoryView as HistoryView
+
+_HOMES = {
+    "Block": (".domain.blocks", "Block"),
+    "HistoryView": (".projections.history_view", "HistoryView"),
+    "SessionStore": (".adapters.session_store", "SessionStore"),
+    "StoredSession": (".adapters.session_store", "StoredSession"),
+    "ToolCall": (".domain.blocks", "ToolCall"),
+    "ToolResult": (".domain.blocks", "ToolResult"),
+    "open": (".adapters.session_store", "open_store"),
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for: `import cutbank` stays light."""
+    if home := _HOMES.get(name):
+        return getattr(import_module(home[0], __name__), home[1])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""Who drives: a person, a request, an agent, the clock."""

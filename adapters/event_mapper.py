@@ -1,0 +1,204 @@
+"""Events to stored rows and back: JSON, large content apart, upcasting, compression."""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, cast
+from uuid import UUID
+
+import orjson
+from eventsourcing.domain import DomainEventProtocol
+from eventsourcing.persistence import Compressor, Mapper, MapperDeserialisationError, StoredEvent
+from eventsourcing.utils import resolve_topic
+from pydantic_core import PydanticSerializationError
+
+from ..domain.event import Event
+from ..domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
+from ..domain.token_budget import estimate, estimate_text
+from .stored_row import Body, StoredRow
+
+BODY_SIZE = 8_192
+"""Bytes of text or media from which content is stored apart; may change at any time."""
+_ENVELOPE = {"originator_id", "originator_version", "subject", "key_id"}
+_BLOCKS = (BlockAppended, ToolCalled, ToolReturned)
+
+Path = list[str | int]
+
+
+class EventMapper(Mapper[UUID]):
+    """Maps domain events without eventsourcing's transcodings.
+
+    Their `{"_type_": ..., "_data_": ...}` would turn a tool's arguments of that shape into
+    something else. What is stored is what was said: lone surrogates survive, as JSON escapes.
+    """
+
+    secret_of: Callable[[str], bytes]
+    """The secret that a subject's hashes are keyed with; the store sets it."""
+    body_of: Callable[[str, bytes], bytes]
+    """A subject's stored body by its hash; the store sets it."""
+
+    def to_stored_event(self, domain_event: DomainEventProtocol[UUID]) -> StoredRow:
+        event = cast(Event, domain_event)
+        secret = self.secret_of(event.subject)
+        plaintext, bodies = _written(event, secret)
+        state = self.compressor.compress(plaintext) if self.compressor else plaintext
+        after = event.state_after
+        return StoredRow(
+            originator_id=event.originator_id,
+            originator_version=event.originator_version,
+            topic=event.TOPIC,
+            state=state,
+            subject=event.subject,
+            key_id=event.key_id,
+            tokens=tokens_of(event),
+            digest=blake2b(plaintext, key=secret, digest_size=16).digest(),
+            carried=dumps(after.carried()) if after is not None else b"{}",
+            bodies=tuple(
+                Body(body.hash, self.compressor.compress(body.content)) for body in bodies
+            )
+            if self.compressor
+            else bodies,
+        )
+
+    def to_domain_event(self, stored_event: StoredEvent) -> Event:
+        row = cast(StoredRow, stored_event)
+        try:
+            return self._event(row)
+        except Exception as error:  # whatever is wrong with a row, the message must say which
+            raise MapperDeserialisationError(
+                f"cannot read event {row.originator_version} ({row.topic}) "
+                f"of stream {row.originator_id}: {error}"
+            ) from error
+
+    def plaintext(self, row: StoredRow) -> bytes:
+        """The state as it was hashed."""
+        return self._decompressed(row.state)
+
+    def _event(self, row: StoredRow) -> Event:
+        event_class: type[Event] = resolve_topic(row.topic)
+        state = loads(self.plaintext(row))
+        for path, kind, digest in state.pop("bodies", ()):
+            content = self._decompressed(self.body_of(row.subject, bytes.fromhex(digest)))
+            _put(state, path, content if kind == "bytes" else decoded(content))
+        from_version = state.pop("class_version", 1)
+        for version in range(from_version, event_class.class_version):
+            getattr(event_class, f"upcast_v{version}_v{version + 1}")(state)
+        state["originator_id"] = row.originator_id
+        state["originator_version"] = row.originator_version
+        state["subject"] = row.subject
+        state["key_id"] = row.key_id
+        return event_class.model_validate(state)
+
+    def _decompressed(self, stored: bytes) -> bytes:
+        # JSON begins with a brace, a zstd frame with its magic number: both may be in one log.
+        if stored[:4] == ZstdCompressor.MAGIC:
+            return ZstdCompressor().decompress(stored)
+        return stored
+
+
+class ZstdCompressor(Compressor):
+    """Zstandard, for events and bodies; what would not shrink is stored as it is."""
+
+    MAGIC = b"\x28\xb5\x2f\xfd"
+    WORTH_IT = 256
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self._compressor = zstandard.ZstdCompressor(level=3)
+        self._decompressor = zstandard.ZstdDecompressor()
+
+    def compress(self, data: bytes) -> bytes:
+        # What already begins like a frame is wrapped, so that reading stays unambiguous.
+        if len(data) < self.WORTH_IT and data[:4] != self.MAGIC:
+            return data
+        packed = self._compressor.compress(data)
+        return packed if len(packed) < len(data) or data[:4] == self.MAGIC else data
+
+    def decompress(self, data: bytes) -> bytes:
+        return self._decompressor.decompress(data)
+
+
+def tokens_of(event: Event) -> int:
+    """Estimated tokens of the block that an event stands for; 0 for other events."""
+    if isinstance(event, _BLOCKS):
+        return estimate(event.block)
+    return estimate_text(event.reason) if isinstance(event, ToolCallAbandoned) else 0
+
+
+def dumps(tree: Any) -> bytes:
+    """Compact JSON; ASCII escapes where the text holds lone surrogates."""
+    try:
+        return orjson.dumps(tree, default=_plain)
+    except TypeError:
+        return json.dumps(tree, separators=(",", ":"), default=_plain).encode("ascii")
+
+
+def loads(data: bytes) -> Any:
+    """The tree that `dumps` wrote."""
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return json.loads(data)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return b64encode(value).decode("ascii")
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"an event cannot hold a {type(value).__name__}")
+
+
+def decoded(content: bytes) -> str:
+    """Text of a body."""
+    return content.decode("utf-8", "surrogatepass")
+
+
+def _written(event: Event, secret: bytes) -> tuple[bytes, tuple[Body, ...]]:
+    """The event's state as JSON, and the large contents that it refers to."""
+    try:
+        state = event.__pydantic_serializer__.to_json(
+            event, exclude=_ENVELOPE, exclude_defaults=True
+        )
+    except PydanticSerializationError:
+        state = b""  # a lone surrogate: the tree below can write it
+    version = type(event).class_version
+    if state and len(state) < BODY_SIZE and version == 1:
+        return state, ()
+    tree = event.model_dump(mode="python", exclude=_ENVELOPE, exclude_defaults=True)
+    bodies: list[Body] = []
+    references: list[tuple[Path, str, str]] = []
+    for path, content in list(_large(tree, [])):
+        raw = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+        digest = blake2b(raw, key=secret, digest_size=20).digest()
+        bodies.append(Body(digest, raw))
+        references.append((path, type(content).__name__, digest.hex()))
+        _put(tree, path, "")
+    if references:
+        tree["bodies"] = references
+    if version > 1:
+        tree["class_version"] = version
+    return dumps(tree), tuple(bodies)
+
+
+def _large(tree: Any, path: Path) -> Iterator[tuple[Path, str | bytes]]:
+    match tree:
+        case dict():
+            for name, value in tree.items():
+                yield from _large(value, [*path, name])
+        case list() | tuple():
+            for index, value in enumerate(tree):
+                yield from _large(value, [*path, index])
+        case str() | bytes() if len(tree) >= BODY_SIZE:
+            yield path, tree
+        case _:
+            pass
+
+
+def _put(tree: Any, path: Path, value: Any) -> None:
+    for step in path[:-1]:
+        tree = tree[step]
+    tree[path[-1]] = value

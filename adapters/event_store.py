@@ -1,0 +1,298 @@
+"""The eventsourcing application: the one place that opens, saves and reads streams."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from threading import RLock
+from typing import Any, ClassVar, cast
+from uuid import UUID
+
+from eventsourcing.application import Application, Recording
+from eventsourcing.utils import Environment, EnvType, get_topic
+
+from ..domain import session_events
+from ..domain.aggregate import Aggregate
+from ..domain.compaction import MAIN, RECORDED, Compaction, CompactionState, lineage_id
+from ..domain.compaction_events import CompactionOpened, LineageBase
+from ..domain.errors import NotFoundError
+from ..domain.event import Event
+from ..domain.ranges import Ranges
+from ..domain.session import Session, SessionState, session_id
+from ..projections.recorded import Recorded
+from .chain import Chain
+from .event_mapper import EventMapper
+from .sqlite.factory import Factory
+from .sqlite.recorder import AppendKey, Recorder, Stream
+from .stored_row import StoredRow
+
+CACHED_STREAMS = 1_000
+
+
+def utc_now() -> datetime:
+    """The store's own clock."""
+    return datetime.now(UTC)
+
+
+class EventStore(Application[UUID]):
+    """Sessions and lineages by name; every stream opens in O(1), at any version.
+
+    Aggregates are cached and shared by this process's threads, under `deciding`. Whatever fails
+    to be saved is forgotten at once: a cached aggregate never holds an event that is not stored.
+    """
+
+    env: ClassVar[dict[str, str]] = {
+        "PERSISTENCE_MODULE": get_topic(Factory),
+        "MAPPER_TOPIC": get_topic(EventMapper),
+    }
+    recorder: Recorder
+    mapper: EventMapper
+
+    def __init__(
+        self, env: EnvType | None = None, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        super().__init__(env)
+        self.clock = clock
+        self.mapper.secret_of = lambda subject: self.recorder.subject(subject)[1]
+        self.mapper.body_of = self.recorder.select_body
+        self.deciding = RLock()
+        self._open: OrderedDict[UUID, Aggregate[Any]] = OrderedDict()
+        self._chains: dict[UUID, Chain] = {}
+
+    def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
+        """Only what is passed in: the process's environment may configure another application."""
+        return Environment(name, {**type(self).env, **(env or {})})
+
+    # Streams
+
+    def session(self, namespace: str, key: str) -> Session | None:
+        """The session of that name, as of now; None where there is none."""
+        return cast(
+            "Session | None",
+            self._stream(session_id(namespace, key), Session, SessionState.from_carried),
+        )
+
+    def compaction(self, namespace: str, key: str, lineage: str) -> Compaction | None:
+        """The lineage's own stream, as of now; None where it was never written to."""
+        return cast(
+            "Compaction | None",
+            self._stream(
+                lineage_id(namespace, key, lineage), Compaction, CompactionState.from_carried
+            ),
+        )
+
+    def opened_compaction(self, namespace: str, key: str, lineage: str) -> Compaction:
+        """The lineage's own stream; where there is none, a new one that is yet to be saved."""
+        if found := self.compaction(namespace, key, lineage):
+            return found
+        chain = self.lineage_chain(namespace, key, lineage)
+        version, state = self.lineage_state(chain)
+        session = self.session(namespace, key)
+        assert session is not None, "a lineage belongs to a session"
+        base = None
+        if version:
+            originator = chain.holding(version)
+            name = self.lineage_opened(originator).lineage
+            base = LineageBase(originator_id=originator, lineage=name, version=version)
+        return Compaction.open(
+            namespace,
+            key,
+            lineage,
+            clock=self.clock,
+            subject=session.subject,
+            base=base,
+            inherited=state,
+        )
+
+    def _stream(self, id: UUID, stream_class: Any, restored: Callable[..., Any]) -> Any:
+        with self.deciding:
+            if found := self._open.get(id):
+                self._open.move_to_end(id)
+                return found
+            head = self.recorder.select_head(id)
+            if head is None:
+                return None
+            version, carried, subject = head
+            aggregate = stream_class(
+                id, version=version, state=restored(carried), subject=subject, clock=self.clock
+            )
+            self._remember(aggregate)
+            return aggregate
+
+    def _remember(self, aggregate: Aggregate[Any]) -> None:
+        self._open[aggregate.id] = aggregate
+        self._open.move_to_end(aggregate.id)
+        while len(self._open) > CACHED_STREAMS:
+            self._open.popitem(last=False)
+
+    def refresh(self, aggregate_id: UUID) -> None:
+        """Forget what is cached of a stream if somebody else has written to it since."""
+        with self.deciding:
+            cached = self._open.get(aggregate_id)
+            if cached is not None:
+                head = self.recorder.select_head(aggregate_id)
+                if head is None or head[0] != cached.version:
+                    self.evict(aggregate_id)
+
+    def evict(self, id: UUID) -> None:
+        """Forget what is cached of a stream, to read it again."""
+        self._open.pop(id, None)
+
+    def save(  # type: ignore[override]  # narrower: these are the only objects there are
+        self,
+        *aggregates: Aggregate[Any] | Event | None,
+        keys: Iterable[AppendKey] = (),
+        imports: Iterable[tuple[Any, ...]] = (),
+        **_: Any,
+    ) -> list[Recording[UUID]]:
+        """Store all pending events of all these in one transaction, or none of them.
+
+        eventsourcing's own `save` asks `isinstance` of runtime protocols, which costs more than
+        the insert; and it would keep an aggregate whose events were refused.
+        """
+        events: list[Event] = []
+        for thing in aggregates:
+            if isinstance(thing, Event):
+                events.append(thing)
+            elif thing is not None:
+                events += thing.collect_events()
+        if not events:
+            return []
+        try:
+            recordings = self.events.put(
+                events, keys=keys, imports=imports, streams=_opened_streams(events)
+            )
+        except BaseException:
+            for event in events:
+                self.evict(event.originator_id)
+            raise
+        for thing in aggregates:
+            if isinstance(thing, Aggregate):
+                self._remember(thing)
+        self._notify(recordings)
+        return recordings
+
+    def select_key(self, id: UUID, key: str) -> AppendKey | None:
+        """What the append, or compaction, of that name was."""
+        return self.recorder.select_key(id, key)
+
+    # Chains
+
+    def session_chain(self, namespace: str, key: str) -> Chain:
+        """Where a session's positions are found; a fork's begin in its parent."""
+        id = session_id(namespace, key)
+        if (chain := self._chains.get(id)) is None:
+            opened = cast(session_events.SessionOpened, self._first(id))
+            chain = Chain.beginning(id)
+            if fork := opened.fork:
+                parent = self.session_chain(fork.namespace, fork.key)
+                chain = parent.continued_by(id, fork.position)
+            self._remember_chain(id, chain)
+        return chain
+
+    def _remember_chain(self, id: UUID, chain: Chain) -> None:
+        if len(self._chains) > 10 * CACHED_STREAMS:
+            self._chains.clear()
+        self._chains[id] = chain
+
+    def opened(self, namespace: str, key: str) -> session_events.SessionOpened:
+        """How a session began."""
+        return cast(session_events.SessionOpened, self._first(session_id(namespace, key)))
+
+    def lineage_chain(self, namespace: str, key: str, lineage: str) -> Chain:
+        """Where a lineage's versions are found.
+
+        One that was never written to continues what it would be opened on: `main` its fork's
+        parent's lineage, or else the session's own recorded compactions.
+        """
+        id = lineage_id(namespace, key, lineage)
+        if chain := self._chains.get(id):
+            return chain
+        first = self._first_or_none(id)
+        if first is not None:
+            base = cast(CompactionOpened, first).base
+            chain = Chain.beginning(id)
+            if base is not None:
+                chain = self._chain_of(base.originator_id).continued_by(id, base.version)
+            self._remember_chain(id, chain)
+            return chain
+        fork = self.opened(namespace, key).fork
+        if fork and lineage == fork.lineage:
+            parent = self.lineage_chain(fork.namespace, fork.key, fork.lineage)
+            return parent.up_to(fork.lineage_version)
+        if lineage == MAIN and self._first_or_none(lineage_id(namespace, key, RECORDED)):
+            return self.lineage_chain(namespace, key, RECORDED)
+        return Chain(())
+
+    def lineage_opened(self, originator_id: UUID) -> CompactionOpened:
+        """How a lineage began."""
+        return cast(CompactionOpened, self._first(originator_id))
+
+    def _chain_of(self, originator_id: UUID) -> Chain:
+        opened = self.lineage_opened(originator_id)
+        return self.lineage_chain(opened.namespace, opened.key, opened.lineage)
+
+    def lineage_state(
+        self, chain: Chain, at: int | None = None
+    ) -> tuple[int, CompactionState]:
+        """A lineage's version, not above `at`, and its state there."""
+        for segment in reversed(chain.segments):
+            last = segment.last if at is None else min(at, segment.last or at)
+            if last is not None and last < segment.first:
+                continue
+            if head := self.recorder.select_head(segment.originator_id, last):
+                version, carried, _ = head
+                return version, CompactionState.from_carried(carried)
+        return 0, CompactionState()
+
+    def lineages(self, namespace: str, key: str) -> list[str]:
+        """The lineages that were written to, by name."""
+        streams = self.recorder.select_streams(namespace, key)
+        return [stream.lineage for stream in streams if stream.lineage is not None]
+
+    # Events
+
+    def read(self, chain: Chain, positions: Ranges) -> list[Recorded]:
+        """The events at these positions, in order."""
+        return [
+            self.recorded(row)
+            for originator, runs in chain.split(positions)
+            for row in self.recorder.select_runs(originator, runs)
+        ]
+
+    def recorded(self, row: StoredRow) -> Recorded:
+        event = self.mapper.to_domain_event(row)
+        return Recorded(row.originator_version, event, row.tokens, row.digest)
+
+    def head(self, chain: Chain, at: int | None = None) -> tuple[int, SessionState]:
+        """A session's position, not above `at`, and its state there."""
+        for segment in reversed(chain.segments):
+            last = segment.last if at is None else min(at, segment.last or at)
+            if last is not None and last < segment.first:
+                continue
+            if head := self.recorder.select_head(segment.originator_id, last):
+                version, carried, _ = head
+                return version, SessionState.from_carried(carried)
+        raise NotFoundError("a position before the session's first")
+
+    def _first(self, id: UUID) -> Event:
+        first = self._first_or_none(id)
+        if first is None:
+            raise NotFoundError(f"stream {id} does not exist")
+        return first
+
+    def _first_or_none(self, id: UUID) -> Event | None:
+        rows: Sequence[StoredRow] = self.recorder.select_events(id, limit=1)
+        return self.mapper.to_domain_event(rows[0]) if rows else None
+
+
+def _opened_streams(events: Sequence[Event]) -> list[Stream]:
+    streams = []
+    for event in events:
+        match event:
+            case session_events.SessionOpened(namespace=namespace, key=key):
+                streams.append(Stream(event.originator_id, namespace, key, None))
+            case CompactionOpened(namespace=namespace, key=key, lineage=lineage):
+                streams.append(Stream(event.originator_id, namespace, key, lineage))
+            case _:
+                pass
+    return streams

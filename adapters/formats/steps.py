@@ -1,0 +1,118 @@
+"""What reading a transcript yields, whatever its format: steps, in the order of the source."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...domain.blocks import AnyBlock
+from ...domain.compaction_events import Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The steps that follow belong to this session."""
+
+    key: str
+    """The session's key: the source's own session id, made unique for sub-agents."""
+    title: str | None = None
+    parent_key: str | None = None
+    """For a sub-agent: the key of the session it works for."""
+    parent_call: str | None = None
+    """For a sub-agent: the id of the tool call that started it, where the source says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """One block of one entry."""
+
+    key: str
+    """Append identity: the entry's own id and the block's index in it; the same at every reading."""
+    block: AnyBlock
+    source_id: str | None = None
+    """The entry's own id; later steps name it (`Rewind.to`, `Compacted.kept`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a model, reported once; `fields` are those of ModelCalled but the coordinate."""
+
+    key: str
+    fields: dict[str, Any]
+    before: str | None = None
+    """The source id of the first entry that the call answered with: it saw what precedes that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """The source went back: all blocks after those of entry `to` are taken back."""
+
+    key: str
+    to: str | None
+    """None takes back everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The source compacted the session itself: everything so far left, but for `kept`."""
+
+    key: str
+    trigger: Trigger
+    summary: str | None
+    """The text that stood in for what left; None where the source does not show it."""
+    kept: tuple[str, ...] = ()
+    """Source ids of earlier entries that stayed in context."""
+    pre_tokens: int | None = None
+    post_tokens: int | None = None
+    source_time: str | None = None
+    covers_nothing_after: str | None = None
+    """Source id of the newest entry that the decision knew of, where that is not the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An entry that is known and says nothing a session holds."""
+
+    type: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """An entry of a type that this reader does not know: kept raw, as a note, and counted."""
+
+    key: str
+    type: str
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong with the source: where and what. The rest is imported."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRead:
+    """The end of one entry of the source: how it ended and how far the source was read."""
+
+    outcome: str
+    """`imported`, `skipped`, `unknown` or `error`."""
+    offset: int
+    """Bytes of the source read so far."""
+
+
+Step = Begin | Append | Call | Rewind | Compacted | Skipped | Unknown | Problem | EntryRead
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of a file's entries, for the report."""
+
+    entries: int = 0
+    imported: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Reason to count."""
+    unknown: dict[str, int] = field(default_factory=dict)
+    """Type to count."""
+    errors: list[Problem] = field(default_factory=list)

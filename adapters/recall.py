@@ -1,0 +1,54 @@
+"""Reads originals by their handles, whatever became of them in the view."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..domain.blocks import AnyBlock, ToolResult
+from ..domain.ranges import Ranges
+from ..domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
+from .chain import Chain
+from .event_store import EventStore
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """One block, as it was recorded."""
+
+    position: int
+    block: AnyBlock
+    turn: int
+
+    @property
+    def handle(self) -> str:
+        return f"#{self.position}"
+
+
+def recalled(store: EventStore, chain: Chain, positions: Ranges) -> Iterator[Recalled]:
+    """The blocks at these positions in order, read page by page."""
+    for first, last in positions.runs:
+        for start in range(first, last + 1, PAGE):
+            page = Ranges.span(start, min(last, start + PAGE - 1))
+            for recorded in store.read(chain, page):
+                match recorded.event:
+                    case BlockAppended(block=block, turn=turn):
+                        yield Recalled(recorded.position, block, turn)
+                    case ToolCalled(block=block, turn=turn):
+                        yield Recalled(recorded.position, block, turn)
+                    case ToolReturned(block=block, turn=turn):
+                        yield Recalled(recorded.position, block, turn)
+                    case ToolCallAbandoned(tool_call_id=call, reason=reason, turn=turn):
+                        answer = ToolResult(tool_call_id=call, content=reason, is_error=True)
+                        yield Recalled(recorded.position, answer, turn)
+                    case _:
+                        pass
+
+
+def found_in(blocks: Iterable[Recalled], text: str) -> Iterator[Recalled]:
+    """Those that hold the text, whatever its case."""
+    wanted = text.casefold()
+    for block in blocks:
+        name = getattr(block.block, "name", None) or ""
+        if wanted in block.block.text.casefold() or wanted in name.casefold():
+            yield block

@@ -1,0 +1,58 @@
+"""What long verbs answer with: an import's report for each file, a verification's verdict."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class FileReport:
+    """What became of one file; the same shape in Python and in `import --json`."""
+
+    path: str
+    format: str | None = None
+    """None where no format recognises the file."""
+    sessions: list[str] = field(default_factory=list)
+    entries: int = 0
+    """Entries in the file: imported + skipped + unknown + those with errors."""
+    imported: int = 0
+    """Entries whose content the sessions hold, whether stored now or before."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Known entries that say nothing a session holds: reason to count."""
+    unknown: dict[str, int] = field(default_factory=dict)
+    """Entries of unknown types, kept raw as notes: type to count."""
+    tool_calls: int = 0
+    tool_results: int = 0
+    compactions: int = 0
+    added: int = 0
+    """Blocks that were not there before."""
+    complete: bool = False
+    """Whether the file was read to its end."""
+    errors: list[str] = field(default_factory=list)
+    """One line each: where, what is wrong, what was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """Something stored that breaks an invariant."""
+
+    session: str
+    rule: str
+    """`log`, `coverage`, `pairs` or `fingerprint`."""
+    what: str
+    lineage: str | None = None
+    position: int | None = None
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What a verification found."""
+
+    sessions: int = 0
+    positions: int = 0
+    boundaries: int = 0
+    calls: int = 0
+    """Model calls whose fingerprint was recomputed."""
+    violations: list[Violation] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations

@@ -1,0 +1,365 @@
+"""Writes and reads the log: the one place that knows its SQL."""
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from uuid import UUID
+
+from eventsourcing.persistence import (
+    IntegrityError,
+    Notification,
+    OperationalError,
+    StoredEvent,
+    Subscription,
+)
+from eventsourcing.sqlite import SQLiteApplicationRecorder
+
+from ...domain.ranges import Run
+from ..stored_row import Body, StoredRow
+from .datastore import Datastore
+from .subscription import SQLiteSubscription
+
+INSERT_EVENT = (
+    "INSERT INTO stored_events (originator_id, originator_version, topic, subject, key_id,"
+    " tokens, digest, carried, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_BODY = "INSERT OR IGNORE INTO bodies (subject, hash, content) VALUES (?, ?, ?)"
+INSERT_KEY = "INSERT INTO append_keys (originator_id, key, first, last) VALUES (?, ?, ?, ?)"
+INSERT_STREAM = (
+    "INSERT INTO streams (originator_id, namespace, session, lineage) VALUES (?, ?, ?, ?)"
+)
+COLUMNS = (
+    "originator_version, topic, subject, key_id, tokens, digest, carried, state"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AppendKey:
+    """What a caller named one append: a repeated key gets the first result."""
+
+    originator_id: UUID
+    key: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream's entry in the catalog of streams; `lineage` is None for a session's own."""
+
+    originator_id: UUID
+    namespace: str
+    session: str
+    lineage: str | None
+
+
+class Recorder(SQLiteApplicationRecorder):
+    """eventsourcing's application recorder on cutbank's tables.
+
+    Notification ids are never reused (AUTOINCREMENT), ids are 16 bytes and topics small numbers.
+    """
+
+    datastore: Datastore
+
+    def __init__(self, datastore: Datastore, events_table_name: str = "stored_events") -> None:
+        super().__init__(datastore, events_table_name)
+        self._topics: dict[str, int] = {}
+        self._topic_names: dict[int, str] = {}
+        self._subjects: dict[str, tuple[int, bytes]] = {}
+        self._subject_names: dict[int, str] = {}
+        self.subscriptions: list[SQLiteSubscription] = []
+
+    def create_table(self) -> None:
+        """Nothing to do: the datastore has migrated the file when it opened it."""
+
+    # Writing
+
+    def insert_events(
+        self,
+        stored_events: Sequence[StoredEvent],
+        *,
+        keys: Iterable[AppendKey] = (),
+        streams: Iterable[Stream] = (),
+        imports: Iterable[tuple[Any, ...]] = (),
+        **_: Any,
+    ) -> Sequence[int] | None:
+        """Store all of it in one transaction, or nothing.
+
+        Raises IntegrityError where a position or key is taken.
+        """
+        rows = cast("Sequence[StoredRow]", stored_events)
+        keys, streams, imports = tuple(keys), tuple(streams), tuple(imports)
+        parameters = [self._parameters(row) for row in rows]
+        try:
+            if len(rows) == 1 and not (keys or streams or imports or rows[0].bodies):
+                # One statement commits by itself: no round trips for BEGIN and COMMIT.
+                with self.datastore.writing:
+                    written = self.datastore.writer.execute(INSERT_EVENT, parameters[0])
+                    ids = [cast(int, written.lastrowid)]
+            else:
+                ids = self._insert_all(rows, parameters, keys, streams, imports)
+        except sqlite3.IntegrityError as error:
+            raise IntegrityError(error) from error
+        except sqlite3.OperationalError as error:
+            raise OperationalError(error) from error
+        for subscription in self.subscriptions:
+            subscription.wake()
+        return ids
+
+    def _insert_all(
+        self,
+        rows: Sequence[StoredRow],
+        parameters: list[tuple[Any, ...]],
+        keys: Sequence[AppendKey],
+        streams: Sequence[Stream],
+        imports: Sequence[tuple[Any, ...]],
+    ) -> list[int]:
+        ids = []
+        with self.datastore.writing_transaction() as writer:
+            for stream in streams:
+                writer.execute(
+                    INSERT_STREAM,
+                    (
+                        stream.originator_id.bytes,
+                        stream.namespace,
+                        stream.session,
+                        stream.lineage,
+                    ),
+                )
+            for row, values in zip(rows, parameters, strict=True):
+                for body in row.bodies:
+                    self._insert_body(writer, values[3], body)
+                ids.append(cast(int, writer.execute(INSERT_EVENT, values).lastrowid))
+            for key in keys:
+                writer.execute(
+                    INSERT_KEY, (key.originator_id.bytes, key.key, key.first, key.last)
+                )
+            for record in imports:
+                writer.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", record)
+        return ids
+
+    def _insert_body(self, writer: sqlite3.Connection, subject: int, body: Body) -> None:
+        writer.execute(INSERT_BODY, (subject, body.hash, body.content))
+
+    def _parameters(self, row: StoredRow) -> tuple[Any, ...]:
+        return (
+            cast(UUID, row.originator_id).bytes,
+            row.originator_version,
+            self._topic(row.topic),
+            self.subject(row.subject)[0],
+            row.key_id,
+            row.tokens,
+            row.digest,
+            row.carried.decode(),
+            row.state,
+        )
+
+    # Reading
+
+    def select_events(
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[StoredRow]:
+        query = f"SELECT {COLUMNS} FROM stored_events WHERE originator_id = ?"
+        parameters: list[Any] = [cast(UUID, originator_id).bytes]
+        if gt is not None:
+            query += " AND originator_version > ?"
+            parameters.append(gt)
+        if lte is not None:
+            query += " AND originator_version <= ?"
+            parameters.append(lte)
+        query += " ORDER BY originator_version" + (" DESC" if desc else "")
+        if limit is not None:
+            query += " LIMIT ?"
+            parameters.append(limit)
+        found = self.datastore.reader.execute(query, parameters)
+        return [self._row(cast(UUID, originator_id), values) for values in found]
+
+    def select_runs(self, originator_id: UUID, runs: Sequence[Run]) -> list[StoredRow]:
+        """The events of a stream at these positions, in order: O(found), however scattered."""
+        if len(runs) == 1:
+            first, last = runs[0]
+            return list(self.select_events(originator_id, gt=first - 1, lte=last))
+        found = self.datastore.reader.execute(
+            f"SELECT {COLUMNS} FROM json_each(?) AS run CROSS JOIN stored_events"
+            " ON originator_id = ? AND originator_version"
+            " BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')"
+            " ORDER BY originator_version",
+            (json.dumps(runs), originator_id.bytes),
+        )
+        return [self._row(originator_id, values) for values in found]
+
+    def select_head(
+        self, originator_id: UUID, at: int | None = None
+    ) -> tuple[int, dict[str, Any], str] | None:
+        """The newest version up to `at`, the state carried there, and the subject."""
+        found = self.datastore.reader.execute(
+            "SELECT originator_version, carried, subject FROM stored_events"
+            " WHERE originator_id = ? AND originator_version <= ?"
+            " ORDER BY originator_version DESC LIMIT 1",
+            (originator_id.bytes, 2**62 if at is None else at),
+        ).fetchone()
+        if found is None:
+            return None
+        return found[0], json.loads(found[1]), self._subject_name(found[2])
+
+    def select_key(self, originator_id: UUID, key: str) -> AppendKey | None:
+        """What the append of that name was."""
+        found = self.datastore.reader.execute(
+            "SELECT first, last FROM append_keys WHERE originator_id = ? AND key = ?",
+            (originator_id.bytes, key),
+        ).fetchone()
+        return AppendKey(originator_id, key, *found) if found else None
+
+    def select_streams(
+        self, namespace: str | None = None, session: str | None = None
+    ) -> list[Stream]:
+        """The catalog of streams, by name."""
+        query, parameters = "SELECT * FROM streams", []
+        if namespace is not None:
+            query += " WHERE namespace = ?"
+            parameters.append(namespace)
+            if session is not None:
+                query += " AND session = ?"
+                parameters.append(session)
+        query += " ORDER BY namespace, session, lineage"
+        return [
+            Stream(UUID(bytes=id), namespace, session, lineage)
+            for id, namespace, session, lineage in self.datastore.reader.execute(query, parameters)
+        ]
+
+    def select_body(self, subject: str, digest: bytes) -> bytes:
+        """A subject's stored body."""
+        found = self.datastore.reader.execute(
+            "SELECT content FROM bodies WHERE subject = ? AND hash = ?",
+            (self.subject(subject)[0], digest),
+        ).fetchone()
+        if found is None:
+            raise OperationalError(f"body {digest.hex()} is missing from the database")
+        return cast(bytes, found[0])
+
+    def select_import(self, source: str) -> tuple[str, str | None, int, bool] | None:
+        """How far a file was imported: format, session, bytes, complete."""
+        found = self.datastore.reader.execute(
+            "SELECT format, session, bytes, complete FROM imports WHERE source = ?", (source,)
+        ).fetchone()
+        return (found[0], found[1], found[2], bool(found[3])) if found else None
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[Notification]:
+        query = "SELECT notification_id, originator_id, originator_version, topic, subject, state"
+        query += " FROM stored_events WHERE notification_id "
+        query += ">= ?" if inclusive_of_start else "> ?"
+        parameters: list[Any] = [start or 0]
+        if stop is not None:
+            query += " AND notification_id <= ?"
+            parameters.append(stop)
+        if topics:
+            query += f" AND topic IN ({','.join('?' * len(topics))})"
+            parameters += [self._topic(topic) for topic in topics]
+        query += " ORDER BY notification_id LIMIT ?"
+        parameters.append(limit)
+        return [
+            LogNotification(
+                id=number,
+                originator_id=UUID(bytes=originator),
+                originator_version=version,
+                topic=self._topic_name(topic),
+                state=state,
+                subject=self._subject_name(subject),
+            )
+            for number, originator, version, topic, subject, state in (
+                self.datastore.reader.execute(query, parameters)
+            )
+        ]
+
+    def max_notification_id(self) -> int:
+        found = self.datastore.reader.execute("SELECT max(notification_id) FROM stored_events")
+        return found.fetchone()[0] or 0
+
+    def subscribe(
+        self, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> Subscription["Recorder"]:
+        """Follow the log from `gt` on; works across threads and processes."""
+        return SQLiteSubscription(self, gt, topics)
+
+    def _row(self, originator_id: UUID, values: tuple[Any, ...]) -> StoredRow:
+        version, topic, subject, key_id, tokens, digest, carried, state = values
+        return StoredRow(
+            originator_id=originator_id,
+            originator_version=version,
+            topic=self._topic_name(topic),
+            state=state,
+            subject=self._subject_name(subject),
+            key_id=key_id,
+            tokens=tokens,
+            digest=digest,
+            carried=carried.encode(),
+        )
+
+    # Names that rows refer to by number
+
+    def subject(self, name: str) -> tuple[int, bytes]:
+        """A subject's number and the secret of its hashes; made when first asked for."""
+        if (known := self._subjects.get(name)) is None:
+            query = "SELECT id, secret FROM subjects WHERE name = ?"
+            known = self.datastore.reader.execute(query, (name,)).fetchone()
+            if known is None:
+                with self.datastore.writing:
+                    self.datastore.writer.execute(
+                        "INSERT OR IGNORE INTO subjects (name, secret) VALUES (?, ?)",
+                        (name, secrets.token_bytes(32)),
+                    )
+                known = self.datastore.reader.execute(query, (name,)).fetchone()
+            self._subjects[name] = known
+        return known
+
+    def _subject_name(self, number: int) -> str:
+        if (name := self._subject_names.get(number)) is None:
+            query = "SELECT name FROM subjects WHERE id = ?"
+            name = self.datastore.reader.execute(query, (number,)).fetchone()[0]
+            self._subject_names[number] = cast(str, name)
+        return cast(str, name)
+
+    def _topic(self, topic: str) -> int:
+        if (number := self._topics.get(topic)) is None:
+            query = "SELECT id FROM topics WHERE topic = ?"
+            found = self.datastore.reader.execute(query, (topic,)).fetchone()
+            if found is None:
+                with self.datastore.writing:
+                    self.datastore.writer.execute(
+                        "INSERT OR IGNORE INTO topics (topic) VALUES (?)", (topic,)
+                    )
+                found = self.datastore.reader.execute(query, (topic,)).fetchone()
+            number = self._topics[topic] = cast(int, found[0])
+        return number
+
+    def _topic_name(self, number: int) -> str:
+        if (name := self._topic_names.get(number)) is None:
+            query = "SELECT topic FROM topics WHERE id = ?"
+            name = self.datastore.reader.execute(query, (number,)).fetchone()[0]
+            self._topic_names[number] = cast(str, name)
+        return cast(str, name)
+
+
+@dataclass(frozen=True)
+class LogNotification(Notification):
+    """A notification that the mapper can read: it says whose secret its hashes are keyed with."""
+
+    subject: str
+    key_id: str | None = None

@@ -1,0 +1,130 @@
+"""The tables of a cutbank database, and how an older one becomes today's."""
+
+import sqlite3
+from collections.abc import Callable
+
+from ...domain.errors import StorageError
+
+APPLICATION_ID = 0x63757462
+"""`cutb`, in the file's header: tells a cutbank database from another program's."""
+
+VERSION_1 = """
+CREATE TABLE topics (
+    id INTEGER PRIMARY KEY,
+    topic TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE subjects (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    secret BLOB NOT NULL
+) STRICT;
+CREATE TABLE stored_events (
+    notification_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    originator_id BLOB NOT NULL,
+    originator_version INTEGER NOT NULL,
+    topic INTEGER NOT NULL REFERENCES topics (id),
+    subject INTEGER NOT NULL REFERENCES subjects (id),
+    key_id TEXT,
+    tokens INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    carried TEXT NOT NULL,
+    state BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX stored_events_position ON stored_events (originator_id, originator_version);
+CREATE TABLE bodies (
+    id INTEGER PRIMARY KEY,
+    subject INTEGER NOT NULL REFERENCES subjects (id),
+    hash BLOB NOT NULL,
+    key_id TEXT,
+    content BLOB NOT NULL,
+    UNIQUE (subject, hash)
+) STRICT;
+CREATE TABLE streams (
+    originator_id BLOB PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    session TEXT NOT NULL,
+    lineage TEXT,
+    UNIQUE (namespace, session, lineage)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE append_keys (
+    originator_id BLOB NOT NULL,
+    key TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (originator_id, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE imports (
+    source TEXT PRIMARY KEY,
+    format TEXT NOT NULL,
+    session TEXT,
+    bytes INTEGER NOT NULL,
+    complete INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
+CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
+"""
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in _statements(VERSION_1):
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create,)
+"""Step i takes a database from version i to i + 1; a step is never changed once released."""
+
+VERSION = len(MIGRATIONS)
+
+
+def migrate(connection: sqlite3.Connection, name: str) -> None:
+    """Make the database today's, in one transaction; any number of processes may try at once.
+
+    Raises StorageError for a newer database, or one that is not cutbank's.
+    """
+    if _is_current(connection, name):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been first.
+        if not _is_current(connection, name):
+            for step in MIGRATIONS[_version(connection) :]:
+                step(connection)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+def _is_current(connection: sqlite3.Connection, name: str) -> bool:
+    version = _version(connection)
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if application != APPLICATION_ID and (version or application or tables):
+        raise StorageError(
+            f"{name} is a database of another application: give cutbank a file of its own"
+        )
+    if version > VERSION:
+        raise StorageError(
+            f"{name} was written by a newer cutbank (format {version}, this one reads up to "
+            f"{VERSION}): upgrade cutbank to open it"
+        )
+    return version == VERSION
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _statements(script: str) -> list[str]:
+    """The script's statements one by one: `executescript` would commit the transaction."""
+    statements, text = [], ""
+    for line in script.splitlines(keepends=True):
+        text += line
+        if sqlite3.complete_statement(text):
+            statements.append(text)
+            text = ""
+    return statements

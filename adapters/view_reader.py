@@ -1,0 +1,159 @@
+"""Reads the view at a coordinate: the boundary in effect, what it kept, and what follows."""
+
+from typing import cast
+
+from ..domain.compaction import CompactionState
+from ..domain.compaction_events import CompactBoundary, Summary
+from ..domain.errors import NotFoundError
+from ..domain.ranges import Ranges
+from ..domain.session import SessionState
+from ..domain.session_events import BlocksRetracted
+from ..projections.history_view import Coordinate, History, HistoryView
+from ..projections.recorded import Recorded
+from .chain import Chain
+from .event_store import EventStore
+
+
+class ViewReader:
+    """The views of one session on one lineage: O(kept), whatever the history's length.
+
+    The newest fold is kept and advanced by what was appended since; any other view is folded
+    anew, by the same code.
+    """
+
+    def __init__(self, store: EventStore, namespace: str, key: str, lineage: str) -> None:
+        self.store = store
+        self.namespace = namespace
+        self.key = key
+        self.lineage = lineage
+        self._newest: tuple[History, Coordinate, CompactionState] | None = None
+
+    def view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
+        """The view at a position and lineage version; the newest where they are None."""
+        history, coordinate = self.history(at, lineage_version)
+        return history.view(self.key, self.namespace, coordinate, self._inherited_from(history))
+
+    def history(
+        self, at: int | None = None, lineage_version: int | None = None
+    ) -> tuple[History, Coordinate]:
+        """The fold at a coordinate, not to be changed by the caller."""
+        chain = self.store.session_chain(self.namespace, self.key)
+        position, state = self.store.head(chain, at)
+        if at is not None and position < at:
+            raise NotFoundError(
+                f"session {self.key!r} has no position {at}: it ends at {position}"
+            )
+        lineage_chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
+        version, lineage_state = self.store.lineage_state(lineage_chain, lineage_version)
+        if lineage_version is not None and version < lineage_version:
+            raise NotFoundError(
+                f"lineage {self.lineage!r} has no version {lineage_version}: it ends at {version}"
+            )
+        coordinate = Coordinate(position, self.lineage, version)
+        if at is None and lineage_version is None:
+            if advanced := self._advanced(chain, coordinate, lineage_state):
+                return advanced, coordinate
+            history = self._folded(chain, lineage_chain, coordinate, state, lineage_state.active)
+            self._newest = (history, coordinate, lineage_state)
+            return history, coordinate
+        in_effect = self.state_in_effect(position, lineage_version)[1]
+        return (
+            self._folded(chain, lineage_chain, coordinate, state, in_effect.active),
+            coordinate,
+        )
+
+    def state_in_effect(
+        self, position: int, lineage_version: int | None = None
+    ) -> tuple[int, CompactionState]:
+        """The newest version of the lineage that views at `position` may use, and its state.
+
+        Activations take effect at ever later positions, so the version is found by bisection.
+        """
+        chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
+        version, state = self.store.lineage_state(chain, lineage_version)
+        if state.effective_from <= position:
+            return version, state
+        low, high = 0, version
+        while low < high - 1:
+            middle = (low + high) // 2
+            if self.store.lineage_state(chain, middle)[1].effective_from <= position:
+                low = middle
+            else:
+                high = middle
+        return self.store.lineage_state(chain, low) if low else (0, CompactionState())
+
+    def boundary(self, number: int) -> tuple[CompactBoundary, Summary | None, bytes]:
+        """A boundary by its number, its summary, and the summary's digest."""
+        chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
+        found = self.store.read(chain, Ranges.span(number, number + 1)) if number > 0 else []
+        if not found or not isinstance(found[0].event, CompactBoundary):
+            raise NotFoundError(f"lineage {self.lineage!r} has no boundary {number}")
+        if len(found) > 1 and isinstance(found[1].event, Summary):
+            return found[0].event, found[1].event, found[1].digest
+        return found[0].event, None, b""
+
+    def retracted(self, position: int) -> Ranges:
+        """All that was taken back up to a position."""
+        chain = self.store.session_chain(self.namespace, self.key)
+        at = self.store.head(chain, position)[1].retraction
+        retracted = Ranges()
+        while at:
+            event = cast(BlocksRetracted, self.store.read(chain, Ranges.of([at]))[0].event)
+            retracted |= event.positions
+            at = event.previous
+        return retracted
+
+    def _advanced(
+        self, chain: Chain, coordinate: Coordinate, state: CompactionState
+    ) -> History | None:
+        """The newest fold brought up to date, where that is enough."""
+        if self._newest is None:
+            return None
+        history, seen, seen_state = self._newest
+        if seen_state != state or coordinate.position < seen.position:
+            return None
+        if coordinate.position > seen.position:
+            news = Ranges.span(seen.position + 1, coordinate.position)
+            history.apply_all(self.store.read(chain, news))
+        self._newest = (history, coordinate, state)
+        return None if history.is_undone() else history
+
+    def _folded(
+        self,
+        chain: Chain,
+        lineage_chain: Chain,
+        coordinate: Coordinate,
+        state: SessionState,
+        active: int,
+    ) -> History:
+        while True:
+            boundary, summary, digest = self.boundary(active) if active else (None, None, b"")
+            kept = boundary.kept if boundary else Ranges()
+            after = boundary.after if boundary else 0
+            history = History(boundary, summary, digest)
+            # What a fork inherits may have been decided about later positions than it shares.
+            shared = Ranges.span(1, coordinate.position)
+            positions = (kept | Ranges.span(after + 1, coordinate.position)) & shared
+            history.apply_all(self.store.read(chain, positions))
+            if not history.is_undone():
+                self._add_request(history, chain, state)
+                return history
+            active = boundary.previous or 0 if boundary else 0
+
+    def _add_request(self, history: History, chain: Chain, state: SessionState) -> None:
+        """The system prompt, tools and settings in effect, wherever they stand."""
+        history.system = self._single(chain, state.system)
+        history.tools = self._single(chain, state.tools)
+        history.settings = self._single(chain, state.settings)
+
+    def _single(self, chain: Chain, position: int) -> Recorded | None:
+        return self.store.read(chain, Ranges.of([position]))[0] if position else None
+
+    def _inherited_from(self, history: History) -> str | None:
+        if history.boundary is None:
+            return None
+        opened = self.store.lineage_opened(history.boundary.originator_id)
+        where = (opened.namespace, opened.key, opened.lineage)
+        if where == (self.namespace, self.key, self.lineage):
+            return None
+        return opened.lineage if opened.key == self.key else f"{opened.lineage} of {opened.key}"

@@ -1,0 +1,1 @@
+"""Facts and decisions: pure, with no database, clock, network or tokenizer."""

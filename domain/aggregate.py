@@ -1,0 +1,54 @@
+"""What Session and Compaction share: decisions trigger events, and events evolve a small state."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from .event import Event
+
+Clock = Callable[[], datetime]
+State = TypeVar("State")
+E = TypeVar("E", bound=Event)
+
+
+class Aggregate(Generic[State]):
+    """One stream's guard, held in O(1): a version and a frozen state, never the history.
+
+    Works with eventsourcing's `Application.save()`, which asks for `id`, `version` and
+    `collect_events()`. Each event takes the state after it along (`Event.state_after`).
+    """
+
+    def __init__(self, id: UUID, *, version: int, state: State, subject: str, clock: Clock) -> None:
+        self.id = id
+        self.version = version
+        self.state = state
+        self.subject = subject
+        self._clock = clock
+        self._pending: list[Event] = []
+
+    def evolve(self, event: Event) -> None:
+        """Change the state; refuse nothing, since history has happened."""
+        self.state = self.next_state(event)
+        self.version = event.originator_version
+
+    def next_state(self, event: Event) -> State:
+        raise NotImplementedError
+
+    def collect_events(self) -> list[Event]:
+        """The events triggered since the last call."""
+        pending, self._pending = self._pending, []
+        return pending
+
+    def _trigger(self, event_class: type[E], **fields: Any) -> E:
+        event = event_class(
+            originator_id=self.id,
+            originator_version=self.version + 1,
+            timestamp=self._clock(),
+            subject=self.subject,
+            **fields,
+        )
+        self.evolve(event)
+        event._state = self.state  # noqa: SLF001 - set once, here, before anybody has seen the event
+        self._pending.append(event)
+        return event

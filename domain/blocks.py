@@ -1,0 +1,200 @@
+"""What a turn is made of: blocks, tool calls and tool results, as they were said."""
+
+import json
+from base64 import b64decode, b64encode
+from enum import StrEnum
+from typing import Any, Literal, Self
+
+from pydantic import Field, JsonValue, field_serializer, field_validator
+
+from .record import Record
+
+
+class Kind(StrEnum):
+    """What a block is, whoever said it."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    THINKING = "thinking"
+    IMAGE = "image"
+    DOCUMENT = "document"
+    ARTIFACT = "artifact"
+    NOTE = "note"
+    DEVELOPER = "developer"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+
+
+NOT_SENT = frozenset({Kind.ARTIFACT, Kind.NOTE})
+"""Kinds kept for people and programs; a model never sees them."""
+
+BY_ASSISTANT = frozenset({Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL})
+"""Kinds that a model wrote."""
+
+
+class Native(Record):
+    """A provider's own item, which must go back to it byte for byte or not at all."""
+
+    provider: str
+    """Whose wire format it is: `anthropic`, `openai-responses`, ..."""
+    item: str
+    """The item as JSON text, exactly as it came."""
+
+
+class Origin(Record):
+    """Where an imported block came from."""
+
+    format: str
+    id: str | None = None
+    """The source's own id of the entry."""
+    time: str | None = None
+    """The source's own time, verbatim."""
+    entry: str | None = None
+    """The rest of the source's entry as JSON text, without the content that the block holds."""
+
+
+class Text(Record):
+    """A piece of text inside a tool result."""
+
+    type: Literal["text"] = "text"
+    text: str
+
+
+class Media(Record):
+    """An image or a document: bytes, or an address that the provider can read."""
+
+    type: Literal["image", "document"]
+    mime: str
+    data: bytes = b""
+    url: str | None = None
+    name: str | None = None
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def _from_base64(cls, data: Any) -> Any:
+        return b64decode(data) if isinstance(data, str) else data
+
+    @field_serializer("data", when_used="json")
+    def _as_base64(self, data: bytes) -> str:
+        return b64encode(data).decode("ascii")
+
+
+class NativePart(Record):
+    """A part of a tool result that only its provider understands."""
+
+    type: Literal["native"] = "native"
+    native: Native
+
+
+Part = Text | Media | NativePart
+
+
+class Said(Record):
+    """What every piece of a turn carries."""
+
+    message_id: str | None = None
+    """Pieces of one provider message share it and are never parted."""
+    native: Native | None = None
+    origin: Origin | None = None
+
+
+class Block(Said):
+    """A piece of a turn that is not a tool call or its result."""
+
+    kind: Kind
+    text: str = ""
+    media: Media | None = None
+    """The bytes of an image, document or artifact."""
+    name: str | None = None
+    """Who or what it is about: an author, a path, a title."""
+
+    @field_validator("kind")
+    @classmethod
+    def _not_a_tool_kind(cls, kind: Kind) -> Kind:
+        if kind in {Kind.TOOL_CALL, Kind.TOOL_RESULT}:
+            raise ValueError(f"a {kind} is a ToolCall or a ToolResult, not a Block")
+        return kind
+
+    @classmethod
+    def user(cls, text: str, **more: Any) -> Self:
+        """What a person said."""
+        return cls(kind=Kind.USER, text=text, **more)
+
+    @classmethod
+    def assistant(cls, text: str, **more: Any) -> Self:
+        """What a model said."""
+        return cls(kind=Kind.ASSISTANT, text=text, **more)
+
+    @classmethod
+    def thinking(cls, text: str, **more: Any) -> Self:
+        """What a model thought; its signature goes into `native`."""
+        return cls(kind=Kind.THINKING, text=text, **more)
+
+    @classmethod
+    def developer(cls, text: str, **more: Any) -> Self:
+        """Instructions and reminders that neither the person nor the model wrote."""
+        return cls(kind=Kind.DEVELOPER, text=text, **more)
+
+    @classmethod
+    def note(cls, text: str, **more: Any) -> Self:
+        """Kept in the log, never sent to a model."""
+        return cls(kind=Kind.NOTE, text=text, **more)
+
+
+class ToolCall(Said):
+    """A request to a tool. `arguments` is JSON text, kept as the model wrote it."""
+
+    tool_call_id: str = Field(min_length=1)
+    name: str
+    arguments: str = "{}"
+
+    @field_validator("arguments", mode="before")
+    @classmethod
+    def _as_json_text(cls, arguments: Any) -> Any:
+        # Text and not a tree: a tree could not hold NaN, duplicate keys or a provider's own spelling.
+        return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.TOOL_CALL
+
+    @property
+    def text(self) -> str:
+        return self.arguments
+
+    def parsed(self) -> dict[str, JsonValue]:
+        """The arguments as an object; text that is not a JSON object comes under `_raw`."""
+        try:
+            tree = json.loads(self.arguments)
+        except ValueError:
+            return {"_raw": self.arguments}
+        return tree if isinstance(tree, dict) else {"_raw": self.arguments}
+
+
+class ToolResult(Said):
+    """The answer to a tool call, tied to it by `tool_call_id`."""
+
+    tool_call_id: str = Field(min_length=1)
+    content: str | tuple[Part, ...] = ""
+    """Plain text, or parts in the order in which the tool gave them."""
+    is_error: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.TOOL_RESULT
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content if isinstance(part, Text))
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        """The images and documents among the parts."""
+        if isinstance(self.content, str):
+            return ()
+        return tuple(part for part in self.content if isinstance(part, Media))
+
+
+AnyBlock = Block | ToolCall | ToolResult

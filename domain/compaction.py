@@ -1,0 +1,174 @@
+"""Guards one lineage of a session: which boundary is served, and that none is decided twice."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from . import compaction_events as events
+from .aggregate import Aggregate, Clock
+from .errors import NotFoundError, StalePlanError
+from .event import Event
+
+MAIN = "main"
+"""The lineage that agents are served."""
+RECORDED = "recorded"
+"""The lineage that holds an imported session's own compactions."""
+
+
+def lineage_id(namespace: str, key: str, lineage: str) -> UUID:
+    """The stream of a lineage, derived from its name alone."""
+    return uuid5(
+        NAMESPACE_URL,
+        f"cutbank:lineage:{len(namespace)}:{namespace}:{len(key)}:{key}:{lineage}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionState:
+    """What decisions read, in O(1)."""
+
+    active: int = 0
+    """The boundary that is served; 0 where there is none."""
+    beneath: int = 0
+    """What the active boundary builds upon, served again if it is reverted."""
+    effective_from: int = 0
+    decided: int = 0
+    """The version of the last decision (boundary, activation, revert); plans are made on it."""
+    prepared: int = 0
+    """The newest boundary that was recorded and not yet activated."""
+    prepared_beneath: int = 0
+
+    def carried(self) -> dict[str, Any]:
+        """As kept beside each event; fields at their defaults are left out."""
+        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
+
+    @classmethod
+    def from_carried(cls, carried: Mapping[str, Any]) -> Self:
+        """The state that `carried` was made of; unknown names are from the future and pass by."""
+        return cls(**{name: carried[name] for name in cls.__slots__ if name in carried})
+
+
+class Compaction(Aggregate[CompactionState]):
+    """One lineage of compaction decisions over one session."""
+
+    @classmethod
+    def open(
+        cls,
+        namespace: str,
+        key: str,
+        lineage: str,
+        *,
+        clock: Clock,
+        subject: str,
+        base: events.LineageBase | None = None,
+        inherited: CompactionState | None = None,
+    ) -> Self:
+        """Begin a lineage; one with a base begins one past it, with what was served there."""
+        compaction = cls(
+            lineage_id(namespace, key, lineage),
+            version=base.version if base else 0,
+            state=inherited or CompactionState(),
+            subject=subject,
+            clock=clock,
+        )
+        compaction._trigger(
+            events.CompactionOpened, namespace=namespace, key=key, lineage=lineage, base=base
+        )
+        return compaction
+
+    def request(self, **request: Any) -> None:
+        self._trigger(events.CompactionRequested, **request)
+
+    def draw(
+        self,
+        boundary: Mapping[str, Any],
+        summary: Mapping[str, Any] | None,
+        *,
+        planned_on: int,
+        activate_at: int | None,
+    ) -> int:
+        """Record a boundary and its summary, and serve it from position `activate_at` on.
+
+        `planned_on` is `state.decided` when the plan was made. None for `activate_at` prepares
+        the boundary: it is recorded and served only after `activate()`. Returns the boundary.
+        """
+        if planned_on != self.state.decided:
+            raise StalePlanError(
+                f"the plan was made at lineage version {planned_on}, and boundary or revert "
+                f"{self.state.decided} was decided since: plan again"
+            )
+        name = self._trigger(events.CompactBoundary, **boundary).originator_version
+        if summary is not None:
+            self._trigger(events.Summary, boundary=name, **summary)
+        if activate_at is not None:
+            self._activate(name, self.state.prepared_beneath, activate_at)
+        return name
+
+    def activate(self, boundary: int, effective_from: int) -> None:
+        """Serve the prepared boundary."""
+        if boundary == 0 or boundary != self.state.prepared:
+            raise StalePlanError(
+                f"boundary {boundary} is not the prepared one ({self.state.prepared or 'none'})"
+            )
+        self._activate(boundary, self.state.prepared_beneath, effective_from)
+
+    def revert(self, effective_from: int, *, beneath: int) -> int:
+        """Serve what the active boundary builds upon; `beneath` is what that builds upon."""
+        if not self.state.active:
+            raise NotFoundError("there is no compaction to revert: the view is the whole history")
+        reverted = self.state.active
+        self._trigger(
+            events.CompactionReverted,
+            boundary=reverted,
+            to=self.state.beneath or None,
+            effective_from=max(effective_from, self.state.effective_from),
+            previous=beneath or None,
+        )
+        return reverted
+
+    def reject(self, **rejection: Any) -> None:
+        self._trigger(events.CompactionRejected, **rejection)
+
+    def fail(self, **failure: Any) -> None:
+        self._trigger(events.CompactionFailed, **failure)
+
+    def _activate(self, boundary: int, previous: int, effective_from: int) -> None:
+        self._trigger(
+            events.BoundaryActivated,
+            boundary=boundary,
+            previous=previous or None,
+            effective_from=max(effective_from, self.state.effective_from),
+        )
+
+    def next_state(self, event: Event) -> CompactionState:
+        state, version = self.state, event.originator_version
+        match event:
+            case events.CompactBoundary(previous=previous):
+                return replace(
+                    state, decided=version, prepared=version, prepared_beneath=previous or 0
+                )
+            case events.BoundaryActivated(
+                boundary=boundary, effective_from=position, previous=previous
+            ):
+                return replace(
+                    state,
+                    active=boundary,
+                    beneath=previous or 0,
+                    effective_from=position,
+                    decided=version,
+                    prepared=0,
+                    prepared_beneath=0,
+                )
+            case events.CompactionReverted(to=to, effective_from=position, previous=previous):
+                return replace(
+                    state,
+                    active=to or 0,
+                    beneath=previous or 0,
+                    effective_from=position,
+                    decided=version,
+                    prepared=0,
+                    prepared_beneath=0,
+                )
+            case _:
+                return state

@@ -1,0 +1,166 @@
+"""Every fact that can be recorded of a lineage: which boundary is served, and what stands for what."""
+
+from enum import StrEnum
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from .event import Event
+from .ranges import Ranges
+from .record import Record
+from .session_events import Usage
+
+
+class Trigger(StrEnum):
+    """What set a compaction off."""
+
+    THRESHOLD = "threshold"
+    OVERFLOW = "overflow"
+    MANUAL = "manual"
+    IDLE = "idle"
+
+
+class LineageBase(Record):
+    """The lineage, and the version of it, that another one continues."""
+
+    originator_id: UUID
+    lineage: str
+    version: int
+
+
+class CompactionOpened(Event):
+    """A lineage begins. One with a base begins one past the base's version."""
+
+    namespace: str
+    key: str
+    lineage: str
+    base: LineageBase | None = None
+
+
+class CompactionRequested(Event):
+    """Somebody wants the session compacted."""
+
+    trigger: Trigger
+    policy: str
+    settings: dict[str, JsonValue] = {}
+    after: int
+    instructions: str | None = None
+    idempotency_key: str | None = None
+
+
+class Trim(Record):
+    """A tool output that stays in the view shortened: its first and last characters."""
+
+    position: int
+    head: int
+    tail: int = 0
+
+
+class Replacement(Record):
+    """A hidden block that shows this text in its place."""
+
+    position: int
+    text: str
+
+
+class SplitTurn(Record):
+    """A cut inside a turn: its beginning is summarised apart."""
+
+    turn: int
+    prefix: Ranges
+
+
+class Repair(Record):
+    """What the store changed in a policy's raw plan so that the view stays legal."""
+
+    rule: str
+    wanted: int
+    """The position that the policy cut at."""
+    got: int
+    """The position that the boundary cuts at."""
+
+
+class CompactBoundary(Event):
+    """What of the session up to `after` stays in the view. References only, never content.
+
+    A boundary's name is its version in the lineage.
+    """
+
+    after: int
+    first_kept: int
+    """Where the kept window begins; what is kept before it was pinned or is still open."""
+    kept: Ranges
+    """All positions up to `after` that stay, pinned, trimmed and replaced ones included."""
+    pinned: Ranges = Ranges()
+    hidden: Ranges = Ranges()
+    trims: tuple[Trim, ...] = ()
+    replacements: tuple[Replacement, ...] = ()
+    split_turn: SplitTurn | None = None
+    trigger: Trigger
+    policy: str
+    pre_tokens: int
+    post_tokens: int
+    repairs: tuple[Repair, ...] = ()
+    previous: int | None = None
+    """The boundary that this one builds upon."""
+    source_time: str | None = None
+
+
+class Digest(Record):
+    """The exact inventory of what a boundary hides, taken from events."""
+
+    read_files: tuple[str, ...] = ()
+    modified_files: tuple[str, ...] = ()
+
+
+class Summary(Event):
+    """The text that stands for what `boundary` took out of the view."""
+
+    boundary: int
+    text: str
+    sections: dict[str, str] = {}
+    digest: Digest = Digest()
+    covers: Ranges
+    """Every position that the text stands for, those of earlier summaries included."""
+    cites: Ranges = Ranges()
+    summariser: str
+    model: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    tokens: int
+    """Estimated size of the text in the view."""
+
+
+class BoundaryActivated(Event):
+    """From the session's position `effective_from` on, views begin at `boundary`."""
+
+    boundary: int
+    effective_from: int
+    previous: int | None = None
+    """What the boundary builds upon, so that it can be reverted without a search."""
+
+
+class CompactionRejected(Event):
+    """A draft summary failed the gate."""
+
+    reason: str
+    rule: str
+    summariser: str
+
+
+class CompactionFailed(Event):
+    """A compaction came to nothing, or to less than was asked for."""
+
+    reason: str
+    tried: tuple[str, ...] = ()
+    stood_in: str | None = None
+
+
+class CompactionReverted(Event):
+    """From `effective_from` on, views are as if `boundary` had not been; `to` is served again."""
+
+    boundary: int
+    to: int | None
+    effective_from: int
+    previous: int | None = None
+    """What `to` builds upon."""

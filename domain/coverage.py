@@ -1,0 +1,165 @@
+"""Gives every block up to a boundary exactly one fate, and turns a raw plan into a legal one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .blocks import Kind
+from .compaction_events import CompactBoundary, Repair, Replacement, SplitTurn, Summary, Trim
+from .cut_points import legal_cuts, nearest
+from .cut_points.carried import carried_over, leaves_unsaid
+from .errors import NothingToCompactError
+from .ranges import Ranges
+from .window import Item, Plan, Window
+
+
+class Fate(StrEnum):
+    """What became of a block; of several, the first that holds."""
+
+    ERASED = "erased"
+    RETRACTED = "retracted"
+    PINNED = "pinned"
+    HIDDEN = "hidden"
+    TRIMMED = "trimmed"
+    SUMMARISED = "summarised"
+    VISIBLE = "visible"
+
+
+def fate(
+    position: int, boundary: CompactBoundary | None, summary: Summary | None, retracted: Ranges
+) -> Fate | None:
+    """The fate of the block at `position`; None where the boundary forgot it: `verify` fails."""
+    if position in retracted:
+        return Fate.RETRACTED
+    if boundary is None or position > boundary.after:
+        return Fate.VISIBLE
+    if position in boundary.pinned:
+        return Fate.PINNED
+    if position in boundary.hidden or any(r.position == position for r in boundary.replacements):
+        return Fate.HIDDEN
+    if any(trim.position == position for trim in boundary.trims):
+        return Fate.TRIMMED
+    if summary is not None and position in summary.covers:
+        return Fate.SUMMARISED
+    return Fate.VISIBLE if position in boundary.kept else None
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """A plan made legal: what a boundary will say, but for its summary."""
+
+    after: int
+    first_kept: int
+    kept: Ranges
+    pinned: Ranges
+    hidden: Ranges
+    covers: Ranges
+    """All that the new summary has to stand for, earlier summaries' ranges included."""
+    trims: tuple[Trim, ...]
+    replacements: tuple[Replacement, ...]
+    split_turn: SplitTurn | None
+    repairs: tuple[Repair, ...]
+    gone: tuple[Item, ...]
+    """The blocks that leave the view now and that no earlier summary stands for."""
+    kept_tokens: int
+    """Estimated tokens of the blocks that stay."""
+
+
+def settle(window: Window, plan: Plan) -> Settlement:
+    """The nearest legal settlement of a raw plan.
+
+    Raises NothingToCompactError, naming the largest blocks, where no cut takes anything out.
+    """
+    cut = nearest(legal_cuts(window), plan.cut)
+    if cut is None:
+        raise NothingToCompactError(nothing_to_gain(window))
+    carried = carried_over(window.items, cut)
+    stays = [item for item in window.items if item.position >= cut or item.position in carried]
+    pinned = Ranges.of(item.position for item in stays if item.is_pinned)
+    earlier = window.boundary
+    covered = window.summary.covers if window.summary else Ranges()
+    was_hidden = earlier.hidden if earlier else Ranges()
+    universe = Ranges.span(earlier.after + 1 if earlier else 1, window.after) - window.retracted
+    universe |= (earlier.kept - window.retracted) if earlier else Ranges()
+    # A pin brings back what earlier boundaries took out.
+    universe |= pinned
+    replacements = _replacements(window, stays, pinned)
+    shown = Ranges.of(replacement.position for replacement in replacements)
+    hides = leaves_unsaid(window) & universe
+    hidden = (was_hidden | hides) - shown - pinned
+    kept = ((universe & Ranges.span(cut, window.after)) | Ranges.of(carried) | pinned) - hidden
+    covers = (covered | universe) - kept - hidden
+    return Settlement(
+        after=window.after,
+        first_kept=cut,
+        kept=kept,
+        pinned=pinned,
+        hidden=hidden,
+        covers=covers,
+        trims=_trims(window, plan, kept, pinned | shown),
+        replacements=replacements,
+        split_turn=_split(window.items, cut, covers),
+        repairs=_repairs(plan, cut),
+        gone=tuple(
+            item
+            for item in window.items
+            if item.position not in kept and item.position not in hidden
+        ),
+        kept_tokens=sum(item.tokens for item in stays if item.position in kept),
+    )
+
+
+def nothing_to_gain(window: Window) -> str:
+    """Why a compaction came to nothing: the floor, and what holds it up."""
+    largest = sorted(window.items, key=lambda item: -item.tokens)[:3]
+    named = ", ".join(
+        f"#{item.position} {item.kind} {item.tokens:,} tokens"
+        + (" (pinned)" if item.is_pinned else " (open)" if item.is_open else "")
+        for item in largest
+    )
+    return (
+        f"nothing to compact: {window.tokens:,} tokens in view, and no legal cut makes it smaller"
+        + (f"; the largest blocks are {named}" if named else "")
+    )
+
+
+def _replacements(window: Window, stays: Sequence[Item], pinned: Ranges) -> tuple[Replacement, ...]:
+    """Hidden blocks that leave a text in their place; half of a tool pair always does."""
+    texts = {r.position: r.text for r in window.boundary.replacements} if window.boundary else {}
+    kinds = {item.position: item.kind for item in stays}
+    was_hidden = window.boundary.hidden if window.boundary else Ranges()
+    # Of a pair that a pin brings back, one half may have been hidden long ago.
+    hides = dict.fromkeys(p for p in kinds if p in was_hidden) | window.hides
+    for position, text in hides.items():
+        if text is not None or kinds.get(position) in {Kind.TOOL_CALL, Kind.TOOL_RESULT}:
+            texts[position] = text or f"[hidden; recall #{position}]"
+    return tuple(
+        Replacement(position=position, text=text)
+        for position, text in sorted(texts.items())
+        if position in kinds and position not in pinned
+    )
+
+
+def _trims(window: Window, plan: Plan, kept: Ranges, untouched: Ranges) -> tuple[Trim, ...]:
+    earlier = window.boundary.trims if window.boundary else ()
+    trims = {trim.position: trim for trim in (*earlier, *plan.trims)}
+    return tuple(
+        trim
+        for position, trim in sorted(trims.items())
+        if position in kept and position not in untouched
+    )
+
+
+def _split(items: Sequence[Item], cut: int, covers: Ranges) -> SplitTurn | None:
+    """The part of the cut's turn that leaves, if the cut is inside a turn."""
+    turn = next(item.turn for item in items if item.position == cut)
+    left = [item.position for item in items if item.turn == turn and item.position in covers]
+    if not left or turn == 0:
+        return None
+    return SplitTurn(turn=turn, prefix=Ranges.span(left[0], left[-1]) & covers)
+
+
+def _repairs(plan: Plan, cut: int) -> tuple[Repair, ...]:
+    if cut == plan.cut:
+        return ()
+    return (Repair(rule="nearest-legal-cut", wanted=plan.cut, got=cut),)

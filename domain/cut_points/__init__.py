@@ -1,0 +1,18 @@
+"""Where a history may be cut: each rule gives a set of positions, and a legal cut is in all."""
+
+from ..window import Window
+from .carried import leaves_something_to_go
+from .messages import keeps_messages_whole
+from .pairs import keeps_pairs_together
+
+RULES = (keeps_pairs_together, keeps_messages_whole, leaves_something_to_go)
+
+
+def legal_cuts(window: Window) -> frozenset[int]:
+    """Positions at which the window may be cut, the item there being the first kept."""
+    return frozenset.intersection(*(rule(window) for rule in RULES))
+
+
+def nearest(cuts: frozenset[int], wanted: int) -> int | None:
+    """The legal cut closest to the wanted one; of two as close, the one that keeps more."""
+    return min(cuts, key=lambda cut: (abs(cut - wanted), cut), default=None)

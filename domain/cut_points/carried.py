@@ -1,0 +1,48 @@
+"""Pins and open calls stay in every view: a cut carries them over, and must leave some to go."""
+
+from collections.abc import Sequence
+
+from ..ranges import Ranges
+from ..window import Item, Window
+from .bonds import bound
+
+
+def is_carried(item: Item) -> bool:
+    """Pinned by somebody, or a call that still waits for its answer."""
+    return item.is_pinned or item.is_open
+
+
+def leaves_something_to_go(window: Window) -> frozenset[int]:
+    """Cuts that take out at least one block that a summary can stand for."""
+    unsaid = leaves_unsaid(window)
+    goes_after = min(
+        (
+            max(item.position for item in group)
+            for group in bound(window.items)
+            if not any(is_carried(item) for item in group)
+            and not all(item.position in unsaid for item in group)
+        ),
+        default=window.after,
+    )
+    return frozenset(item.position for item in window.open_to_cut if item.position > goes_after)
+
+
+def leaves_unsaid(window: Window) -> Ranges:
+    """What was hidden, now or behind a text that still shows: a summary must not repeat it."""
+    replaced = window.boundary.replacements if window.boundary else ()
+    return Ranges.of([*window.hides, *(replacement.position for replacement in replaced)])
+
+
+def carried_over(items: Sequence[Item], cut: int) -> frozenset[int]:
+    """Positions before the cut that stay: pins and open calls, with their pairs and messages whole.
+
+    A call that was open at an earlier boundary was carried then, and its result may stand behind
+    this cut: it stays with its result.
+    """
+    return frozenset(
+        item.position
+        for group in bound(items)
+        if any(is_carried(item) or item.position >= cut for item in group)
+        for item in group
+        if item.position < cut
+    )

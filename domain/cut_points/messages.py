@@ -1,0 +1,14 @@
+"""A cut never parts the pieces of one provider message: parallel calls, thinking and its call."""
+
+from ..window import Window
+from .spans import cuts_outside
+
+
+def keeps_messages_whole(window: Window) -> frozenset[int]:
+    """Cuts that leave every provider message on one side."""
+    spans: dict[str, tuple[int, int]] = {}
+    for item in window.open_to_cut:
+        if message := item.block.message_id:
+            first, _ = spans.get(message, (item.position, 0))
+            spans[message] = (first, item.position)
+    return cuts_outside(window.open_to_cut, spans.values())

@@ -1,0 +1,145 @@
+"""The shape of a policy: a frozen value whose fields are its settings, and how those are read."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from math import isfinite
+from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
+
+from ..errors import InvalidSettingError
+from ..window import Plan, Window
+
+
+class Policy(Protocol):
+    """When, where and what to compact.
+
+    Implementations are frozen dataclasses. Each field is a setting: an int, float, bool or str, or
+    one of these or None, with `unit` and a one-line `help` in its metadata, and where they apply
+    the `least` and `most` that it may be and the texts that it is `among`. `__post_init__` calls
+    `check`, and then refuses settings that contradict each other with `refusal`.
+    """
+
+    name: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def plan(self, window: Window) -> Plan | None:
+        """Where to cut; None where this policy would not compact now."""
+        ...
+
+
+P = TypeVar("P", bound=Policy)
+
+NONE = "none"
+"""How text says that a setting is left to the policy."""
+TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+WORDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One field of a policy, as people are told of it."""
+
+    name: str
+    type: type
+    default: Any
+    """MISSING where the setting must be given."""
+    unit: str
+    help: str
+    least: float | None
+    most: float | None
+    among: tuple[str, ...]
+    may_be_none: bool
+
+    @property
+    def takes(self) -> str:
+        """What it may be, in words: `a whole number of tokens from 0, or none`."""
+        words = " or ".join(self.among) or WORDS.get(self.type, "text")
+        words += f" of {self.unit}" if self.type in {int, float} and self.unit else ""
+        words += f" from {self.least:,}" if self.least is not None else ""
+        words += f" up to {self.most:,}" if self.most is not None else ""
+        return f"{words}, or {NONE}" if self.may_be_none else words
+
+    def read(self, text: str) -> Any:
+        """The value that a text stands for; the text itself where it stands for none."""
+        word = text.strip().lower()
+        if self.may_be_none and word == NONE:
+            return None
+        if self.type is bool:
+            return TRUTHS.get(word, text)
+        try:
+            return self.type(text)
+        except ValueError:
+            return text
+
+    def fits(self, value: Any) -> bool:
+        if value is None:
+            return self.may_be_none
+        # Not isinstance: True is no number of tokens. But a whole number is a number.
+        kinds = {int, float} if self.type is float else {self.type}
+        if type(value) not in kinds or (self.among and value not in self.among):
+            return False
+        if type(value) is float and not isfinite(value):
+            return False
+        too_low = self.least is not None and value < self.least
+        too_high = self.most is not None and value > self.most
+        return not (too_low or too_high)
+
+
+def settings_of(policy: Policy | type[Policy]) -> tuple[Setting, ...]:
+    """All settings that a policy has, in the order in which it declares them."""
+    policy_class = policy if isinstance(policy, type) else type(policy)
+    hints = get_type_hints(policy_class)
+    listed: list[Setting] = []
+    for field in fields(policy_class):
+        types = get_args(hints[field.name]) or (hints[field.name],)
+        listed.append(
+            Setting(
+                name=field.name,
+                type=next(one for one in types if one is not type(None)),
+                default=field.default,
+                unit=field.metadata["unit"],
+                help=field.metadata["help"],
+                least=field.metadata.get("least"),
+                most=field.metadata.get("most"),
+                among=tuple(field.metadata.get("among", ())),
+                may_be_none=type(None) in types,
+            )
+        )
+    return tuple(listed)
+
+
+def configured(policy_class: type[P], settings: Mapping[str, Any]) -> P:
+    """The policy with these settings; those not given keep their defaults.
+
+    Values may be texts, as a command line or a file gives them, or what they stand for.
+    """
+    known = {setting.name: setting for setting in settings_of(policy_class)}
+    for name in settings:
+        if name not in known:
+            raise InvalidSettingError(
+                f"{policy_class.name} has no setting {name!r}; it has {', '.join(known) or 'none'}"
+            )
+    for name, setting in known.items():
+        if name not in settings and setting.default is MISSING:
+            raise refusal(policy_class, name, "is missing")
+    return policy_class(
+        **{
+            name: known[name].read(value) if isinstance(value, str) else value
+            for name, value in settings.items()
+        }
+    )
+
+
+def check(policy: Policy) -> None:
+    """Refuse the first setting whose value is of the wrong type or out of range."""
+    for setting in settings_of(policy):
+        value = getattr(policy, setting.name)
+        if not setting.fits(value):
+            raise refusal(policy, setting.name, f"cannot be {value!r}")
+
+
+def refusal(policy: Policy | type[Policy], name: str, wrong: str) -> InvalidSettingError:
+    """The error that says what is wrong with a setting, and what it may be."""
+    setting = next(setting for setting in settings_of(policy) if setting.name == name)
+    return InvalidSettingError(
+        f"{policy.name}: {name} {wrong}; it takes {setting.takes} ({setting.help})"
+    )

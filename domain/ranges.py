@@ -1,0 +1,122 @@
+"""Sets of positions, run-length: what a boundary keeps, hides and covers."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+Run = tuple[int, int]
+
+
+class Ranges:
+    """An immutable set of positive positions, held as sorted, disjoint, inclusive runs.
+
+    `Ranges([(1, 3), (7, 7)])` holds 1, 2, 3 and 7. Runs that overlap or touch are merged,
+    so equal sets have equal runs. Stored as `[[1, 3], [7, 7]]`.
+    """
+
+    __slots__ = ("runs",)
+
+    def __init__(self, runs: Iterable[Run] = ()) -> None:
+        self.runs: tuple[Run, ...] = tuple(_merged(runs))
+
+    @classmethod
+    def of(cls, positions: Iterable[int]) -> Self:
+        """The set of these single positions, in any order."""
+        return cls((position, position) for position in positions)
+
+    @classmethod
+    def span(cls, first: int, last: int) -> Self:
+        """All positions from `first` to `last`, both included; empty when last < first."""
+        return cls([(first, last)] if first <= last else [])
+
+    def __or__(self, other: "Ranges") -> "Ranges":
+        return Ranges((*self.runs, *other.runs))
+
+    def __sub__(self, other: "Ranges") -> "Ranges":
+        left: list[Run] = []
+        holes = iter((*other.runs, (_BEYOND, _BEYOND)))
+        hole = next(holes)
+        for first, last in self.runs:
+            start = first
+            while hole[1] < start:
+                hole = next(holes)
+            while hole[0] <= last:
+                if start < hole[0]:
+                    left.append((start, hole[0] - 1))
+                start = hole[1] + 1
+                if hole[1] > last:
+                    break
+                hole = next(holes)
+            if start <= last:
+                left.append((start, last))
+        return Ranges(left)
+
+    def __and__(self, other: "Ranges") -> "Ranges":
+        return self - (self - other)
+
+    def __contains__(self, position: int) -> bool:
+        low, high = 0, len(self.runs)
+        while low < high:
+            middle = (low + high) // 2
+            if self.runs[middle][1] < position:
+                low = middle + 1
+            else:
+                high = middle
+        return low < len(self.runs) and self.runs[low][0] <= position
+
+    def __iter__(self) -> Iterator[int]:
+        for first, last in self.runs:
+            yield from range(first, last + 1)
+
+    def __len__(self) -> int:
+        return sum(last - first + 1 for first, last in self.runs)
+
+    def __bool__(self) -> bool:
+        return bool(self.runs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ranges) and self.runs == other.runs
+
+    def __hash__(self) -> int:
+        return hash(self.runs)
+
+    def __repr__(self) -> str:
+        return f"Ranges({list(self.runs)})"
+
+    def __str__(self) -> str:
+        """As people write them: `#1-3 #7`."""
+        return " ".join(f"#{a}" if a == b else f"#{a}-{b}" for a, b in self.runs)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        runs = core_schema.list_schema(
+            core_schema.tuple_positional_schema([core_schema.int_schema(ge=1)] * 2)
+        )
+        return core_schema.no_info_after_validator_function(
+            lambda value: value if isinstance(value, cls) else cls(value),
+            core_schema.union_schema([core_schema.is_instance_schema(cls), runs]),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda value: [list(run) for run in value.runs]
+            ),
+        )
+
+
+_BEYOND = 2**63
+
+
+def _merged(runs: Iterable[Run]) -> Iterator[Run]:
+    open_run: Run | None = None
+    for first, last in sorted(runs):
+        if first > last:
+            raise ValueError(f"a run ends before it begins: {first}-{last}")
+        if open_run is None:
+            open_run = (first, last)
+        elif first <= open_run[1] + 1:
+            open_run = (open_run[0], max(open_run[1], last))
+        else:
+            yield open_run
+            open_run = (first, last)
+    if open_run is not None:
+        yield open_run

@@ -1,0 +1,298 @@
+"""Guards a session's stream: what may be appended, taken back, pinned and hidden."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from pydantic import JsonValue
+
+from . import session_events as events
+from .aggregate import Aggregate, Clock
+from .blocks import BY_ASSISTANT, AnyBlock, Kind, ToolCall, ToolResult
+from .errors import (
+    DuplicateToolCallError,
+    InvalidPositionError,
+    OrphanToolResultError,
+    SessionClosedError,
+)
+from .event import Event
+from .ranges import Ranges
+from .token_budget import estimate, estimate_text
+
+
+def session_id(namespace: str, key: str) -> UUID:
+    """The stream of a session, derived from its name alone."""
+    return uuid5(NAMESPACE_URL, f"cutbank:session:{len(namespace)}:{namespace}:{key}")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """What decisions read: bounded by the calls that are open, whatever the history's length."""
+
+    turn: int = 0
+    answered: bool = False
+    """Whether the model did something in this turn, so that a user's next words open another."""
+    open_calls: Mapping[str, int] = field(default_factory=dict)
+    """Tool calls without a result: id to position."""
+    system: int = 0
+    tools: int = 0
+    settings: int = 0
+    """Where the newest system prompt, tools and settings stand; 0 where there are none."""
+    retraction: int = 0
+    """Where the newest retraction stands; each names the one before it."""
+    closed: bool = False
+    blocks: int = 0
+    tokens: int = 0
+    """Estimated tokens of all blocks so far, retracted ones included."""
+
+    def carried(self) -> dict[str, Any]:
+        """As kept beside each event; fields at their defaults are left out."""
+        return {
+            name: value if name != "open_calls" else dict(self.open_calls)
+            for name in self.__slots__
+            if (value := getattr(self, name))
+        }
+
+    @classmethod
+    def from_carried(cls, carried: Mapping[str, Any]) -> Self:
+        """The state that `carried` was made of; unknown names are from the future and pass by."""
+        return cls(**{name: carried[name] for name in cls.__slots__ if name in carried})
+
+
+class Session(Aggregate[SessionState]):
+    """One conversation of one agent."""
+
+    @classmethod
+    def open(
+        cls,
+        namespace: str,
+        key: str,
+        *,
+        clock: Clock,
+        subject: str | None = None,
+        parent: events.Parent | None = None,
+        source: str | None = None,
+        title: str | None = None,
+    ) -> Self:
+        """Begin a session at position 1."""
+        session = cls._blank(namespace, key, 0, subject, clock)
+        session._trigger(
+            events.SessionOpened,
+            key=key,
+            namespace=namespace,
+            parent=parent,
+            source=source,
+            title=title,
+        )
+        return session
+
+    @classmethod
+    def fork(
+        cls,
+        namespace: str,
+        key: str,
+        *,
+        clock: Clock,
+        subject: str,
+        fork: events.Fork,
+        at: SessionState,
+    ) -> Self:
+        """Begin a session that shares all of its parent's history up to `fork.position`.
+
+        `at` is the parent's state there. The fork's own positions begin one after it.
+        """
+        session = cls._blank(namespace, key, fork.position, subject, clock)
+        session.state = replace(at, closed=False)
+        session._trigger(
+            events.SessionOpened,
+            key=key,
+            namespace=namespace,
+            fork=fork,
+            reopened=dict(at.open_calls),
+        )
+        return session
+
+    @classmethod
+    def _blank(
+        cls, namespace: str, key: str, version: int, subject: str | None, clock: Clock
+    ) -> Self:
+        return cls(
+            session_id(namespace, key),
+            version=version,
+            state=SessionState(),
+            subject=subject or f"{namespace}/{key}",
+            clock=clock,
+        )
+
+    # Decisions
+
+    def append(self, block: AnyBlock) -> int:
+        """Record one block and return its position; a tool result must answer an open call."""
+        self._check_open()
+        if isinstance(block, ToolCall):
+            if block.tool_call_id in self.state.open_calls:
+                raise DuplicateToolCallError(
+                    f"tool call {block.tool_call_id!r} is already open at "
+                    f"#{self.state.open_calls[block.tool_call_id]}: answer or abandon it first"
+                )
+            self._trigger(events.ToolCalled, block=block, turn=self.state.turn)
+        elif isinstance(block, ToolResult):
+            call = self._open_call(block.tool_call_id)
+            self._trigger(events.ToolReturned, block=block, turn=self.state.turn, call=call)
+        else:
+            if block.kind is Kind.USER and (self.state.answered or self.state.turn == 0):
+                self._trigger(events.TurnStarted, turn=self.state.turn + 1)
+            self._trigger(events.BlockAppended, block=block, turn=self.state.turn)
+        return self.version
+
+    def abandon(self, tool_call_id: str, reason: str) -> int:
+        """Record that nobody will answer an open call."""
+        self._check_open()
+        call = self._open_call(tool_call_id)
+        self._trigger(
+            events.ToolCallAbandoned,
+            tool_call_id=tool_call_id,
+            reason=reason,
+            turn=self.state.turn,
+            call=call,
+        )
+        return self.version
+
+    def set_system_prompt(self, text: str) -> None:
+        self._check_open()
+        self._trigger(events.SystemPromptSet, text=text)
+
+    def set_tools(self, tools: list[JsonValue]) -> None:
+        self._check_open()
+        self._trigger(events.ToolsSet, tools=tools)
+
+    def set_request_settings(self, settings: dict[str, JsonValue]) -> None:
+        self._check_open()
+        self._trigger(events.RequestSettingsSet, settings=settings)
+
+    def end_turn(self, outcome: str | None = None) -> None:
+        self._check_open()
+        self._trigger(events.TurnEnded, turn=self.state.turn, outcome=outcome)
+
+    def pin(self, positions: Ranges) -> None:
+        self._check_change(positions)
+        self._trigger(events.BlockPinned, positions=positions)
+
+    def unpin(self, positions: Ranges) -> None:
+        self._check_change(positions)
+        self._trigger(events.BlockUnpinned, positions=positions)
+
+    def hide(self, positions: Ranges, replacement: str | None = None) -> None:
+        self._check_change(positions)
+        self._trigger(events.BlocksHidden, positions=positions, replacement=replacement)
+
+    def retract(
+        self, positions: Ranges, reopened: Mapping[str, int], reason: str | None = None
+    ) -> None:
+        """Take blocks back.
+
+        `positions` must hold the result of every closed call in it; `reopened` names the calls
+        outside it whose results are inside. Whoever calls has read the blocks; this stream's
+        state does not hold them.
+        """
+        self._check_change(positions)
+        for tool_call_id in reopened:
+            at = self.state.open_calls.get(tool_call_id)
+            if at is not None and at not in positions:
+                raise DuplicateToolCallError(
+                    f"tool call {tool_call_id!r} was made again at #{at} and is open there: "
+                    "take that call back as well"
+                )
+        self._trigger(
+            events.BlocksRetracted,
+            positions=positions,
+            reopened=dict(reopened),
+            reason=reason,
+            previous=self.state.retraction,
+        )
+
+    def record_call(self, call: Mapping[str, Any]) -> None:
+        self._check_open()
+        self._trigger(events.ModelCalled, **call)
+
+    def record_overflow(self, overflow: Mapping[str, Any]) -> None:
+        self._check_open()
+        self._trigger(events.ContextOverflowed, **overflow)
+
+    def close(self, reason: str | None = None) -> None:
+        self._check_open()
+        self._trigger(events.SessionClosed, reason=reason)
+
+    # Rules
+
+    def _check_open(self) -> None:
+        if self.state.closed:
+            raise SessionClosedError("the session is closed: fork it to go on from here")
+
+    def _check_change(self, positions: Ranges) -> None:
+        self._check_open()
+        if not positions:
+            raise InvalidPositionError("no positions were given")
+        if positions.runs[-1][1] > self.version:
+            raise InvalidPositionError(
+                f"#{positions.runs[-1][1]} does not exist: the session ends at #{self.version}"
+            )
+
+    def _open_call(self, tool_call_id: str) -> int:
+        call = self.state.open_calls.get(tool_call_id)
+        if call is None:
+            waiting = ", ".join(map(repr, self.state.open_calls)) or "none"
+            raise OrphanToolResultError(
+                f"no open tool call {tool_call_id!r} to answer (open: {waiting})"
+            )
+        return call
+
+    # Evolution
+
+    def next_state(self, event: Event) -> SessionState:
+        state, position = self.state, event.originator_version
+        match event:
+            case events.BlockAppended(block=block):
+                # A prompt may come in pieces: text, an image, a reminder, more text.
+                said = block.kind in BY_ASSISTANT
+                return _grown(state, block, answered=state.answered or said)
+            case events.ToolCalled(block=block):
+                opened = {**state.open_calls, block.tool_call_id: position}
+                return _grown(state, block, answered=True, open_calls=opened)
+            case events.ToolReturned(block=block):
+                left = _without(state.open_calls, block.tool_call_id)
+                return _grown(state, block, answered=True, open_calls=left)
+            case events.ToolCallAbandoned(tool_call_id=call, reason=reason):
+                return replace(
+                    state,
+                    answered=True,
+                    open_calls=_without(state.open_calls, call),
+                    blocks=state.blocks + 1,
+                    tokens=state.tokens + estimate_text(reason),
+                )
+            case events.TurnStarted(turn=turn):
+                return replace(state, turn=turn, answered=False)
+            case events.TurnEnded():
+                return replace(state, answered=True)
+            case events.SystemPromptSet():
+                return replace(state, system=position)
+            case events.ToolsSet():
+                return replace(state, tools=position)
+            case events.RequestSettingsSet():
+                return replace(state, settings=position)
+            case events.BlocksRetracted(positions=positions, reopened=reopened):
+                left = {call: at for call, at in state.open_calls.items() if at not in positions}
+                return replace(state, open_calls={**left, **reopened}, retraction=position)
+            case events.SessionClosed():
+                return replace(state, closed=True)
+            case _:
+                return state
+
+
+def _grown(state: SessionState, block: AnyBlock, **changes: Any) -> SessionState:
+    return replace(state, blocks=state.blocks + 1, tokens=state.tokens + estimate(block), **changes)
+
+
+def _without(open_calls: Mapping[str, int], call: str) -> dict[str, int]:
+    return {open_call: at for open_call, at in open_calls.items() if open_call != call}

@@ -1,0 +1,89 @@
+"""How a piece of a log is worded in a summary: one clean line, shortened, with its handles."""
+
+import re
+
+from ..ranges import Ranges, Run
+
+ELLIPSIS = "…"
+
+_PRINTABLE = re.compile(r"[ -~]*")
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -~])")
+# Control codes that are no white space, and invisible marks that turn or hide what is read.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BLOB = re.compile(r"[A-Za-z0-9+/=_-]{100,}")
+_HANDLE = r"#(\d{1,15})(?:-(\d{1,15}))?"
+_HANDLES = re.compile(rf" ?\(({_HANDLE}(?:, ?{_HANDLE})*)\)$")
+_ONE_HANDLE = re.compile(_HANDLE)
+_MOST_RUNS = 3
+
+
+def folded(text: str) -> str:
+    """A text as one line: white space folded, nothing in it that cannot be printed or encoded."""
+    if not _PRINTABLE.fullmatch(text):
+        text = _INVISIBLE.sub("", _ESCAPE.sub("", text))
+        text = _SURROGATE.sub("\ufffd", text)
+    return " ".join(text.split())
+
+
+def tidied(text: str) -> str:
+    """A text as one line without encoded data, which says nothing to a reader."""
+    return _BLOB.sub(ELLIPSIS, folded(text))
+
+
+def shortened(text: str, room: int) -> str:
+    """The beginning of a line, cut between words where that costs little."""
+    if len(text) <= room:
+        return text
+    if room <= 0:
+        return ""
+    cut = text[: room - 1]
+    space = cut.rfind(" ")
+    if space > room * 0.6:
+        cut = cut[:space]
+    return cut.rstrip(" ,;:-(") + ELLIPSIS
+
+
+def shortened_inside(text: str, room: int) -> str:
+    """The beginning and the end of a line: who pastes a log says what for before or after it."""
+    if len(text) <= room or room < 40:
+        return shortened(text, room)
+    head = shortened(text, room * 2 // 3)
+    tail = text[-(room - len(head) - 1) :]
+    space = tail.find(" ")
+    return f"{head} {tail[space + 1 :] if 0 <= space < len(tail) // 3 else tail[1:]}"
+
+
+def code(text: str) -> str:
+    """A name, path or command, marked as such."""
+    return f"`{text.replace('`', chr(39))}`"
+
+
+def with_handles(text: str, handles: Ranges) -> str:
+    """A line and where it comes from: `edited a.py (#12, #40-41)`; of many places the newest."""
+    if not handles:
+        return text
+    runs = ", ".join(f"#{a}" if a == b else f"#{a}-{b}" for a, b in handles.runs[-_MOST_RUNS:])
+    return f"{text} ({runs})"
+
+
+def cited(handles: Ranges) -> Ranges:
+    """Those of the handles that a line names."""
+    return Ranges(handles.runs[-_MOST_RUNS:])
+
+
+def without_handles(line: str) -> tuple[str, Ranges]:
+    """A line parted from the handles that it ends with."""
+    found = _HANDLES.search(line)
+    if found is None:
+        return line, Ranges()
+    runs = [(int(a), int(b or a)) for a, b in _ONE_HANDLE.findall(found[1])]
+    if any(not _is_run(run) for run in runs):
+        return line, Ranges()
+    return line[: found.start()], Ranges(runs)
+
+
+def _is_run(run: Run) -> bool:
+    return 1 <= run[0] <= run[1]

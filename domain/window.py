@@ -1,0 +1,91 @@
+"""What a policy is shown, and what it answers: a Window in, a Plan or None out."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+
+from .blocks import AnyBlock, Kind
+from .compaction_events import CompactBoundary, Summary, Trigger, Trim
+from .ranges import Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One visible block, as a policy sees it."""
+
+    position: int
+    block: AnyBlock
+    turn: int
+    tokens: int
+    """Estimated size as shown in the view."""
+    call: int | None = None
+    """For a tool result: the position of its call."""
+    is_open: bool = False
+    """For a tool call: nobody has answered it yet."""
+    is_pinned: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        return self.block.kind
+
+
+@dataclass(frozen=True)
+class Window:
+    """The view of one session as a compaction finds it."""
+
+    items: tuple[Item, ...]
+    """All visible blocks in order of position."""
+    after: int
+    """The newest position that this compaction may decide about."""
+    limit: int
+    """Tokens that the model's context can hold."""
+    trigger: Trigger = Trigger.MANUAL
+    overhead: int = 0
+    """Estimated tokens of what is sent besides: system prompt, tools, the standing summary."""
+    usage: int | None = None
+    """Context size in tokens that the provider reported of the newest call on this view."""
+    boundary: CompactBoundary | None = None
+    summary: Summary | None = None
+    """What stands for the blocks that earlier boundaries took out."""
+    pinned: Ranges = Ranges()
+    hides: dict[int, str | None] = field(default_factory=dict)
+    """Blocks to hide from this boundary on: position to replacement text."""
+    retracted: Ranges = Ranges()
+    """What was taken back since the last boundary."""
+
+    @property
+    def begins(self) -> int:
+        """Where the kept window begins; what is visible before it was carried there."""
+        return self.boundary.first_kept if self.boundary else 1
+
+    @cached_property
+    def open_to_cut(self) -> tuple[Item, ...]:
+        """The items of the kept window: those that a new cut may take out."""
+        return tuple(item for item in self.items if item.position >= self.begins)
+
+    @cached_property
+    def tokens(self) -> int:
+        """Estimated tokens of the whole view."""
+        return self.overhead + sum(item.tokens for item in self.items)
+
+    @property
+    def used(self) -> int:
+        """Tokens in use: as the provider last reported, else as estimated."""
+        return self.usage if self.usage is not None else self.tokens
+
+    @cached_property
+    def running(self) -> tuple[int, ...]:
+        """Prefix sums of the tokens of `open_to_cut`; `running[i]` is what precedes item i."""
+        return tuple(accumulate((item.tokens for item in self.open_to_cut), initial=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A policy's answer: where to cut, and why. The store repairs it before it is recorded."""
+
+    cut: int
+    """Position of the first block to keep."""
+    reason: str
+    summary_tokens: int
+    """How large the summary may be."""
+    trims: tuple[Trim, ...] = ()

@@ -1,0 +1,1 @@
+"""Read models folded from events: what the log looks like, never what happened."""

@@ -1,0 +1,17 @@
+"""An event as it stands in the log, with what the store measured when it was recorded."""
+
+from dataclasses import dataclass
+
+from ..domain.event import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One stored event of a session."""
+
+    position: int
+    event: Event
+    tokens: int
+    """Estimated tokens of the block it stands for; 0 for other events."""
+    digest: bytes
+    """Keyed hash of the event as stored; two blocks with one digest are the same block."""
