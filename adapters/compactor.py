@@ -1,12 +1,12 @@
 """One compaction from end to end: window, plan, repair, summary, gate, record."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from eventsourcing.persistence import IntegrityError
 
 from ..domain.blocks import Kind
-from ..domain.compaction import lineage_id
+from ..domain.compaction import Compaction, lineage_id
 from ..domain.compaction_events import CompactBoundary, Digest, Repair, Trigger
 from ..domain.coverage import Settlement, nothing_to_gain, settle
 from ..domain.digest import digest_of
@@ -181,7 +181,7 @@ class Compactor:
                 check(draft, material, user_texts=self._user_texts(draft, material))
             except RejectedSummaryError as error:
                 rejected = str(error)
-            except Exception as error:  # a users' summariser may raise anything; history must not suffer
+            except Exception as error:  # noqa: BLE001 - users' summarisers may raise anything
                 rejected = f"{summariser.name} failed: {error}"
             else:
                 return draft, summariser.name, None
@@ -193,7 +193,9 @@ class Compactor:
     def _user_texts(self, draft: Draft, material: Material) -> list[str]:
         """What users really said of what the draft may quote: all that leaves, and all it cites."""
         chain = self.store.session_chain(self.reader.namespace, self.reader.key)
-        leaving = {item.position: item.block.text for item in material.gone if item.kind is Kind.USER}
+        leaving = {
+            item.position: item.block.text for item in material.gone if item.kind is Kind.USER
+        }
         for recorded in self.store.read(chain, draft.cites):
             event = recorded.event
             if isinstance(event, BlockAppended) and event.block.kind is Kind.USER:
@@ -266,13 +268,13 @@ class Compactor:
             self._save(compaction, keys=keys)
             return boundary
 
-    def _save(self, compaction: Any, keys: Any = ()) -> None:
+    def _save(self, compaction: Compaction, keys: Iterable[AppendKey] = ()) -> None:
         try:
             self.store.save(compaction, keys=keys)
         except IntegrityError as error:
             raise StalePlanError("another process decided a boundary at the same time") from error
 
-    def _own_lineage(self) -> Any:
+    def _own_lineage(self) -> Compaction:
         reader = self.reader
         # Another process may have written to it: what is decided here is decided on what is stored.
         self.store.refresh(lineage_id(reader.namespace, reader.key, reader.lineage))
@@ -310,10 +312,11 @@ class Compactor:
         """Blocks that earlier boundaries took out and that were pinned since."""
         if history.boundary is None:
             return []
-        missing = history.pinned - Ranges.of(history.entries)
-        missing = missing & Ranges.span(1, history.boundary.after)
+        decided = Ranges.span(1, history.boundary.after)
+        missing = (history.pinned & decided) - Ranges.of(history.entries)
         if not missing:
             return []
+        missing -= self.reader.retracted(self._head())
         chain = self.store.session_chain(self.reader.namespace, self.reader.key)
         pinned = History().apply_all(self.store.read(chain, missing))
         return list(pinned.entries.values())

@@ -55,9 +55,7 @@ class EventMapper(Mapper[UUID]):
             tokens=tokens_of(event),
             digest=blake2b(plaintext, key=secret, digest_size=16).digest(),
             carried=dumps(after.carried()) if after is not None else b"{}",
-            bodies=tuple(
-                Body(body.hash, self.compressor.compress(body.content)) for body in bodies
-            )
+            bodies=tuple(Body(body.hash, self.compressor.compress(body.content)) for body in bodies)
             if self.compressor
             else bodies,
         )
@@ -75,6 +73,12 @@ class EventMapper(Mapper[UUID]):
     def plaintext(self, row: StoredRow) -> bytes:
         """The state as it was hashed."""
         return self._decompressed(row.state)
+
+    def bodies_of(self, row: StoredRow) -> Iterator[tuple[bytes, bytes]]:
+        """Hash and content of every body that a row refers to."""
+        for _, _, digest in loads(self.plaintext(row)).get("bodies", ()):
+            hashed = bytes.fromhex(digest)
+            yield hashed, self._decompressed(self.body_of(row.subject, hashed))
 
     def _event(self, row: StoredRow) -> Event:
         event_class: type[Event] = resolve_topic(row.topic)
@@ -105,7 +109,7 @@ class ZstdCompressor(Compressor):
     WORTH_IT = 256
 
     def __init__(self) -> None:
-        import zstandard
+        import zstandard  # noqa: PLC0415 - only who compresses pays for it
 
         self._compressor = zstandard.ZstdCompressor(level=3)
         self._decompressor = zstandard.ZstdDecompressor()

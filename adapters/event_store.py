@@ -7,7 +7,8 @@ from threading import RLock
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
-from eventsourcing.application import Application, Recording
+from eventsourcing.application import Application
+from eventsourcing.persistence import Recording
 from eventsourcing.utils import Environment, EnvType, get_topic
 
 from ..domain import session_events
@@ -47,9 +48,7 @@ class EventStore(Application[UUID]):
     recorder: Recorder
     mapper: EventMapper
 
-    def __init__(
-        self, env: EnvType | None = None, clock: Callable[[], datetime] = utc_now
-    ) -> None:
+    def __init__(self, env: EnvType | None = None, clock: Callable[[], datetime] = utc_now) -> None:
         super().__init__(env)
         self.clock = clock
         self.mapper.secret_of = lambda subject: self.recorder.subject(subject)[1]
@@ -155,7 +154,7 @@ class EventStore(Application[UUID]):
                 events.append(thing)
             elif thing is not None:
                 events += thing.collect_events()
-        if not events:
+        if not (events or keys or imports):
             return []
         try:
             recordings = self.events.put(
@@ -231,9 +230,7 @@ class EventStore(Application[UUID]):
         opened = self.lineage_opened(originator_id)
         return self.lineage_chain(opened.namespace, opened.key, opened.lineage)
 
-    def lineage_state(
-        self, chain: Chain, at: int | None = None
-    ) -> tuple[int, CompactionState]:
+    def lineage_state(self, chain: Chain, at: int | None = None) -> tuple[int, CompactionState]:
         """A lineage's version, not above `at`, and its state there."""
         for segment in reversed(chain.segments):
             last = segment.last if at is None else min(at, segment.last or at)

@@ -23,6 +23,7 @@ def closed_retraction(
     store: EventStore,
     chain: Chain,
     wanted: Ranges,
+    *,
     retracted: Ranges,
     head: int,
     open_calls: Mapping[str, int],
@@ -52,7 +53,11 @@ def closed_retraction(
     for recorded in log:
         event = recorded.event
         if isinstance(event, ToolReturned | ToolCallAbandoned) and event.call not in calls:
-            name = event.tool_call_id if isinstance(event, ToolCallAbandoned) else event.block.tool_call_id
+            name = (
+                event.tool_call_id
+                if isinstance(event, ToolCallAbandoned)
+                else event.block.tool_call_id
+            )
             if name in open_calls or name in reopened:
                 # Its id was used again since: two open calls of one id could not be told apart.
                 blocks.add(event.call)

@@ -1,15 +1,14 @@
 """What callers hold: a store of sessions, and one session in it."""
 
-import sqlite3
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from eventsourcing.persistence import IntegrityError, PersistenceError
+from eventsourcing.persistence import IntegrityError
 from eventsourcing.utils import get_topic
 from pydantic import JsonValue
 
@@ -35,7 +34,7 @@ from .event_mapper import ZstdCompressor
 from .event_store import EventStore, utc_now
 from .recall import Recalled, found_in, recalled
 from .retraction import closed_retraction
-from .sqlite.datastore import speaking_plainly
+from .sqlite.plain_errors import speaking_plainly
 from .sqlite.recorder import AppendKey
 from .view_reader import ViewReader
 from .whole_groups import check_blocks, whole_groups
@@ -73,7 +72,7 @@ def open_store(
     env = {"SQLITE_DBNAME": name, "SQLITE_SYNCHRONOUS": synchronous}
     if compress:
         env["COMPRESSOR_TOPIC"] = get_topic(ZstdCompressor)
-    with _plainly(name):
+    with speaking_plainly(name):
         return SessionStore(EventStore(env, clock), name)
 
 
@@ -102,7 +101,7 @@ class SessionStore:
         """
         _check_name("session key", key)
         _check_name("namespace", namespace)
-        with _plainly(self.name), self.events.deciding:
+        with speaking_plainly(self.name), self.events.deciding:
             if self.events.session(namespace, key) is None:
                 if not create:
                     raise NotFoundError(self._no_session(namespace, key))
@@ -115,15 +114,13 @@ class SessionStore:
                     source=source,
                     title=title,
                 )
-                try:
+                with suppress(IntegrityError):  # another process opened it: that is as good
                     self.events.save(opened)
-                except IntegrityError:
-                    pass  # another process opened it at the same moment, which is as good
             return StoredSession(self, namespace, key)
 
     def sessions(self, namespace: str | None = None) -> list["StoredSession"]:
         """All sessions, by namespace and key."""
-        with _plainly(self.name):
+        with speaking_plainly(self.name):
             streams = self.events.recorder.select_streams(namespace)
         return [
             StoredSession(self, stream.namespace, stream.session)
@@ -136,7 +133,7 @@ class SessionStore:
         path = Path(target)
         if path.exists():
             raise StorageError(f"{path} exists already: give a new path")
-        with _plainly(str(path)):
+        with speaking_plainly(str(path)):
             self.events.recorder.datastore.backup(path)
 
     def close(self) -> None:
@@ -194,7 +191,7 @@ class StoredSession:
             positions = [session.append(block) for block in blocks]
             return positions[0], positions[-1]
 
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             done = self._decide(decide, key=key, expect=expect)
         if isinstance(done, AppendKey):
             return Appended(done.first, done.last, repeated=True)
@@ -281,12 +278,17 @@ class StoredSession:
             chain = self._events.session_chain(self.namespace, self.key)
             gone = self._reader(MAIN).retracted(session.version)
             closed = closed_retraction(
-                self._events, chain, wanted, gone, session.version, session.state.open_calls
+                self._events,
+                chain,
+                wanted,
+                retracted=gone,
+                head=session.version,
+                open_calls=session.state.open_calls,
             )
             session.retract(closed.positions, closed.reopened, reason)
             return closed.positions
 
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             return cast(Ranges, self._decide(decide))
 
     def rewind(self, to: int, *, reason: str | None = None) -> Ranges:
@@ -299,14 +301,14 @@ class StoredSession:
         Copies nothing. Raises ConflictError if the key is taken.
         """
         _check_name("session key", key)
-        with _plainly(self.store.name), self._events.deciding:
+        with speaking_plainly(self.store.name), self._events.deciding:
             chain = self._events.session_chain(self.namespace, self.key)
             position, state = self._events.head(chain, at)
             if at is not None and position != at:
                 raise InvalidPositionError(f"#{at} does not exist: the session ends at #{position}")
             if self._events.session(self.namespace, key) is not None:
                 raise ConflictError(f"session {key!r} exists already: choose another key")
-            version, _ = self._reader(MAIN).state_in_effect(position)
+            in_effect = self._reader(MAIN).state_in_effect(position)[1]
             session = self._events.session(self.namespace, self.key)
             assert session is not None, "this session was opened"
             self._events.save(
@@ -319,7 +321,7 @@ class StoredSession:
                         namespace=self.namespace,
                         key=self.key,
                         position=position,
-                        lineage_version=version,
+                        lineage_version=in_effect.switched,
                     ),
                     at=state,
                 )
@@ -331,21 +333,21 @@ class StoredSession:
     @property
     def position(self) -> int:
         """The newest position."""
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             chain = self._events.session_chain(self.namespace, self.key)
             return self._events.head(chain)[0]
 
     @property
     def state(self) -> SessionState:
         """Turn, open calls, sizes: as of now."""
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             chain = self._events.session_chain(self.namespace, self.key)
             return self._events.head(chain)[1]
 
     @property
     def lineages(self) -> list[str]:
         """The lineages that were written to, by name."""
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             return self._events.lineages(self.namespace, self.key)
 
     def view(
@@ -360,19 +362,17 @@ class StoredSession:
         Without coordinates the newest; with them exactly what was served there. Raises
         NotFoundError for a position, lineage or version that does not exist.
         """
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             self._check_lineage(lineage)
             return self._reader(lineage).view(at, lineage_version)
 
-    def recall(
-        self, *positions: int | Ranges, search: str | None = None
-    ) -> list[Recalled]:
+    def recall(self, *positions: int | Ranges, search: str | None = None) -> list[Recalled]:
         """The original blocks at these handles, hidden, trimmed, summarised or not.
 
         With `search`, only those that hold the text, whatever its case. Without positions, all
         blocks that ever were are searched.
         """
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             chain = self._events.session_chain(self.namespace, self.key)
             head = self._events.head(chain)[0]
             if not positions and search is None:
@@ -414,7 +414,7 @@ class StoredSession:
         nothing. Raises NothingToCompactError where the view would not become smaller.
         """
         chosen = policy_named(policy, settings or {}) if isinstance(policy, str) else policy
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             return Compactor(self._events, self._reader(lineage)).compact(
                 chosen,
                 limit=limit,
@@ -428,12 +428,12 @@ class StoredSession:
 
     def activate(self, *, lineage: str = MAIN) -> int:
         """Serve the boundary that was prepared last; returns it."""
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             return Compactor(self._events, self._reader(lineage)).activate()
 
     def revert(self, *, lineage: str = MAIN) -> int:
         """Undo the newest compaction; returns the boundary that was reverted."""
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             return Compactor(self._events, self._reader(lineage)).revert()
 
     # How
@@ -452,7 +452,7 @@ class StoredSession:
             )
 
     def _change(self, decision: Callable[[Session], Any]) -> None:
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             self._decide(decision)
 
     def _decide(
@@ -501,7 +501,7 @@ class StoredSession:
 
     def _checked(self, positions: tuple[int | Ranges, ...]) -> Ranges:
         wanted = _ranges(positions)
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             chain = self._events.session_chain(self.namespace, self.key)
             head = self._events.head(chain)[0]
             log = self._events.read(chain, wanted & Ranges.span(1, head))
@@ -510,7 +510,7 @@ class StoredSession:
 
     def _groups(self, positions: tuple[int | Ranges, ...]) -> Ranges:
         wanted = self._checked(positions)
-        with _plainly(self.store.name):
+        with speaking_plainly(self.store.name):
             chain = self._events.session_chain(self.namespace, self.key)
             head = self._events.head(chain)[0]
             retracted = self._reader(MAIN).retracted(head)
@@ -538,16 +538,3 @@ def _check_name(what: str, name: str) -> None:
         raise InvalidPositionError(f"{what} {name!r} is not valid Unicode") from None
     if not name or "\0" in name:
         raise InvalidPositionError(f"{what} {name!r} must have characters, and no NUL among them")
-
-
-@contextmanager
-def _plainly(name: str) -> Iterator[None]:
-    """Any failure of the database as a StorageError of one line."""
-    try:
-        with speaking_plainly(name):
-            yield
-    except PersistenceError as error:
-        # eventsourcing wraps what SQLite said; that is what there are plain words for.
-        cause = error.args[0] if error.args else None
-        with speaking_plainly(name):
-            raise cause if isinstance(cause, sqlite3.Error) else StorageError(f"{name}: {error}")

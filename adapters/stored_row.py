@@ -1,4 +1,4 @@
-"""An event as the database holds it: eventsourcing's StoredEvent and what cutbank keeps beside it."""
+"""An event as the database holds it: a StoredEvent, and what cutbank keeps beside it."""
 
 from dataclasses import dataclass
 

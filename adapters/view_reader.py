@@ -40,9 +40,7 @@ class ViewReader:
         chain = self.store.session_chain(self.namespace, self.key)
         position, state = self.store.head(chain, at)
         if at is not None and position < at:
-            raise NotFoundError(
-                f"session {self.key!r} has no position {at}: it ends at {position}"
-            )
+            raise NotFoundError(f"session {self.key!r} has no position {at}: it ends at {position}")
         lineage_chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
         version, lineage_state = self.store.lineage_state(lineage_chain, lineage_version)
         if lineage_version is not None and version < lineage_version:
@@ -53,12 +51,12 @@ class ViewReader:
         if at is None and lineage_version is None:
             if advanced := self._advanced(chain, coordinate, lineage_state):
                 return advanced, coordinate
-            history = self._folded(chain, lineage_chain, coordinate, state, lineage_state.active)
+            history = self._folded(chain, coordinate, state, lineage_state.active)
             self._newest = (history, coordinate, lineage_state)
             return history, coordinate
         in_effect = self.state_in_effect(position, lineage_version)[1]
         return (
-            self._folded(chain, lineage_chain, coordinate, state, in_effect.active),
+            self._folded(chain, coordinate, state, in_effect.active),
             coordinate,
         )
 
@@ -121,7 +119,6 @@ class ViewReader:
     def _folded(
         self,
         chain: Chain,
-        lineage_chain: Chain,
         coordinate: Coordinate,
         state: SessionState,
         active: int,

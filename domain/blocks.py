@@ -28,6 +28,9 @@ class Kind(StrEnum):
 NOT_SENT = frozenset({Kind.ARTIFACT, Kind.NOTE})
 """Kinds kept for people and programs; a model never sees them."""
 
+PROMPTS = frozenset({Kind.USER, Kind.IMAGE, Kind.DOCUMENT})
+"""Kinds that a prompt is made of."""
+
 BY_ASSISTANT = frozenset({Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL})
 """Kinds that a model wrote."""
 
@@ -151,8 +154,10 @@ class ToolCall(Said):
     @field_validator("arguments", mode="before")
     @classmethod
     def _as_json_text(cls, arguments: Any) -> Any:
-        # Text and not a tree: a tree could not hold NaN, duplicate keys or a provider's own spelling.
-        return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        # Text, for a tree could not hold NaN, duplicate keys or a provider's own spelling.
+        return (
+            arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        )
 
     @property
     def kind(self) -> Kind:

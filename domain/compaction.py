@@ -33,6 +33,8 @@ class CompactionState:
     beneath: int = 0
     """What the active boundary builds upon, served again if it is reverted."""
     effective_from: int = 0
+    switched: int = 0
+    """The version of the newest activation or revert: what a fork inherits."""
     decided: int = 0
     """The version of the last decision (boundary, activation, revert); plans are made on it."""
     prepared: int = 0
@@ -156,6 +158,7 @@ class Compaction(Aggregate[CompactionState]):
                     active=boundary,
                     beneath=previous or 0,
                     effective_from=position,
+                    switched=version,
                     decided=version,
                     prepared=0,
                     prepared_beneath=0,
@@ -166,6 +169,7 @@ class Compaction(Aggregate[CompactionState]):
                     active=to or 0,
                     beneath=previous or 0,
                     effective_from=position,
+                    switched=version,
                     decided=version,
                     prepared=0,
                     prepared_beneath=0,

@@ -1,4 +1,4 @@
-"""Every fact that can be recorded of a lineage: which boundary is served, and what stands for what."""
+"""Every fact that can be recorded of a lineage: what is served, and what stands for what."""
 
 from enum import StrEnum
 from uuid import UUID

@@ -81,13 +81,13 @@ def settle(window: Window, plan: Plan) -> Settlement:
     was_hidden = earlier.hidden if earlier else Ranges()
     universe = Ranges.span(earlier.after + 1 if earlier else 1, window.after) - window.retracted
     universe |= (earlier.kept - window.retracted) if earlier else Ranges()
-    # A pin brings back what earlier boundaries took out.
-    universe |= pinned
     replacements = _replacements(window, stays, pinned)
     shown = Ranges.of(replacement.position for replacement in replacements)
     hides = leaves_unsaid(window) & universe
     hidden = (was_hidden | hides) - shown - pinned
-    kept = ((universe & Ranges.span(cut, window.after)) | Ranges.of(carried) | pinned) - hidden
+    # What stays may have left long ago: a pin brings it back, and what it is bound to.
+    standing = Ranges.of(item.position for item in stays)
+    kept = (universe & Ranges.span(cut, window.after) | standing) - hidden
     covers = (covered | universe) - kept - hidden
     return Settlement(
         after=window.after,

@@ -38,7 +38,12 @@ class NothingToCompactError(CutbankError):
 
 
 class RejectedSummaryError(CutbankError):
-    """A draft failed the gate; says by which rule."""
+    """A draft failed the gate; says by which rule, and why."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(f"{rule}: {reason}")
+        self.rule = rule
+        self.reason = reason
 
 
 class InvalidSettingError(CutbankError):

@@ -44,6 +44,16 @@ class Event(Record):
         """
         return self._state
 
+    def __eq__(self, other: object) -> bool:
+        """Equal as facts: the state that one of them takes along is not part of what happened."""
+        return (
+            type(self) is type(other)
+            and self.__dict__ == other.__dict__
+            and self.__pydantic_extra__ == other.__pydantic_extra__
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # facts hold dicts
+
     def mutate(self, aggregate: Any) -> Any:
         """Evolve the aggregate; eventsourcing's repository and projectors call this."""
         aggregate.evolve(self)

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from . import session_events as events
 from .aggregate import Aggregate, Clock
-from .blocks import BY_ASSISTANT, AnyBlock, Kind, ToolCall, ToolResult
+from .blocks import BY_ASSISTANT, PROMPTS, AnyBlock, ToolCall, ToolResult
 from .errors import (
     DuplicateToolCallError,
     InvalidPositionError,
@@ -141,7 +141,7 @@ class Session(Aggregate[SessionState]):
             call = self._open_call(block.tool_call_id)
             self._trigger(events.ToolReturned, block=block, turn=self.state.turn, call=call)
         else:
-            if block.kind is Kind.USER and (self.state.answered or self.state.turn == 0):
+            if block.kind in PROMPTS and (self.state.answered or self.state.turn == 0):
                 self._trigger(events.TurnStarted, turn=self.state.turn + 1)
             self._trigger(events.BlockAppended, block=block, turn=self.state.turn)
         return self.version

@@ -146,7 +146,9 @@ class Usage(Record):
     @property
     def context(self) -> int | None:
         """Size of the prompt that was sent, cached or not; None where nothing was reported."""
-        parts = [part for part in (self.input, self.cache_read, self.cache_write) if part is not None]
+        parts = [
+            part for part in (self.input, self.cache_read, self.cache_write) if part is not None
+        ]
         return sum(parts) if parts else None
 
 

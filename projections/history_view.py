@@ -1,4 +1,4 @@
-"""What a model is sent: the summary and the kept blocks, folded from a boundary and what follows."""
+"""What a model is sent: summary and kept blocks, folded from a boundary and what follows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -23,9 +23,14 @@ from ..domain.session_events import (
     ToolCalled,
     ToolReturned,
     ToolsSet,
+    Usage,
 )
 from ..domain.token_budget import estimate_text
 from .recorded import Recorded
+
+
+BROKEN_OFF = frozenset({"aborted", "error"})
+"""Stop reasons of calls whose reported usage says nothing about the view (S3.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +194,7 @@ class History:
                 self.tools = recorded
             case RequestSettingsSet():
                 self.settings = recorded
-            case ModelCalled() as call:
+            case ModelCalled(usage=Usage(), stop_reason=reason) as call if reason not in BROKEN_OFF:
                 self.last_call = call
             case BlocksRetracted(positions=positions, reopened=reopened):
                 if self._is_news(position):

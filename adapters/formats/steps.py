@@ -9,7 +9,10 @@ from ...domain.compaction_events import Trigger
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The steps that follow belong to this session."""
+    """The steps that follow belong to this session.
+
+    It comes again for the same key where the source goes back to a session, or tells its title.
+    """
 
     key: str
     """The session's key: the source's own session id, made unique for sub-agents."""
@@ -21,11 +24,20 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
+class Linked:
+    """A tool call started the sub-agent `key`: what the sub-agent's own file does not say."""
+
+    key: str
+    parent_key: str
+    parent_call: str
+
+
+@dataclass(frozen=True, slots=True)
 class Append:
     """One block of one entry."""
 
     key: str
-    """Append identity: the entry's own id and the block's index in it; the same at every reading."""
+    """Append identity: the entry's own id and the block's index; the same at every reading."""
     block: AnyBlock
     source_id: str | None = None
     """The entry's own id; later steps name it (`Rewind.to`, `Compacted.kept`)."""
@@ -90,6 +102,9 @@ class Problem:
 
     line: int
     reason: str
+    key: str | None = None
+    raw: str | None = None
+    """The JSON text that was refused, kept as a note like an Unknown; None where it is no JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +117,7 @@ class EntryRead:
     """Bytes of the source read so far."""
 
 
-Step = Begin | Append | Call | Rewind | Compacted | Skipped | Unknown | Problem | EntryRead
+Step = Begin | Linked | Append | Call | Rewind | Compacted | Skipped | Unknown | Problem | EntryRead
 
 
 @dataclass(slots=True)

@@ -5,11 +5,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from eventsourcing.sqlite import SQLiteDatastore
 
-from ...domain.errors import StorageError
+from .plain_errors import speaking_plainly
 from .schema import migrate
 
 LOCK_TIMEOUT = 30.0
@@ -103,31 +102,3 @@ class Datastore(SQLiteDatastore):
         if hasattr(self, "writer"):
             self.writer.close()
         super().close()
-
-
-@contextmanager
-def speaking_plainly(name: str) -> Iterator[None]:
-    """Turn SQLite's own errors into one line that says what, where and what to do."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise StorageError(_plain(error, name)) from error
-
-
-_REMEDIES = (
-    ("readonly", "is read-only: check the permissions of the file and its folder"),
-    ("unable to open", "cannot be opened: check that its folder exists and can be written"),
-    ("locked", "is locked by another program: close it, or try again"),
-    ("full", "cannot grow, the disk is full: free some space; nothing that was stored is lost"),
-    ("not a database", "is not a database: give another path, or move the file away"),
-    ("malformed", "is damaged: restore a backup, or save what is left with sqlite3's `.recover`"),
-    ("disk i/o", "cannot be read or written, the disk reports an error: nothing was changed"),
-)
-
-
-def _plain(error: Any, name: str) -> str:
-    said = str(error).lower()
-    for sign, remedy in _REMEDIES:
-        if sign in said:
-            return f"{name} {remedy}"
-    return f"{name}: {error}"

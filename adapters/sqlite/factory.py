@@ -1,7 +1,5 @@
 """Where eventsourcing's application finds cutbank's datastore, recorder and mapper."""
 
-from typing import Any, ClassVar
-
 from eventsourcing.persistence import ApplicationRecorder
 from eventsourcing.sqlite import SQLiteFactory
 from eventsourcing.utils import Environment, EnvType
@@ -13,16 +11,14 @@ from .recorder import Recorder
 class Factory(SQLiteFactory):
     """The SQLite persistence module; `SQLITE_SYNCHRONOUS` is FULL or NORMAL."""
 
-    application_recorder_class: ClassVar[Any] = Recorder
-
     def __init__(self, env: Environment | EnvType | None) -> None:
         super().__init__(env)
         # The stock datastore has opened nothing yet; ours takes its place.
         self.datastore.close()
-        self.datastore = Datastore(
+        self._own = self.datastore = Datastore(
             self.env.get("SQLITE_DBNAME", ":memory:"),
             synchronous=self.env.get("SQLITE_SYNCHRONOUS", "FULL"),
         )
 
     def application_recorder(self) -> ApplicationRecorder:
-        return Recorder(datastore=self.datastore)
+        return Recorder(datastore=self._own)

@@ -31,8 +31,16 @@ INSERT_KEY = "INSERT INTO append_keys (originator_id, key, first, last) VALUES (
 INSERT_STREAM = (
     "INSERT INTO streams (originator_id, namespace, session, lineage) VALUES (?, ?, ?, ?)"
 )
-COLUMNS = (
-    "originator_version, topic, subject, key_id, tokens, digest, carried, state"
+SELECT_EVENTS = (
+    "SELECT originator_version, topic, subject, key_id, tokens, digest, carried, state"
+    " FROM stored_events WHERE originator_id = ?"
+)
+SELECT_RUNS = (
+    "SELECT originator_version, topic, subject, key_id, tokens, digest, carried, state"
+    " FROM json_each(?) AS run CROSS JOIN stored_events"
+    " ON originator_id = ? AND originator_version"
+    " BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')"
+    " ORDER BY originator_version"
 )
 
 
@@ -134,9 +142,7 @@ class Recorder(SQLiteApplicationRecorder):
                     self._insert_body(writer, values[3], body)
                 ids.append(cast(int, writer.execute(INSERT_EVENT, values).lastrowid))
             for key in keys:
-                writer.execute(
-                    INSERT_KEY, (key.originator_id.bytes, key.key, key.first, key.last)
-                )
+                writer.execute(INSERT_KEY, (key.originator_id.bytes, key.key, key.first, key.last))
             for record in imports:
                 writer.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", record)
         return ids
@@ -168,7 +174,7 @@ class Recorder(SQLiteApplicationRecorder):
         desc: bool = False,
         limit: int | None = None,
     ) -> Sequence[StoredRow]:
-        query = f"SELECT {COLUMNS} FROM stored_events WHERE originator_id = ?"
+        query = SELECT_EVENTS
         parameters: list[Any] = [cast(UUID, originator_id).bytes]
         if gt is not None:
             query += " AND originator_version > ?"
@@ -189,10 +195,7 @@ class Recorder(SQLiteApplicationRecorder):
             first, last = runs[0]
             return list(self.select_events(originator_id, gt=first - 1, lte=last))
         found = self.datastore.reader.execute(
-            f"SELECT {COLUMNS} FROM json_each(?) AS run CROSS JOIN stored_events"
-            " ON originator_id = ? AND originator_version"
-            " BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')"
-            " ORDER BY originator_version",
+            SELECT_RUNS,
             (json.dumps(runs), originator_id.bytes),
         )
         return [self._row(originator_id, values) for values in found]

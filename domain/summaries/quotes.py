@@ -3,20 +3,18 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from .wording import ELLIPSIS, folded, without_handles
+from .wording import folded, without_handles
 
-_BULLET = r"\s*(?:(?:[-*+•]|\d{1,3}[.)])\s+)*"
-_MARKS = r"[\s*_`'\"“>(\[]*"
 # Whatever stands between the word and the colon is still an attribution: `User, later: "..."`.
 _ATTRIBUTED = re.compile(
-    rf"{_BULLET}{_MARKS}(?:the\s+)?(?:user|human)\b[^:\"“”\n]{{0,60}}:[\s*_]*[\"“](.*)",
+    r"[-+•.\d\s*_`'\"“>(\[)]*(?:the\s+)?(?:user|human)\b[^:\"“”]{0,60}:[\s*_]*[\"“](.*)",
     re.IGNORECASE,
 )
-_QUOTED_LINE = re.compile(r"\s*>+\s?(.*)")
-_HEADING = re.compile(r"\s*#{1,6}\s+(.*)")
+_QUOTED_LINE = re.compile(r">+\s?(.*)")
+_HEADING = re.compile(r"#{1,6}\s+(.*)")
 _USERS_OWN = re.compile(r"\b(?:goal|constraints?|preferences?|requests?)\b", re.IGNORECASE)
 _OMISSION = re.compile(r"…|\.\.\.")
-_PIECES = re.compile(r"[\"“]([^\"“”]+)[\"”]")
+_PIECES = re.compile(r"\"([^\"]+)\"")
 _STRAIGHT = str.maketrans("“”‘’", "\"\"''")
 
 
@@ -27,34 +25,40 @@ def quoted(words: str) -> str:
 
 def quote_in(line: str) -> str | None:
     """What a line of a summary says that the user said, if it says so."""
-    found = _ATTRIBUTED.match(without_handles(line.rstrip())[0])
-    return None if found is None else found[1].rstrip().removesuffix('"').removesuffix("”")
+    found = _ATTRIBUTED.match(without_handles(line.strip())[0])
+    if found is None:
+        return None
+    words = found[1].rstrip()
+    return words[:-1] if words.endswith(('"', "”")) else words
 
 
 def quotes_in(text: str) -> Iterator[str]:
-    """All that a summary says the user said: attributed quotes anywhere, and under the headings
-    of goals and constraints the lines that are marked `> ` as quoted."""
+    """All that a summary says the user said.
+
+    Attributed quotes anywhere, and the lines marked `> ` under the headings of goal and constraints.
+    """
     is_users_own = False
-    for line in text.split("\n"):
+    for line in map(str.strip, text.split("\n")):
         if heading := _HEADING.match(line):
             is_users_own = bool(_USERS_OWN.search(heading[1]))
         elif (words := quote_in(line)) is not None:
             yield words
         elif is_users_own and (found := _QUOTED_LINE.match(line)):
-            yield without_handles(found[1].rstrip())[0]
+            yield without_handles(found[1])[0]
 
 
-def folded_for_quotes(text: str) -> str:
-    """A text as quotes are compared in it: as one line, with straight quotation marks."""
+def comparable(text: str) -> str:
+    """A text as quotes are looked up in it: one line, with straight quotation marks."""
     return folded(text).translate(_STRAIGHT)
 
 
-def stands_in(quote: str, folded_texts: Iterable[str]) -> bool:
-    """Whether the words are in one of the texts, omissions aside and in order.
+def stands_in(quote: str, comparables: Iterable[str]) -> bool:
+    """Whether the words are in one of the texts, in order, omissions aside.
 
     A line with several quotes in it may have taken them from several texts.
     """
-    texts = tuple(folded_texts)
+    texts = tuple(comparables)
+    quote = comparable(quote)
     pieces = _PIECES.findall(f'"{quote}"')
     return _stands_in_one(quote, texts) or (
         len(pieces) > 1 and all(_stands_in_one(piece, texts) for piece in pieces)
@@ -62,7 +66,7 @@ def stands_in(quote: str, folded_texts: Iterable[str]) -> bool:
 
 
 def _stands_in_one(quote: str, texts: tuple[str, ...]) -> bool:
-    parts = [part.strip() for part in _OMISSION.split(folded_for_quotes(quote))]
+    parts = [part.strip() for part in _OMISSION.split(quote)]
     return any(_in_order(parts, text) for text in texts)
 
 
@@ -74,6 +78,3 @@ def _in_order(parts: list[str], text: str) -> bool:
             return False
         at = found + len(part)
     return True
-
-
-__all__ = ["ELLIPSIS", "folded_for_quotes", "quote_in", "quoted", "quotes_in", "stands_in"]

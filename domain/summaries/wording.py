@@ -6,7 +6,7 @@ from ..ranges import Ranges, Run
 
 ELLIPSIS = "…"
 
-_PRINTABLE = re.compile(r"[ -~]*")
+_PRINTABLE = re.compile(r"[ -~\s]*", re.ASCII)
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -~])")
 # Control codes that are no white space, and invisible marks that turn or hide what is read.
 _INVISIBLE = re.compile(
@@ -20,12 +20,16 @@ _ONE_HANDLE = re.compile(_HANDLE)
 _MOST_RUNS = 3
 
 
+def printable(text: str) -> str:
+    """A text without terminal codes, invisible marks and lone surrogates; white space stays."""
+    if _PRINTABLE.fullmatch(text):
+        return text
+    return _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", _ESCAPE.sub("", text)))
+
+
 def folded(text: str) -> str:
-    """A text as one line: white space folded, nothing in it that cannot be printed or encoded."""
-    if not _PRINTABLE.fullmatch(text):
-        text = _INVISIBLE.sub("", _ESCAPE.sub("", text))
-        text = _SURROGATE.sub("\ufffd", text)
-    return " ".join(text.split())
+    """A printable text as one line."""
+    return " ".join(printable(text).split())
 
 
 def tidied(text: str) -> str:

@@ -1,0 +1,190 @@
+"""The verbs about boundaries: draw one, undo it, and by which policies."""
+
+import sys
+from dataclasses import MISSING
+from typing import Annotated, Any
+
+import typer
+
+from ...domain.compaction import MAIN
+from ...domain.errors import InvalidSettingError, NotFoundError
+from ...domain.policies.catalog import ALIASES, DEFAULT, POLICIES
+from ...domain.policies.policy import Policy, Setting, settings_of
+from ..compactor import DEFAULT_LIMIT, Outcome
+from .invocation import AnswerIsNoError, Invocation
+from .printing import counted, runs, say, say_json, shortly
+from .words import Lineage, SessionName
+
+
+def compact(
+    call: Invocation,
+    session: SessionName,
+    *,
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="See `cutbank policies`.")
+    ] = DEFAULT,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One of the policy's settings."),
+    ] = None,
+    limit: Annotated[
+        int,
+        typer.Option("--limit", metavar="TOKENS", min=1, help="What the model's context holds."),
+    ] = DEFAULT_LIMIT,
+    instructions: Annotated[
+        str | None,
+        typer.Option("--instructions", metavar="TEXT", help="What the summary should care about."),
+    ] = None,
+    lineage: Lineage = MAIN,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would happen, and record nothing.")
+    ] = False,
+) -> None:
+    """Compact now: a summary takes the place of old blocks.
+
+    They leave the view and stay in the log, and `cutbank recall` gives them back.
+    """
+    with call.session(session) as found:
+        outcome = found.compact(
+            policy,
+            settings=_settings(settings or []),
+            limit=limit,
+            lineage=lineage,
+            instructions=instructions,
+            dry_run=dry_run,
+        )
+    if call.as_json:
+        say_json({"session": session, "namespace": call.namespace, **as_json(outcome, lineage)})
+    else:
+        _say_outcome(session, lineage, outcome)
+    if outcome.summary is None:
+        raise typer.Exit(1)
+
+
+def revert(call: Invocation, session: SessionName, lineage: Lineage = MAIN) -> None:
+    """Undo the newest compaction. What left is in the view again."""
+    with call.session(session) as found:
+        before = found.view(lineage=lineage)
+        try:
+            boundary = found.revert(lineage=lineage)
+        except NotFoundError as error:
+            # The session and its lineage were found: what was asked was right.
+            raise AnswerIsNoError(str(error)) from None
+        after = found.view(lineage=lineage)
+    if call.as_json:
+        say_json(
+            {
+                "session": session,
+                "namespace": call.namespace,
+                "lineage": lineage,
+                "reverted": boundary,
+                "boundary": after.boundary.originator_version if after.boundary else None,
+                "tokens_before": before.tokens,
+                "tokens": after.tokens,
+            }
+        )
+    else:
+        say(f"boundary {boundary} of {session} is undone on {lineage}")
+        say(f"view: {before.tokens:,} tokens before, {after.tokens:,} now")
+
+
+def policies(call: Invocation) -> None:
+    """List the policies and their settings."""
+    listed = [_policy(policy) for policy in POLICIES.values()]
+    if call.as_json:
+        say_json(listed)
+        return
+    for number, one in enumerate(listed):
+        also = [*one["aliases"], *(["the default"] if one["default"] else [])]
+        say(("\n" if number else "") + one["name"] + (f" ({', '.join(also)})" if also else ""))
+        say(f"    {one['summary']}")
+        for setting in one["settings"]:
+            unset = "must be set" if setting["required"] else f"default {setting['default']}"
+            say(f"    --set {setting['name']}=...  {setting['takes']} ({unset})")
+            say(f"        {setting['help']}")
+
+
+def as_json(outcome: Outcome, lineage: str) -> dict[str, Any]:
+    """An outcome as `compact --json` and `demo --json` say it."""
+    return {
+        "lineage": lineage,
+        "compacted": outcome.compacted,
+        "reason": outcome.reason,
+        "policy": outcome.policy,
+        "pre_tokens": outcome.pre_tokens,
+        "post_tokens": outcome.post_tokens,
+        "boundary": outcome.boundary,
+        "after": outcome.after,
+        "first_kept": outcome.first_kept,
+        "left": runs(outcome.left),
+        "kept": runs(outcome.kept),
+        "split_turn": outcome.split_turn,
+        "repairs": [
+            {"rule": repair.rule, "wanted": repair.wanted, "got": repair.got}
+            for repair in outcome.repairs
+        ],
+        "summary": outcome.summary,
+        "summariser": outcome.summariser,
+        "rejected": outcome.rejected,
+    }
+
+
+def _say_outcome(session: str, lineage: str, outcome: Outcome) -> None:
+    if outcome.summary is None:
+        say(f"{session} was not compacted: {outcome.reason}")
+        return
+    saved = 1 - outcome.post_tokens / outcome.pre_tokens
+    said = f"boundary {outcome.boundary} on {lineage}" if outcome.compacted else "a dry run"
+    say(f"{session}: {said}, by {outcome.policy}", bold=True)
+    say(f"view     {outcome.pre_tokens:,} -> {outcome.post_tokens:,} tokens, {saved:.0%} less")
+    say(f"why      {outcome.reason}")
+    say(
+        f"left     {shortly(outcome.left)}, {counted(len(outcome.left), 'block')}; recall gives them back"
+    )
+    say(f"kept     from #{outcome.first_kept} on")
+    if outcome.split_turn:
+        say(f"split    turn {outcome.split_turn}: its beginning left, the rest stays")
+    for repair in outcome.repairs:
+        say(f"repair   {repair.rule}: #{repair.wanted} was wanted, #{repair.got} is legal")
+    say(f"summary  by {outcome.summariser}; `cutbank view` shows it")
+    if outcome.rejected:
+        say(f"         another stood in: {outcome.rejected}")
+
+
+def _settings(words: list[str]) -> dict[str, str]:
+    settings = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            raise InvalidSettingError(f"--set takes KEY=VALUE, not {word!r}")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def _policy(policy: type[Policy]) -> dict[str, Any]:
+    # A policy's module opens with the policy in one sentence.
+    document = sys.modules[policy.__module__].__doc__ or ""
+    return {
+        "name": policy.name,
+        "aliases": [alias for alias, meant in ALIASES.items() if meant == policy.name],
+        "default": policy.name == DEFAULT,
+        "summary": document.strip().partition("\n")[0],
+        "settings": [_setting(setting) for setting in settings_of(policy)],
+    }
+
+
+def _setting(setting: Setting) -> dict[str, Any]:
+    required = setting.default is MISSING
+    return {
+        "name": setting.name,
+        "type": setting.type.__name__,
+        "required": required,
+        "default": None if required else setting.default,
+        "unit": setting.unit,
+        "least": setting.least,
+        "most": setting.most,
+        "among": list(setting.among),
+        "may_be_none": setting.may_be_none,
+        "takes": setting.takes,
+        "help": setting.help,
+    }

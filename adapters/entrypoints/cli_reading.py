@@ -1,0 +1,117 @@
+"""The verbs that look: what sessions there are, what was logged, what is sent, what left."""
+
+from typing import Annotated
+
+import typer
+
+from . import handles, session_json, session_lines
+from .invocation import Invocation
+from .logged_blocks import BlockLog
+from .printing import say, say_json, say_table
+from .words import HANDLES, Lineage, SessionName
+
+
+def sessions(call: Invocation) -> None:
+    """List the sessions: how long they are, and what is open."""
+    with call.store() as store:
+        found = [session_json.described(session) for session in store.sessions(call.named)]
+        name = store.name
+    if call.as_json:
+        say_json(found)
+    elif not found:
+        say(f"No sessions yet in {name}.")
+        say("Try `cutbank demo`, or `cutbank import PATH` with a transcript or a folder of them.")
+    else:
+        shown = ("session", "source", "turn", "blocks", "tokens", "open_calls", "position", "title")
+        if len({one["namespace"] for one in found}) > 1:
+            shown = ("namespace", *shown)
+        headings = [name.replace("_", " ") for name in shown]
+        say_table(headings, [[one[name] or "" for name in shown] for one in found])
+
+
+def show(
+    call: Invocation,
+    session: SessionName,
+    *,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="HANDLE", help="The first block to show.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="HANDLE", help="The last block to show.")
+    ] = None,
+    lineage: Lineage = "main",
+    brief: Annotated[bool, typer.Option("--brief", help="One line a block.")] = False,
+) -> None:
+    """Show the whole log, with what became of each block."""
+    with call.session(session) as found:
+        log = BlockLog(found, lineage)
+        ends = (start or "1", end or f"{log.position}")
+        blocks = log.blocks(handles.parsed(["..".join(ends)], log.newest))
+        if call.as_json:
+            say_json(session_json.logged(log, blocks))
+        else:
+            session_lines.say_log(log, blocks, brief=brief)
+
+
+def view(
+    call: Invocation,
+    session: SessionName,
+    *,
+    lineage: Lineage = "main",
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="HANDLE", help="As it was at this position.")
+    ] = None,
+    lineage_version: Annotated[
+        int | None,
+        typer.Option(
+            "--lineage-version", min=0, max=2**53, help="As it was at this version of the lineage."
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="FORMAT",
+            help="JSON: neutral, or a request of anthropic, openai-chat or openai-responses.",
+        ),
+    ] = None,
+) -> None:
+    """Show what a model is sent: the summary and the kept blocks."""
+    with call.session(session) as found:
+        position = None
+        if at is not None:
+            position = handles.position(at, lambda back: BlockLog(found).newest(back))
+        seen = found.view(lineage=lineage, at=position, lineage_version=lineage_version)
+        if call.as_json or form is not None:
+            say_json(session_json.viewed(seen, form or "neutral"))
+        else:
+            session_lines.say_view(seen)
+
+
+def recall(
+    call: Invocation,
+    session: SessionName,
+    handle: Annotated[list[str] | None, typer.Argument(metavar="HANDLE", help=HANDLES)] = None,
+    search: Annotated[
+        str | None,
+        typer.Option("--search", metavar="TEXT", help="Only blocks that hold it, in any case."),
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The text byte for byte, with nothing around it.")
+    ] = False,
+) -> None:
+    """Give back originals by their handles, whatever the view shows."""
+    with call.session(session) as found:
+        wanted = [handles.parsed(handle, BlockLog(found).newest)] if handle else []
+        blocks = found.recall(*wanted, search=search)
+        if call.as_json:
+            say_json(session_json.recalled(found, blocks, search))
+        elif raw:
+            session_lines.write_raw(blocks)
+        elif blocks:
+            session_lines.say_recalled(blocks, search)
+        else:
+            where = " ".join(map(str, wanted)) or "the session"
+            say(f"No block in {where}" + (f" holds {search!r}." if search else "."))
+    if not blocks:
+        raise typer.Exit(1)

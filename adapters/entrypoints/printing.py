@@ -1,0 +1,108 @@
+"""Says things on a terminal, into a pipe or as JSON, whatever the text holds."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ...domain.ranges import Ranges
+
+PIPED_WIDTH = 1_000
+"""Columns of a table that no screen limits."""
+RUNS_SHOWN = 8
+
+# What moves a cursor, rings a bell or turns the reading direction is shown instead of obeyed.
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def say(text: str = "", **style: Any) -> None:
+    """A line or more for people; `style` is typer's, and left out where nobody would see it."""
+    clean = readable(text)
+    if style and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        clean = typer.style(clean, **style)
+    sys.stdout.write(clean + "\n")
+
+
+def say_json(document: Any) -> None:
+    """One JSON document, laid out for people where they see it."""
+    # Half a surrogate pair is written as the stream's `backslashreplace` has it, which is how JSON
+    # has it as well; other characters that the stream cannot say have to be escaped here.
+    is_unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
+    text = json.dumps(
+        document,
+        ensure_ascii=not is_unicode,
+        indent=2 if sys.stdout.isatty() else None,
+    )
+    sys.stdout.write(text + "\n")
+
+
+def complain(text: str) -> None:
+    """One line to whoever started the program."""
+    sys.stderr.write(f"cutbank: {' '.join(readable(text).split())}\n")
+
+
+def say_table(headings: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
+    """Columns; whole numbers stand right, with separators."""
+    # Only a table pays for rich.
+    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    rows = list(rows)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for number, heading in enumerate(headings):
+        counts = any(isinstance(row[number], int) for row in rows)
+        table.add_column(heading, justify="right" if counts else "left", overflow="fold")
+    for row in rows:
+        cells = (f"{cell:,}" if isinstance(cell, int) else readable(cell) for cell in row)
+        table.add_row(*(Text(cell) for cell in cells))
+    width = None if sys.stdout.isatty() else PIPED_WIDTH
+    Console(file=sys.stdout, width=width, highlight=False).print(table)
+
+
+def readable(text: str) -> str:
+    """A text that does nothing to a terminal but stand there."""
+    text = text.replace("\r\n", "\n")
+    return _OBEYED.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def clipped(text: str, width: int) -> str:
+    """The beginning of a text, in one line."""
+    line = " ".join(text[: 4 * width].split())
+    return line if len(line) < width and len(text) <= 4 * width else line[: width - 1] + "…"
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 token`, `2,048 tokens`, `3 entries`."""
+    if number == 1:
+        return f"1 {thing}"
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    return f"{number:,} {plural}"
+
+
+def shortly(handles: "Ranges") -> str:
+    """The first few ranges of handles, and how many more there are."""
+    shown = str(handles).split()
+    more = len(shown) - RUNS_SHOWN
+    return " ".join(shown[:RUNS_SHOWN]) + (
+        f" and {counted(more, 'more range')}" if more > 0 else ""
+    )
+
+
+def runs(handles: "Ranges") -> list[list[int]]:
+    """Handles as JSON has them, first and last of each range: `[[3, 9], [12, 12]]`."""
+    return [list(run) for run in handles.runs]
+
+
+def survive_any_text() -> None:
+    """Let the streams take what their encoding cannot say, as escapes."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

@@ -1,0 +1,118 @@
+"""A session's log, its view and its recalled blocks, in lines for people."""
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from ...projections.history_view import HistoryView
+from ..recall import Recalled
+from .block_lines import body, heading, marks
+from .logged_blocks import BlockLog, Logged
+from .printing import clipped, readable, say
+from .session_json import described
+
+INDENT = "    "
+EXCERPT = 100
+"""Characters of a line that stands for a longer text."""
+FOUND_LINES = 3
+"""How many of a block's lines that hold what was searched for are shown."""
+
+
+def say_log(log: BlockLog, blocks: Iterable[Logged], *, brief: bool) -> None:
+    """The log in order; a line where the view's boundary lies, and what it took out is marked."""
+    _say_session(log)
+    turn = None
+    boundary = log.view.boundary
+    ahead = boundary.after if boundary else 0
+    for one in blocks:
+        if boundary and ahead and one.position > ahead:
+            say(
+                f"-- boundary {boundary.originator_version} stands here: it decided on all above --"
+            )
+            ahead = 0
+        if one.turn != turn:
+            turn = one.turn
+            say(f"\nturn {turn}" if turn else "\nbefore the first turn", bold=True)
+        top = heading(one.position, one.block, marks(one))
+        if brief:
+            say(f"{top}  {clipped(one.block.text, max(20, EXCERPT - len(top)))}")
+        else:
+            _say_block(top, body(one.block))
+
+
+def say_view(view: HistoryView) -> None:
+    """What is sent, in the order in which it is sent."""
+    at = view.coordinate
+    say(
+        f"{view.session}: {view.tokens:,} tokens, {len(view.entries):,} blocks,"
+        f" as of #{at.position} on {at.lineage} version {at.lineage_version}"
+    )
+    say(f"fingerprint {view.fingerprint}")
+    if view.inherited_from:
+        say(f"its boundary was inherited from {view.inherited_from}")
+    if view.system_prompt is not None:
+        _say_block("\nsystem prompt", [view.system_prompt])
+    if view.tool_definitions:
+        say(f"\n{len(view.tool_definitions)} tools are offered", bold=True)
+    if summary := view.summary:
+        top = f"\nsummary, {summary.tokens:,} tokens, stands for {summary.covers}"
+        _say_block(top, [summary.text])
+    say()
+    for entry in view.entries:
+        marked = ["pinned"] if entry.is_pinned else []
+        marked += ["shortened"] if entry.shown is not None else []
+        shown = body(entry.block) if entry.shown is None else [entry.shown]
+        _say_block(heading(entry.position, entry.block, marked, entry.tokens), shown)
+
+
+def say_recalled(blocks: Sequence[Recalled], search: str | None) -> None:
+    """Whole blocks; of those that a search found, the lines that hold the text."""
+    for one in blocks:
+        top = heading(one.position, one.block)
+        if search is None:
+            _say_block(top, body(one.block))
+        else:
+            _say_block(top, _holding(one.block.text, search))
+    if search is not None:
+        found = f"{len(blocks):,} block{'s' * (len(blocks) != 1)}"
+        say(f"{found}; `cutbank recall SESSION {blocks[0].position}` gives a whole one.")
+
+
+def write_raw(blocks: Sequence[Recalled]) -> None:
+    """The texts as bytes, one after another and nothing between them."""
+    sys.stdout.flush()
+    for one in blocks:
+        sys.stdout.buffer.write(one.block.text.encode("utf-8", "surrogatepass"))
+    sys.stdout.buffer.flush()
+
+
+def _say_session(log: BlockLog) -> None:
+    about = described(log.session)
+    title = f" - {about['title']}" if about["title"] else ""
+    say(f"{about['session']}{title}", bold=True)
+    source = f", imported from {about['source']}" if about["source"] else ""
+    fork = f", a fork of {about['forked_from']}" if about["forked_from"] else ""
+    say(
+        f"{about['turn']:,} turns, {about['blocks']:,} blocks, {about['tokens']:,} tokens,"
+        f" {about['open_calls']:,} open calls, ends at #{about['position']}{source}{fork}"
+    )
+    if log.view.boundary:
+        at = log.view.coordinate
+        say(
+            f"{log.view.tokens:,} tokens of it are in the view of {at.lineage}:"
+            f" boundary {log.view.boundary.originator_version}"
+        )
+
+
+def _say_block(top: str, pieces: Iterable[str]) -> None:
+    say(top, bold=True)
+    for piece in pieces:
+        for line in readable(piece).split("\n"):
+            say(INDENT + line if line else "")
+
+
+def _holding(text: str, search: str) -> list[str]:
+    wanted = search.casefold()
+    lines = [line for line in text.splitlines() if wanted in line.casefold()]
+    shown = [clipped(line, EXCERPT) for line in lines[:FOUND_LINES]]
+    left = len(lines) - len(shown)
+    return shown + ([f"... and {left:,} more lines"] if left else [])

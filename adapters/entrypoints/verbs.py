@@ -1,0 +1,54 @@
+"""Every verb by name; its module is loaded when the verb is called, or its help is shown."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import typer
+
+from .invocation import accepting_all_options
+
+VERBS = {
+    "demo": "demo.demo",
+    "import": "cli_importing.import_",
+    "sessions": "cli_reading.sessions",
+    "show": "cli_reading.show",
+    "view": "cli_reading.view",
+    "recall": "cli_reading.recall",
+    "append": "cli_writing.append",
+    "pin": "cli_writing.pin",
+    "unpin": "cli_writing.unpin",
+    "hide": "cli_writing.hide",
+    "retract": "cli_writing.retract",
+    "fork": "cli_writing.fork",
+    "compact": "cli_compacting.compact",
+    "revert": "cli_compacting.revert",
+    "policies": "cli_compacting.policies",
+    "verify": "cli_keeping.verify",
+    "backup": "cli_keeping.backup",
+}
+
+
+class Verbs(Mapping[str, Any]):
+    """typer's commands, made one at a time: a verb starts fast, whatever the others need."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, function = VERBS[name].split(".")
+        verb = getattr(import_module(f".{module}", __package__), function)
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(name)(accepting_all_options(verb))
+        return typer.main.get_command(app)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VERBS)
+
+    def __len__(self) -> int:
+        return len(VERBS)
+
+
+class Program(typer.core.TyperGroup):
+    """The program's verbs, looked up where they are needed."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = Verbs()

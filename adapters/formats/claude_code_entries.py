@@ -1,0 +1,182 @@
+"""What an entry of a Claude Code transcript says beside its content: whence, who, how much."""
+
+from typing import Any, TypeVar
+
+from ...domain.blocks import Kind, Origin
+from ...domain.session_events import Usage
+from .json_lines import Line
+
+FORMAT = "claude-code"
+
+_NAMES: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a fraction",
+    type(None): "null",
+}
+_NOT_TYPED = (
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<local-command-caveat>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<system-reminder>",
+    "<task-notification>",
+    "[Request interrupted by user",
+)
+"""How text begins that has the user's role and that no person typed."""
+
+_PERSON = "shown to the person only"
+_STATE = "state of the program"
+_AUDIT = "audit of a request"
+_BACKUP = "backups of edited files"
+
+SKIPPED = {
+    "queue-operation": "prompts that wait: they come again as entries",
+    "progress": "shown while a tool ran",
+    "file-history-snapshot": _BACKUP,
+    "file-history-delta": _BACKUP,
+    "summary": "title of another session",
+    **dict.fromkeys(
+        (
+            *("agent-color", "agent-name", "agent-setting", "atis-latch", "bridge-session"),
+            *("continued-in", "cost-state", "frame-link", "last-prompt", "mode"),
+            *("permission-mode", "pr-link", "relocated", "tag", "tools-used"),
+        ),
+        _STATE,
+    ),
+    **dict.fromkeys(
+        ("api-request", "api-request-blob", "api-request-resumed", "api-request-shape"), _AUDIT
+    ),
+    **dict.fromkeys(
+        (
+            *("system/agents_killed", "system/api_error", "system/away_summary"),
+            *("system/bridge_status", "system/file_snapshot", "system/informational"),
+            *("system/memory_saved", "system/model_fallback", "system/permission_retry"),
+            *("system/scheduled_task_fire", "system/stop_hook_summary", "system/thinking"),
+            "system/turn_duration",
+        ),
+        _PERSON,
+    ),
+}
+"""Types of entries that say nothing a session holds, and why."""
+
+TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle"}
+"""Types of entries that name the session, and the field that does."""
+
+NOTED = {
+    "system/microcompact_boundary": "Old tool results were cleared from the context.",
+    "content-replacement": "Tool results were replaced in the context.",
+}
+"""Types that change what the model saw without saying enough for it to be taken over."""
+
+T = TypeVar("T")
+Item = dict[str, Any]
+
+
+class MalformedError(ValueError):
+    """A field that is missing or of a wrong type: says which, and what was expected."""
+
+
+def json_name(value: Any) -> str:
+    """What JSON calls a value of this type."""
+    return _NAMES[type(value)]
+
+
+def take(owner: Item, field: str, kind: type[T], within: str = "") -> T:
+    """A field that must be there and be of that type; `within` says where its owner is."""
+    value = owner.get(field)
+    if type(value) is not kind:  # true and false are no numbers here
+        got = f"got {json_name(value)}" if field in owner else "but it is missing"
+        raise MalformedError(f"{within}{field}: expected {_NAMES[kind]}, {got}")
+    return value
+
+
+def take_optional(owner: Item, field: str, kind: type[T], within: str = "") -> T | None:
+    """A field that may be missing or null."""
+    return None if owner.get(field) is None else take(owner, field, kind, within)
+
+
+def rest_of(entry: Item, line: Line) -> str:
+    """The entry as JSON text, its content emptied: what a block does not say.
+
+    `toolUseResult` repeats the content in the tool's own shape, often at many times its size.
+    """
+    rest = {field: value for field, value in entry.items() if field != "toolUseResult"}
+    match rest.get("message"):
+        case {"content": str()}:
+            rest["message"] = {**rest["message"], "content": ""}
+        case {"content": list()}:
+            rest["message"] = {**rest["message"], "content": []}
+        case _:
+            pass
+    return line.json(rest)
+
+
+def origin_of(entry: Item, line: Line | None) -> Origin:
+    """Where a block came from; with the line, the rest of the entry too."""
+    return Origin(
+        format=FORMAT,
+        id=take_optional(entry, "uuid", str),
+        time=take_optional(entry, "timestamp", str),
+        entry=rest_of(entry, line) if line else None,
+    )
+
+
+def kind_of_user_text(entry: Item, text: str) -> Kind:
+    """Whether a person said it: what the harness adds has the user's role as well."""
+    origin = entry.get("origin")
+    by_harness = (
+        entry.get("isMeta") is True
+        or (isinstance(origin, dict) and origin.get("kind", "human") != "human")
+        or text.lstrip().startswith(_NOT_TYPED)
+    )
+    return Kind.DEVELOPER if by_harness else Kind.USER
+
+
+def usage_of(message: Item) -> Usage | None:
+    """What the provider reported of the call so far."""
+    usage = take_optional(message, "usage", dict, "message.")
+    if usage is None:
+        return None
+    counts = {
+        ours: take_optional(usage, theirs, int, "message.usage.")
+        for ours, theirs in (
+            ("input", "input_tokens"),
+            ("cache_read", "cache_read_input_tokens"),
+            ("cache_write", "cache_creation_input_tokens"),
+            ("output", "output_tokens"),
+        )
+    }
+    return Usage(**counts)
+
+
+def content_of(message: Item) -> list[Any]:
+    """The items of a message: plain text is one item."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return take(message, "content", list, "message.")
+
+
+def text_of(entry: Item) -> str:
+    """The text of an entry's message, as far as there is any."""
+    match entry.get("message"):
+        case {"content": str(text)}:
+            return text
+        case {"content": list(items)}:
+            texts = [item["text"] for item in items if _is_text(item)]
+            return "\n".join(texts)
+        case _:
+            return ""
+
+
+def _is_text(item: Any) -> bool:
+    match item:
+        case {"type": "text", "text": str()}:
+            return True
+        case _:
+            return False

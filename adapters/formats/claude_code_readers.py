@@ -1,0 +1,228 @@
+"""What each type of entry of a Claude Code transcript says."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ...domain.blocks import AnyBlock, Block, Kind, ToolResult
+from .claude_code_attachments import FOR_THE_PERSON, read_attachment
+from .claude_code_compaction import Boundary, boundary_of
+from .claude_code_content import Said, UnheardError, assistant_item, user_item
+from .claude_code_conversation import Conversation
+from .claude_code_entries import (
+    NOTED,
+    Item,
+    MalformedError,
+    content_of,
+    kind_of_user_text,
+    take,
+    take_optional,
+    text_of,
+)
+from .claude_code_report import Report
+from .claude_code_sessions import Entry, Sessions
+from .claude_code_tree import Tree
+from .json_lines import Line
+from .steps import Append
+
+NOTHING_SAID = "says nothing"
+
+_ItemReader = Callable[[Item, Any, Line, Said], AnyBlock]
+_Made = list[tuple[int, Any, AnyBlock]]
+"""Blocks, each with the item that it was made of, and that item's place in the content."""
+
+
+@dataclass(slots=True)
+class Readers:
+    """Readers of entries. Each tells whether it took the entry in."""
+
+    sessions: Sessions
+    tree: Tree
+    report: Report
+
+    def of(self, kind: str) -> Callable[[Entry], bool] | None:
+        """The reader of a type of entries."""
+        match kind:
+            case "user":
+                return self.user
+            case "assistant":
+                return self.assistant
+            case "attachment":
+                return self.attachment
+            case "system/local_command":
+                return self.local_command
+            case "system/compact_boundary":
+                return self.boundary
+            case _:
+                return self.note if kind in NOTED else None
+
+    def user(self, entry: Entry) -> bool:
+        if entry.item.get("isCompactSummary") is True:
+            return self.summary(entry)
+        if entry.item.get("isVisibleInTranscriptOnly") is True:
+            self.report.skip(entry.kind, FOR_THE_PERSON)
+            return False
+        message, conversation = _message(entry), entry.conversation
+        made = self._make(entry, message, user_item)
+        results = [block.tool_call_id for *_, block in made if isinstance(block, ToolResult)]
+        if made:
+            self._settle(conversation)
+            if not results:
+                self.report.say(conversation, conversation.rewind(entry.node))
+        appended = self._append(entry, made)
+        if appended:
+            prompt = not results and any(block.kind is Kind.USER for block in appended)
+            conversation.context.place(entry.node, begins=prompt)
+        if results:
+            links = self.sessions.linked(entry.item, conversation, results[0])
+            self.report.say(conversation, links)
+        return bool(appended)
+
+    def assistant(self, entry: Entry) -> bool:
+        message, conversation = _message(entry), entry.conversation
+        message_id = take_optional(message, "id", str, "message.") or None
+        id = message_id or entry.node.id
+        made = self._make(entry, message, assistant_item, message_id)
+        if made:
+            self._settle(conversation)
+            self.report.say(conversation, conversation.finish_message(unless=id))
+        appended = self._append(entry, made)
+        if appended:
+            time = take_optional(entry.item, "timestamp", str)
+            begins = conversation.begin_message(id, entry.node.id, time)
+            conversation.context.place(entry.node, begins=begins)
+        try:
+            conversation.grow_message(id, message)
+        except MalformedError as error:
+            self.report.problem(entry.line, str(error))
+        return bool(appended)
+
+    def attachment(self, entry: Entry) -> bool:
+        try:
+            made = read_attachment(entry.item, entry.line, entry.said())
+        except UnheardError as error:
+            self.report.unknown(entry.line, f"attachment/{error}", entry.line.text)
+            return False
+        if isinstance(made, str):
+            self.report.skip(f"attachment/{entry.item['attachment']['type']}", made)
+            return False
+        return self._aside(entry, made)
+
+    def local_command(self, entry: Entry) -> bool:
+        text = take(entry.item, "content", str)
+        return self._aside(entry, [Block.developer(text, name="local_command", **entry.said())])
+
+    def note(self, entry: Entry) -> bool:
+        note = Block.note(NOTED[entry.kind], name=entry.kind, **entry.said())
+        return self._aside(entry, [note])
+
+    def queued(self, entry: Entry) -> bool:
+        text = entry.item["content"]
+        kind = kind_of_user_text({}, text)
+        return self._aside(entry, [Block(kind=kind, text=text, **entry.said())])
+
+    def boundary(self, entry: Entry) -> bool:
+        conversation = entry.conversation
+        self._settle(conversation)
+        entry.node.up = None  # what follows begins anew, whatever the entry names as its parent
+        conversation.context.place(entry.node, begins=True, blocks=False)
+        conversation.boundary = boundary_of(entry.item, entry.line, entry.node, self.tree)
+        return True
+
+    def summary(self, entry: Entry) -> bool:
+        conversation, node = entry.conversation, entry.node
+        text = text_of(entry.item)
+        if not text:
+            self.report.problem(entry.line, "a compaction's summary without a text")
+        boundary = conversation.boundary
+        if boundary is None:
+            time = take_optional(entry.item, "timestamp", str)
+            boundary = Boundary(entry.line, node, time=time)
+        else:
+            node.up = boundary.node
+        conversation.context.place(node, begins=boundary.node is node, blocks=False)
+        if boundary.node.last_id is None:
+            return self._inherited(entry, text)
+        partial = boundary.partial or entry.item.get("summarizeMetadata") is not None
+        if partial and not boundary.kept:
+            self.report.problem(entry.line, "a partial compaction that does not say what it kept")
+        self.report.say(conversation, conversation.compact(boundary, text or None, self.tree))
+        self.tree.keep(boundary.kept, node)
+        return True
+
+    def _inherited(self, entry: Entry, text: str) -> bool:
+        """A summary with nothing before it tells what another file holds."""
+        entry.conversation.boundary = None
+        if text:
+            entry.node.last_id = entry.node.id
+            summary = Block.developer(text, name="summary", **entry.said())
+            self.report.say(
+                entry.conversation, [Append(f"{entry.node.id}:0", summary, entry.node.id)]
+            )
+        return True
+
+    def _make(
+        self, entry: Entry, message: Item, read: _ItemReader, message_id: str | None = None
+    ) -> _Made:
+        """The blocks of a message, each with its place in the content."""
+        made: _Made = []
+        content = content_of(message)
+        for index, item in enumerate(content):
+            said = entry.said(message_id, again=bool(made))
+            try:
+                block = read(entry.item, item, entry.line, said)
+            except UnheardError as error:
+                self.report.unknown(
+                    entry.line, f"{entry.kind}/{error}", entry.line.json(item), index
+                )
+            except MalformedError as error:
+                reason = f"message.content[{index}]: {error}"
+                self.report.problem(entry.line, reason, entry.line.json(item), index)
+            else:
+                if block.text or block.native or not isinstance(block, Block) or block.media:
+                    made.append((index, item, block))
+        if not made and self.report.outcome == "imported":
+            self.report.skip(entry.kind, NOTHING_SAID)
+        return made
+
+    def _append(self, entry: Entry, made: _Made) -> list[AnyBlock]:
+        """Say the blocks that keep to the rules."""
+        appended: list[AnyBlock] = []
+        for index, item, block in made:
+            try:
+                entry.conversation.pair(entry.node, block)
+            except MalformedError as error:
+                reason = f"message.content[{index}]: {error}"
+                self.report.problem(entry.line, reason, entry.line.json(item), index)
+            else:
+                appended.append(block)
+                key = f"{entry.node.id}:{index}"
+                self.report.say(entry.conversation, [Append(key, block, entry.node.id)])
+        return appended
+
+    def _aside(self, entry: Entry, blocks: list[Any]) -> bool:
+        """Say what is neither prompt nor answer. Nothing goes back to it past what was said."""
+        conversation = entry.conversation
+        for index, block in enumerate(blocks):
+            key = f"{entry.node.id}:{index}"
+            self.report.say(conversation, [Append(key, block, entry.node.id)])
+        if conversation.context.stays_before(entry.node) is None:
+            conversation.context.place(entry.node)
+        if conversation.boundary:
+            conversation.boundary.since.append(entry.node.id)
+        return True
+
+    def _settle(self, conversation: Conversation) -> None:
+        """A boundary that no summary followed is a compaction all the same."""
+        if conversation.boundary:
+            self.report.say(
+                conversation, conversation.compact(conversation.boundary, None, self.tree)
+            )
+
+
+def _message(entry: Entry) -> Item:
+    message = take(entry.item, "message", dict)
+    role = take_optional(message, "role", str, "message.")
+    if role not in (None, entry.kind):
+        raise MalformedError(f"message.role: expected {entry.kind}, got {role}")
+    return message

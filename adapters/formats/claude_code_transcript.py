@@ -1,0 +1,108 @@
+"""Folds the lines of a Claude Code transcript into steps."""
+
+from collections.abc import Callable
+
+from .claude_code_entries import (
+    SKIPPED,
+    TITLES,
+    Item,
+    MalformedError,
+    json_name,
+    take,
+    take_optional,
+)
+from .claude_code_queue import Queue
+from .claude_code_readers import Readers
+from .claude_code_report import Report
+from .claude_code_sessions import Entry, Sessions
+from .claude_code_tree import Tree
+from .json_lines import Line, NestedTooDeeplyError
+from .steps import Step
+
+
+class Transcript:
+    """What is known of a file at some line of it."""
+
+    def __init__(self, stem: str, first: Item) -> None:
+        self.sessions = Sessions(stem, first)
+        self.report = Report(self.sessions.home)
+        self.tree = Tree()
+        self.readers = Readers(self.sessions, self.tree, self.report)
+        self.queue = Queue()
+        self.seen: dict[str, int] = {}
+        """Ids of the entries that were taken in, each with a hash of what it said."""
+
+    def read(self, line: Line) -> list[Step]:
+        """The steps of one line."""
+        self.report.begin()
+        if line.problem:
+            self.report.problem(line, line.problem)
+        else:
+            try:
+                self._read(line)
+            except (MalformedError, NestedTooDeeplyError) as error:
+                self.report.problem(line, str(error), line.text)
+        return self.report.end(line)
+
+    def close(self) -> list[Step]:
+        """The steps that the end of the file brings."""
+        self.report.begin()
+        for conversation in self.sessions.conversations.values():
+            self.report.say(conversation, conversation.finish_message())
+            if boundary := conversation.boundary:
+                # No compaction yet: its summary may be the very next line to be written.
+                reason = "the file ends between a compaction and its summary"
+                self.report.problem(boundary.line, reason)
+        return self.report.steps
+
+    def _read(self, line: Line) -> None:
+        item = line.value
+        if not isinstance(item, dict):
+            raise MalformedError(f"expected an object, got {json_name(item)}")
+        kind = take(item, "type", str)
+        if kind == "system":
+            kind = f"system/{take(item, 'subtype', str)}"
+        if kind in TITLES:
+            self._title(kind, take(item, TITLES[kind], str))
+        elif kind == "queue-operation" and (prompt := self.queue.given_by(item)):
+            self._once(self._entry({**item, "content": prompt}, kind, line), self.readers.queued)
+        elif reader := self.readers.of(kind):
+            self.queue.told_otherwise |= kind == "attachment"
+            self._once(self._entry(item, kind, line), reader)
+        else:
+            if "uuid" in item:
+                self._entry(item, kind, line)  # other entries may follow it
+            if reason := SKIPPED.get(kind):
+                self.report.skip(kind, reason)
+            else:
+                self.report.unknown(line, kind, line.text)
+
+    def _entry(self, item: Item, kind: str, line: Line) -> Entry:
+        id = take_optional(item, "uuid", str) or line.digest
+        above = take_optional(item, "parentUuid", str)
+        conversation = self.sessions.of(item, id, self.tree.nodes.get(above or ""))
+        node = self.tree.nodes.get(id)
+        if node is None:
+            rooted = "parentUuid" in item and above is None
+            node = self.tree.add(id, above, conversation.context, rooted=rooted)
+        return Entry(item, kind, line, conversation, node)
+
+    def _once(self, entry: Entry, reader: Callable[[Entry], bool]) -> None:
+        """Read an entry, unless one with its id was read before."""
+        item = entry.item
+        said = [entry.kind, item.get("message"), item.get("attachment"), item.get("content")]
+        digest = hash(entry.line.json(said))
+        known = self.seen.get(entry.node.id)
+        if known is None:
+            if reader(entry):
+                self.seen[entry.node.id] = digest
+        elif known == digest:
+            self.report.skip(entry.kind, "repeated id")
+        else:
+            raise MalformedError(f"uuid: another entry has the id {entry.node.id}")
+
+    def _title(self, kind: str, title: str) -> None:
+        if self.sessions.name(kind, title):
+            self.report.rename(self.sessions.home)
+        else:
+            self.report.skip(kind, "no new title")

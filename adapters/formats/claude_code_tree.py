@@ -1,0 +1,128 @@
+"""Which entries of a conversation are still in its context: parent pointers, and rewinds.
+
+Every entry names the one that it follows, so a transcript is a tree. Nearly all of its branches
+are parallel tool calls, whose entries are all in context, in file order. Only where a later prompt
+leaves out what was said before it did a person go back.
+"""
+
+from dataclasses import dataclass, field
+
+LONGEST_SEGMENT = 1_000
+"""Entries of the longest preserved segment that is followed."""
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """An entry of the tree. Its parent stands before it in the file, so no chain has a cycle."""
+
+    id: str
+    context: "Context"
+    parent: "Node | None" = None
+    up: "Node | None" = None
+    """The parent, or a nearer way to the newest ancestor in context."""
+    rooted: bool = False
+    """Says itself that it has no parent."""
+    place: int = -1
+    said: int = 0
+    """How many prompts and messages began in context up to here."""
+    roots: int = 0
+    """How many entries in context up to here have no ancestor there."""
+    last_id: str | None = None
+    """The newest entry with blocks up to here."""
+    calls: list[tuple[str, bool]] = field(default_factory=list)
+    """Tool calls that the entry made or answered, and whether each was open before."""
+
+
+class Context:
+    """The entries of one conversation that are in context, in file order."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.nodes: list[Node] = []
+
+    @property
+    def last_id(self) -> str | None:
+        """The newest entry with blocks."""
+        return self.nodes[-1].last_id if self.nodes else None
+
+    def holds(self, node: Node) -> bool:
+        """Whether the entry is in context. Once out of it, it never comes back."""
+        return 0 <= node.place < len(self.nodes) and self.nodes[node.place] is node
+
+    def place(self, node: Node, *, begins: bool = False, blocks: bool = True) -> None:
+        """The entry follows; `begins` where it is a prompt, or the first of a message."""
+        last = self.nodes[-1] if self.nodes else Node("", self)
+        branch, end = self._nearest(node)
+        node.said = last.said + begins
+        node.roots = last.roots + (blocks and branch is None and end.rooted)
+        node.last_id = node.id if blocks else last.last_id
+        node.place = len(self.nodes)
+        self.nodes.append(node)
+
+    def stays_before(self, node: Node) -> int | None:
+        """How many entries stay in context when this one follows; None where all do.
+
+        Entries that are left out stay all the same where they only call tools, or answer
+        calls, for a message that is not left out: those are the branches of parallel calls.
+        """
+        if not self.nodes:
+            return None
+        last = self.nodes[-1]
+        branch, end = self._nearest(node)
+        if branch:
+            return branch.place + 1 if last.said > branch.said else None
+        # A second root is a new beginning only where all the rest hangs together.
+        return 0 if end.rooted and last.roots == 1 and last.said else None
+
+    def rewind(self, stay: int) -> list[Node]:
+        """Take the newest entries out of context and return them, newest first."""
+        gone = self.nodes[stay:]
+        del self.nodes[stay:]
+        return gone[::-1]
+
+    def _nearest(self, start: Node) -> tuple[Node | None, Node]:
+        """The newest entry in context above this one, and where the way there ended."""
+        node = start
+        passed = [start]
+        while node.up:
+            node = node.up
+            if self.holds(node):
+                break
+            passed.append(node)
+        for one in passed:
+            if one is not node:
+                one.up = node
+        return (node if node is not start and self.holds(node) else None), node
+
+
+class Tree:
+    """All entries of a file that have an id."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+
+    def add(self, id: str, parent: str | None, context: Context, *, rooted: bool) -> Node:
+        """An entry. A parent that is unknown so far is missing, whatever may come."""
+        above = self.nodes.get(parent) if parent else None
+        up = above if above and above.context is context else None
+        node = Node(id, context, parent=above, up=up, rooted=rooted or above is not up)
+        self.nodes[id] = node
+        return node
+
+    def keep(self, ids: list[str], summary: Node) -> None:
+        """These entries stay in context, where they now follow the summary."""
+        for id in ids:
+            node = self.nodes.get(id)
+            if node and node.context is summary.context and node not in (summary, summary.up):
+                node.place, node.up = -1, summary
+
+    def segment(self, head: str, tail: str) -> list[str]:
+        """Ids from head to tail, oldest first; empty where tail does not lead to head."""
+        ids: list[str] = []
+        node = self.nodes.get(tail)
+        while node and len(ids) < LONGEST_SEGMENT:
+            ids.append(node.id)
+            if node.id == head:
+                return ids[::-1]
+            node = node.parent
+        return []

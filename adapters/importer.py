@@ -1,0 +1,412 @@
+"""Stores what a transcript's reader yields: in order, once, a few megabytes at a time."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eventsourcing.persistence import IntegrityError
+
+from ..domain.blocks import AnyBlock, Block
+from ..domain.compaction import RECORDED, lineage_id
+from ..domain.compaction_events import Repair
+from ..domain.errors import DuplicateToolCallError, ImportFileError, OrphanToolResultError
+from ..domain.ranges import Ranges
+from ..domain.session import Session
+from ..domain.session_events import Parent
+from ..domain.token_budget import characters, estimate_text
+from .formats.catalog import find_transcripts, recognise
+from .formats.steps import (
+    Append,
+    Begin,
+    Call,
+    Compacted,
+    EntryRead,
+    Problem,
+    Rewind,
+    Skipped,
+    Step,
+    Unknown,
+)
+from .reports import FileReport
+from .retraction import closed_retraction
+from .session_store import SessionStore, StoredSession
+from .sqlite.plain_errors import speaking_plainly
+from .sqlite.recorder import AppendKey
+from .view_reader import ViewReader
+from .whole_groups import whole_groups
+
+BATCH_CHARACTERS = 4_000_000
+"""How much text one transaction holds at most, but for a single larger block."""
+
+Progress = Callable[[int, int], None]
+
+
+def import_path(
+    store: SessionStore,
+    path: Path,
+    *,
+    namespace: str = "default",
+    progress: Progress | None = None,
+) -> Iterator[FileReport]:
+    """Import a transcript, or every transcript below a folder; one report a file.
+
+    `progress` is told the bytes read and the bytes in all. What was imported before is
+    recognised by the entries' own ids; only what is new is added. Raises ImportFileError where
+    there is nothing at `path` to import.
+    """
+    if not path.exists():
+        raise ImportFileError(f"{path} does not exist")
+    files = sorted(find_transcripts(path)) if path.is_dir() else [path]
+    if not files:
+        raise ImportFileError(f"{path} holds no transcripts")
+    total = sum(_size(file) for file in files)
+    done = 0
+    for file in files:
+
+        def heard(offset: int, before: int = done) -> None:
+            if progress:
+                progress(before + offset, total)
+
+        with speaking_plainly(store.name):
+            report = import_file(store, file, namespace=namespace, heard=heard)
+        yield report
+        done += _size(file)
+
+
+def import_file(
+    store: SessionStore,
+    path: Path,
+    *,
+    namespace: str = "default",
+    heard: Callable[[int], None] | None = None,
+) -> FileReport:
+    """Import one transcript; what is wrong in it is reported, and the rest imported."""
+    report = FileReport(path=str(path))
+    try:
+        found = recognise(path)
+    except OSError as error:
+        report.errors.append(f"{path}: cannot be read: {error.strerror or error}")
+        return report
+    if found is None:
+        report.errors.append(f"{path}: no known transcript format; nothing was imported")
+        return report
+    report.format = found.name
+    importing = _Importing(store, namespace, path, report, heard)
+    try:
+        for step in found.read(path):
+            importing.take(step)
+        report.complete = True
+    except OSError as error:
+        report.errors.append(f"{path}: reading stopped: {error.strerror or error}")
+    finally:
+        # Whatever ends the reading, what was read is kept and marked as it is.
+        importing.flush()
+    return report
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+@dataclass
+class _Target:
+    """One session that steps go to."""
+
+    begin: Begin
+    session: StoredSession | None = None
+    is_new: bool = False
+    positions: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Source id to the positions of its first and last block."""
+
+
+class _Importing:
+    """Turns steps into decisions, a batch at a time."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        namespace: str,
+        path: Path,
+        report: FileReport,
+        heard: Callable[[int], None] | None,
+    ) -> None:
+        self.store = store
+        self.namespace = namespace
+        self.source = str(path.resolve())
+        self.report = report
+        self.heard = heard
+        self.targets: dict[str, _Target] = {}
+        self.current: _Target | None = None
+        self.batch: list[tuple[_Target, Append | Call]] = []
+        self.batched = 0
+        self.offset = 0
+
+    def take(self, step: Step) -> None:
+        match step:
+            case Begin(key=key):
+                self.current = self.targets.setdefault(key, _Target(step))
+            case Append(block=block):
+                self._count(block)
+                self._batch(step, characters(block))
+            case Call():
+                self._batch(step, 0)
+            case Unknown(key=key, type=kind, raw=raw):
+                self.report.unknown[kind] = self.report.unknown.get(kind, 0) + 1
+                if self.current is not None:
+                    note = Block.note(raw, name=kind)
+                    self._batch(Append(key=key, block=note), len(raw))
+            case Rewind():
+                self.flush()
+                self._rewind(step)
+            case Compacted():
+                self.report.compactions += 1
+                self.flush()
+                self._compacted(step)
+            case Skipped(reason=reason):
+                self.report.skipped[reason] = self.report.skipped.get(reason, 0) + 1
+            case Problem(line=line, reason=reason):
+                self.report.errors.append(f"{self.report.path}:{line}: {reason}")
+            case EntryRead(outcome=outcome, offset=offset):
+                self.report.entries += 1
+                self.report.imported += outcome == "imported"
+                self.offset = offset
+                if self.heard:
+                    self.heard(offset)
+
+    def flush(self) -> None:
+        """Store the batch in one transaction, with how far the file was read."""
+        batch, self.batch, self.batched = self.batch, [], 0
+        for target, _ in batch:
+            self._open(target)
+        events = self.store.events
+        while batch or self.report.complete:
+            with events.deciding:
+                decided = _Decided(self, batch)
+                try:
+                    events.save(
+                        *decided.sessions.values(), keys=decided.keys, imports=[self._row()]
+                    )
+                except IntegrityError:
+                    # Somebody else appended to one of the sessions: decide again on what is stored.
+                    for session in decided.sessions.values():
+                        events.evict(session.id)
+                    continue
+                except BaseException:
+                    for session in decided.sessions.values():
+                        events.evict(session.id)
+                    raise
+            decided.settle()
+            return
+
+    def _row(self) -> tuple[Any, ...]:
+        session = next((t.begin.key for t in self.targets.values() if t.session), None)
+        return (self.source, self.report.format, session, self.offset, int(self.report.complete))
+
+    def _count(self, block: AnyBlock) -> None:
+        self.report.tool_calls += block.kind == "tool_call"
+        self.report.tool_results += block.kind == "tool_result"
+
+    def _batch(self, step: Append | Call, size: int) -> None:
+        if self.current is None:
+            return  # a reader begins a session before it says what is in it
+        if self.batch and self.batched + size > BATCH_CHARACTERS:
+            self.flush()
+        self.batch.append((self.current, step))
+        self.batched += size
+
+    def _open(self, target: _Target) -> StoredSession:
+        if target.session is None:
+            begin = target.begin
+            events = self.store.events
+            target.is_new = events.session(self.namespace, begin.key) is None
+            parent = None
+            if begin.parent_key:
+                parent = Parent(
+                    namespace=self.namespace, key=begin.parent_key, tool_call_id=begin.parent_call
+                )
+            target.session = self.store.session(
+                begin.key,
+                namespace=self.namespace,
+                parent=parent,
+                source=self.report.format,
+                title=begin.title,
+            )
+            self.report.sessions.append(begin.key)
+        return target.session
+
+    def _rewind(self, step: Rewind) -> None:
+        target = self.current
+        if target is None or target.session is None or self._is_known(target, step.key):
+            return
+        events, session = self.store.events, target.session
+        first = target.positions[step.to][1] + 1 if step.to in target.positions else 1
+        with events.deciding:
+            events.refresh(session.id)
+            aggregate = events.session(self.namespace, session.key)
+            assert aggregate is not None, "the session was opened"
+            chain = events.session_chain(self.namespace, session.key)
+            gone = ViewReader(events, self.namespace, session.key, RECORDED).retracted(
+                aggregate.version
+            )
+            wanted = Ranges.span(first, aggregate.version) - gone
+            if not wanted:
+                return
+            closed = closed_retraction(
+                events,
+                chain,
+                wanted,
+                retracted=gone,
+                head=aggregate.version,
+                open_calls=aggregate.state.open_calls,
+            )
+            aggregate.retract(closed.positions, closed.reopened, "rewound in the source")
+            at = aggregate.version
+            events.save(aggregate, keys=[AppendKey(session.id, step.key, at, at)])
+
+    def _compacted(self, step: Compacted) -> None:
+        target = self.current
+        if target is None or target.session is None or self._is_known(target, step.key):
+            return
+        events, key = self.store.events, target.session.key
+        with events.deciding:
+            chain = events.session_chain(self.namespace, key)
+            head, state = events.head(chain)
+            reader = ViewReader(events, self.namespace, key, RECORDED)
+            retracted = reader.retracted(head)
+            named = Ranges.of(
+                position
+                for source_id in step.kept
+                if source_id in target.positions
+                for position in range(
+                    target.positions[source_id][0], target.positions[source_id][1] + 1
+                )
+            )
+            wanted = (named | Ranges.of(state.open_calls.values())) - retracted
+            kept = whole_groups(events, chain, wanted, head, retracted)
+            events.refresh(lineage_id(self.namespace, key, RECORDED))
+            lineage = events.opened_compaction(self.namespace, key, RECORDED)
+            text = step.summary or "[the source does not show the summary that it made]"
+            first = kept.runs[0][0] if kept else head + 1
+            boundary = lineage.draw(
+                {
+                    "after": head,
+                    "first_kept": first,
+                    "kept": kept,
+                    "trigger": step.trigger,
+                    "policy": RECORDED,
+                    "pre_tokens": step.pre_tokens or state.tokens,
+                    "post_tokens": step.post_tokens or estimate_text(text),
+                    "repairs": _repairs(named, kept),
+                    "previous": lineage.state.active or None,
+                    "source_time": step.source_time,
+                },
+                {
+                    "text": text,
+                    "covers": Ranges.span(1, head) - kept - retracted,
+                    "summariser": RECORDED if step.summary else "not shown",
+                    "tokens": estimate_text(text),
+                },
+                planned_on=lineage.state.decided,
+                activate_at=head,
+            )
+            keys = [AppendKey(target.session.id, step.key, boundary, boundary)]
+            events.save(lineage, keys=keys)
+
+    def _is_known(self, target: _Target, key: str) -> bool:
+        session = target.session
+        return session is not None and self.store.events.select_key(session.id, key) is not None
+
+
+def _repairs(named: Ranges, kept: Ranges) -> tuple[Repair, ...]:
+    if named == kept or not kept:
+        return ()
+    wanted = named.runs[0][0] if named else kept.runs[0][0]
+    return (Repair(rule="whole-groups", wanted=wanted, got=kept.runs[0][0]),)
+
+
+class _Decided:
+    """A batch decided on the sessions as they are; counted only once it is stored."""
+
+    def __init__(self, importing: _Importing, batch: list[tuple[_Target, Append | Call]]) -> None:
+        self.importing = importing
+        self.sessions: dict[str, Session] = {}
+        self.keys: list[AppendKey] = []
+        self.taken: set[tuple[str, str]] = set()
+        self.found: dict[tuple[str, str], tuple[int, int]] = {}
+        """Session and source id to the positions of the entry's first and last block."""
+        self.errors: list[str] = []
+        self.added = 0
+        for target, step in batch:
+            self._decide(target, step)
+
+    def settle(self) -> None:
+        """The batch is stored: what it says is so."""
+        for (key, source_id), at in self.found.items():
+            self.importing.targets[key].positions[source_id] = at
+        report = self.importing.report
+        report.added += self.added
+        report.errors += self.errors
+
+    def _decide(self, target: _Target, step: Append | Call) -> None:
+        key = target.begin.key
+        session = self._session(target)
+        if known := self._known(target, session, step.key):
+            if isinstance(step, Append) and step.source_id:
+                self._place(target, step.source_id, known)
+            return
+        if isinstance(step, Call):
+            session.record_call(step.fields | self._coordinate(target, session, step))
+        else:
+            self._append(session, step)
+            self.added += 1
+            if step.source_id:
+                self._place(target, step.source_id, (session.version, session.version))
+        self.taken.add((key, step.key))
+        self.keys.append(AppendKey(session.id, step.key, session.version, session.version))
+
+    def _append(self, session: Session, step: Append) -> None:
+        try:
+            session.append(step.block)
+        except (OrphanToolResultError, DuplicateToolCallError) as error:
+            # Nothing is lost: what cannot stand in a view is kept as a note.
+            self.errors.append(f"{self.importing.report.path}: {step.source_id}: {error}")
+            session.append(Block.note(step.block.model_dump_json(), name=str(step.block.kind)))
+
+    def _session(self, target: _Target) -> Session:
+        key = target.begin.key
+        if key not in self.sessions:
+            events = self.importing.store.events
+            found = events.session(self.importing.namespace, key)
+            assert found is not None, "the session was opened before its batch"
+            self.sessions[key] = found
+        return self.sessions[key]
+
+    def _known(self, target: _Target, session: Session, key: str) -> tuple[int, int] | None:
+        if (target.begin.key, key) in self.taken:
+            return (session.version, session.version)
+        found = self.importing.store.events.select_key(session.id, key)
+        return (found.first, found.last) if found else None
+
+    def _coordinate(self, target: _Target, session: Session, call: Call) -> dict[str, Any]:
+        """What the call saw: all before its answer, on the lineage that the source itself kept."""
+        importing = self.importing
+        events = importing.store.events
+        before = self._placed(target, call.before) if call.before else None
+        chain = events.lineage_chain(importing.namespace, target.begin.key, RECORDED)
+        version = events.lineage_state(chain)[0] if chain.segments else 0
+        return {
+            "position": max(1, before[0] - 1) if before else session.version,
+            "lineage": RECORDED,
+            "lineage_version": version,
+        }
+
+    def _place(self, target: _Target, source_id: str, at: tuple[int, int]) -> None:
+        earlier = self._placed(target, source_id)
+        self.found[target.begin.key, source_id] = (earlier[0] if earlier else at[0], at[1])
+
+    def _placed(self, target: _Target, source_id: str) -> tuple[int, int] | None:
+        return self.found.get((target.begin.key, source_id)) or target.positions.get(source_id)

@@ -1,0 +1,101 @@
+"""Gathers all that a summary could say, from the blocks and the summary before, and weighs it."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from ..ranges import Ranges
+from ..window import Item
+from .actions import actions_of
+from .findings import (
+    WEAK,
+    is_over,
+    media_of,
+    plans_of,
+    progress_of,
+    remarks_of,
+    requests_of,
+    rules_of,
+)
+from .sections import Line, Section, merged
+from .summariser import Material
+
+_PROGRESS = frozenset({Section.DONE, Section.IN_PROGRESS, Section.BLOCKED})
+_PASSING = frozenset({Section.IN_PROGRESS, Section.NEXT})
+_WORD = re.compile(r"\w{4,}")
+_STEM = 6
+
+
+def candidates(material: Material, earlier: Iterable[Line]) -> list[Line]:
+    """All that could be said, what weighs most first."""
+    items = material.gone
+    earlier = tuple(earlier)
+    actions = list(actions_of(items))
+    new = [
+        *rules_of(items, (line for line in earlier if line.section is Section.GOAL)),
+        *progress_of(actions),
+        *plans_of(items),
+        *remarks_of(items),
+        *media_of(items),
+    ]
+    is_news = {line.section for line in new}
+    old = [
+        line
+        for line in earlier
+        # What was under way then is so no more where newer blocks say what is now.
+        if not (line.section in _PASSING and line.section in is_news)
+        and not (line.section is Section.BLOCKED and is_over(line, actions))
+    ]
+    goals = [line for line in old if line.section is Section.GOAL]
+    rest = [line for line in old if line.section is not Section.GOAL]
+    lines = [
+        *_goals([*goals, *requests_of(items)]),
+        *(_of_turn(line, material.prefix) for line in merged([*rest, *new])),
+        *_turns_request(items, material.prefix),
+    ]
+    wished = stems(material.instructions or "")
+    return by_weight(_as_wished(line, wished) for line in lines)
+
+
+def by_weight(lines: Iterable[Line]) -> list[Line]:
+    """What weighs most first, of equals the newest."""
+    return sorted(lines, key=lambda line: (-line.weight, -line.newest, line.text))
+
+
+def stems(text: str) -> frozenset[str]:
+    """The beginnings of the longer words of a text, by which two texts are about the same."""
+    return frozenset(word[:_STEM] for word in _WORD.findall(text.casefold()))
+
+
+def _goals(lines: Sequence[Line]) -> Iterator[Line]:
+    """Requests, of which the first and the latest say most."""
+    requests = sorted(merged(lines), key=lambda line: line.newest)
+    telling = [line for line in requests if line.weight > WEAK] or requests
+    for number, line in enumerate(requests):
+        if line is telling[0]:
+            yield replace(line, weight=1.0)
+        elif line is telling[-1]:
+            yield replace(line, weight=0.95)
+        elif line.weight > WEAK:
+            yield replace(line, weight=0.4 + 0.4 * number / len(requests))
+        else:
+            yield line
+
+
+def _of_turn(line: Line, prefix: Ranges) -> Line:
+    """Progress within a turn that goes on is told apart."""
+    is_inside = bool(line.handles) and not line.handles - prefix
+    return replace(line, section=Section.TURN) if is_inside and line.section in _PROGRESS else line
+
+
+def _turns_request(items: Iterable[Item], prefix: Ranges) -> Iterator[Line]:
+    """What the turn that goes on was begun with."""
+    begun = requests_of(item for item in items if item.position in prefix)
+    if first := next(iter(begun), None):
+        yield replace(first, section=Section.TURN, weight=0.85)
+
+
+def _as_wished(line: Line, wished: frozenset[str]) -> Line:
+    """What is about the words of an instruction goes before the rest."""
+    about = len(wished & stems(line.text)) if wished else 0
+    return replace(line, weight=line.weight + min(0.6, 0.3 * about)) if about else line

@@ -1,0 +1,61 @@
+"""Finds the lines of calls and results in which the facts to keep stand close together."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ..blocks import Kind
+from ..ranges import Ranges
+from ..window import Item
+from .facts import Fact, searched, words_of
+from .sections import Line, Section
+from .wording import code, tidied
+
+SHORTEST, LONGEST = 16, 150
+"""Characters of a line that is worth quoting: no lone word, no minified file."""
+_FRAME = 16
+"""Characters that a line of a summary takes besides its words, or near enough."""
+_NUMBERED = re.compile(r"\s*(?:[\w./-]+:)?\d+(?:→|[:|\t-])\s*(?:\d+[:-])?")
+
+
+def excerpts(facts: Sequence[Fact], items: Iterable[Item], known: frozenset[str]) -> Iterator[Line]:
+    """Lines that name several of the facts, each as it was last seen; the densest first.
+
+    `known` are facts that stand elsewhere already. A line is worth what it is the first to tell.
+    """
+    worth = {fact.text: fact.worth for fact in facts if fact.text not in known}
+    texts = {
+        item.position: item for item in items if item.kind in {Kind.TOOL_CALL, Kind.TOOL_RESULT}
+    }
+    lines = dict.fromkeys(_lines(facts, worth, texts))
+    ranked = sorted(lines, key=lambda line: -_density(line[0], worth))
+    for text, position in ranked:
+        told = worth.keys() & set(words_of(text))
+        if len(told) > 1:
+            for fact in told:
+                del worth[fact]
+            yield Line(Section.CONTEXT, code(text), Ranges.of([position]))
+
+
+def _lines(
+    facts: Iterable[Fact], worth: Mapping[str, float], items: Mapping[int, Item]
+) -> Iterator[tuple[str, int]]:
+    """The line that each fact was last seen in."""
+    texts: dict[int, str] = {}
+    for fact in facts:
+        item = items.get(fact.newest)
+        if item is None or fact.text not in worth:
+            continue
+        if fact.newest not in texts:
+            texts[fact.newest] = searched(item)
+        text = texts[fact.newest]
+        at = text.find(fact.text)
+        begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+        line = text[begin : end if end >= 0 else None]
+        if at >= 0 and len(line) < 2 * LONGEST:
+            line = tidied(_NUMBERED.sub("", line, count=1) if _NUMBERED.match(line) else line)
+            if SHORTEST <= len(line) <= LONGEST and not line.startswith(("{", "[{")):
+                yield line, fact.newest
+
+
+def _density(text: str, worth: Mapping[str, float]) -> float:
+    return sum(worth.get(word, 0.0) for word in set(words_of(text))) / (len(text) + _FRAME)

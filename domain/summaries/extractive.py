@@ -1,0 +1,149 @@
+"""Writes a summary by rules, in words that stand in the log: it needs no model and cannot fail."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..ranges import Ranges
+from ..token_budget import CHARS_PER_TOKEN, estimate_text
+from .candidates import by_weight, candidates, stems
+from .excerpts import excerpts
+from .facts import Fact, Sort, facts_of, words_of
+from .file_lists import file_lists
+from .gate import ALWAYS_SMALL, worthwhile
+from .page import Page
+from .sections import Line, Section, carried, laid_out
+from .summariser import Draft, Material
+from .wording import cited, code, folded, shortened, with_handles
+
+SHARES: Mapping[Section, float] = {
+    Section.GOAL: 0.20,
+    Section.CONSTRAINTS: 0.12,
+    Section.DONE: 0.16,
+    Section.IN_PROGRESS: 0.04,
+    Section.BLOCKED: 0.07,
+    Section.DECISIONS: 0.12,
+    Section.NEXT: 0.06,
+    Section.TURN: 0.0,
+    Section.CONTEXT: 0.05,
+}
+"""What part of the room each section has first call on, in the order in which they call."""
+FOR_FILES = 0.16
+FOR_FACTS = 0.35
+FOR_LEDGER = 0.15
+"""Room kept for the lists of files, for the facts in all, and for those that have no line."""
+NEEDS_HEADINGS = 480
+"""Characters below which a summary is its most important lines and nothing else."""
+MOST_FACTS = 0.25
+FACTS_A_LINE = 10
+
+_PROGRESS = (Section.DONE, Section.IN_PROGRESS, Section.BLOCKED)
+_IN_BACKTICKS = re.compile(r"`([^`]+)`")
+
+
+@dataclass(frozen=True)
+class Extractive:
+    """Verbatim words, chosen by rules, each with its handle; the same for the same material."""
+
+    name: str = "extractive"
+
+    def summarise(self, material: Material) -> Draft:
+        """A draft within the budget, whatever was said."""
+        room = CHARS_PER_TOKEN * max(0, min(material.budget, _enough(material)))
+        earlier = list(carried(material.previous_sections, material.previous, material.covers))
+        listed = [line for line in earlier if line.is_list]
+        lines = candidates(material, [line for line in earlier if line not in listed])
+        if room < NEEDS_HEADINGS:
+            return _in_few_words(lines, room, material)
+        facts = facts_of(material.gone, _facts_in(listed), stems(material.instructions or ""))
+        return _on_a_page(lines, facts, room, material)
+
+
+def _enough(material: Material) -> int:
+    """Tokens beyond which a summary of so little would hardly be one."""
+    gone = sum(item.tokens for item in material.gone)
+    return min(
+        worthwhile(material), max(gone // 2 + estimate_text(material.previous or ""), ALWAYS_SMALL)
+    )
+
+
+def _in_few_words(lines: Sequence[Line], room: int, material: Material) -> Draft:
+    """The most important lines, the first of them at any price."""
+    taken: list[tuple[Line, str]] = []
+    for line in _first_things_first(lines):
+        written = line.within(room - len("- ")) if not taken else line.within(160)
+        if len(written) + len("- \n") <= room + (not taken):
+            taken.append((line, written))
+            room -= len(written) + len("- \n")
+    if not taken:
+        text = with_handles("Nothing was said", cited(material.covers))
+        return Draft(shortened(text, room), cites=cited(material.covers))
+    taken.sort(key=lambda taken: taken[0].newest)
+    return Draft(
+        "\n".join(f"- {written}" for _, written in taken),
+        laid_out((line.section, written) for line, written in taken),
+        Ranges(run for line, _ in taken for run in cited(line.handles).runs),
+    )
+
+
+def _first_things_first(lines: Sequence[Line]) -> list[Line]:
+    order = [Section.GOAL, Section.CONSTRAINTS]
+    return sorted(lines, key=lambda line: order.index(line.section) if line.section in order else 2)
+
+
+def _on_a_page(
+    lines: Sequence[Line], facts: Sequence[Fact], room: int, material: Material
+) -> Draft:
+    page = Page(room)
+    page.add_tags(file_lists(material.digest, material.gone, int(room * FOR_FILES)))
+    lines = by_weight(_about_facts(lines, facts))
+    rest = page.add_shares(lines, shares(material))
+    rest = page.add(rest, spare=int(room * FOR_FACTS))
+    text = page.text
+    known = frozenset(fact.text for fact in facts if fact.text in text)
+    page.add(excerpts(facts, material.gone, known), spare=int(room * FOR_LEDGER))
+    page.add(_ledger(facts, page))
+    page.add(rest)
+    return Draft(page.text, page.sections, page.cites)
+
+
+def shares(material: Material) -> dict[Section, float]:
+    """The shares of the sections, where a turn that goes on takes its part of the progress."""
+    gone = sum(item.tokens for item in material.gone)
+    inside = sum(item.tokens for item in material.gone if item.position in material.prefix)
+    part = inside / gone if gone else 0.0
+    divided = {s: share * (1 - part) if s in _PROGRESS else share for s, share in SHARES.items()}
+    return divided | {Section.TURN: part * sum(SHARES[section] for section in _PROGRESS)}
+
+
+def _facts_in(lines: Iterable[Line]) -> dict[str, int]:
+    """The facts that an earlier summary's ledger lists, and where they were last seen."""
+    return {
+        fact: line.newest for line in lines for fact in line.text.partition(": ")[2].split(", ")
+    }
+
+
+def _about_facts(lines: Iterable[Line], facts: Sequence[Fact]) -> Iterator[Line]:
+    """What is the first to tell of facts that are likely to be needed again weighs the more."""
+    usual = sum(fact.worth for fact in facts) / max(len(facts), 1)
+    worth = {fact.text: fact.worth / usual for fact in facts}
+    for line in lines:
+        value = sum(worth.pop(word, 0.0) for word in set(words_of(line.text)))
+        yield replace(line, weight=line.weight + min(0.4, 0.1 * value)) if value else line
+
+
+def _ledger(facts: Iterable[Fact], page: Page) -> Iterator[Line]:
+    """The facts that the page does not name yet, as many as it has room for."""
+    said, room = page.text, min(page.left, int(page.room * MOST_FACTS))
+    listed: dict[Sort, list[Fact]] = {}
+    for fact in facts:
+        cost = len(fact.text) + len(", ")
+        if cost <= room and fact.text not in said:
+            room -= cost
+            listed.setdefault(fact.sort, []).append(fact)
+    for sort in Sort:
+        of_sort = sorted(listed.get(sort, []), key=lambda fact: fact.newest)
+        for at in range(0, len(of_sort), FACTS_A_LINE):
+            some = of_sort[at : at + FACTS_A_LINE]
+            text = f"{sort}: {', '.join(folded(fact.text) for fact in some)}"
+            yield Line(Section.CONTEXT, text, Ranges.of(fact.newest for fact in some))

@@ -1,0 +1,174 @@
+"""Keeps a ledger of the concrete facts in a history, the likeliest to be needed again first."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from math import exp, log
+
+from ..blocks import BY_ASSISTANT, Kind, ToolCall, ToolResult
+from ..digest import arguments_of, strings_in
+from ..window import Item
+
+
+class Sort(StrEnum):
+    """What a fact is; also the word that a summary lists such facts under."""
+
+    ERROR = "Errors"
+    URL = "Addresses"
+    COMMIT = "Hashes"
+    PATH = "Paths"
+    NUMBER = "Numbers"
+    FLAG = "Flags"
+    NAME = "Names"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that cannot be guessed again, only looked up."""
+
+    text: str
+    sort: Sort
+    worth: float
+    """How likely it is needed again, by comparison."""
+    newest: int
+    """Where it was last seen."""
+
+    @property
+    def density(self) -> float:
+        """Its worth for the room that it takes; long ones are the harder to guess."""
+        return self.worth / (len(self.text) + 8) ** 0.7
+
+
+# Plain words are no facts: one of lower case letters only is passed over.
+_WORD = re.compile(
+    r"""https?://[^\s"'<>`)\]}|\\]{4,200}|(?<![<\\])[a-z]*+[A-Z0-9_./:~@#-][\w./:@~+%-]{1,198}[\w/]""",
+    re.ASCII,
+)
+_SORTS = re.compile(
+    r"""(?P<URL>https?://.*)
+    |(?P<FLAG>--[a-z].*)
+    |(?P<COMMIT>(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,40}(?:-[0-9a-f]{4,12}){0,4})
+    |(?P<ERROR>(?:\w+[.:]+)*\w+(?:Error|Exception|Warning|Failure|Panic)|E[A-Z]{4,12}|[A-Z]{1,3}\d{3,5})
+    |(?P<NUMBER>v?\d+\.\d+\.\d+[\w.+-]*|\d+(?:\.\d+)?(?:ms|s|h|min|[kKMGT]i?B|%|px|k)|\d{5,12}|\#\d+)
+    |(?P<PATH>(?=.*\w{2})(?:(?=[~./])[~.]*/?(?:[\w.@+-]+/)+[\w.@+-]+|(?:[\w.@+-]+/){2,}[\w.@+-]+
+    |(?=.*[._\d-])(?!.*\.{3})[\w.@+-]{2,}/[\w.@+-]{2,}
+    |[\w-]+\.(?:py|pyi|js|jsx|ts|tsx|mjs|go|rs|c|h|cc|cpp|hpp|cs|java|kt|rb|php|swift|scala|sh|sql
+    |md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|conf|lock|csv|html|css|scss|vue|proto|ipynb|xml|log
+    |env|tf|lua|zig|exs?|hs|ml|bats|pkl))(?::\d+)?)
+    |(?P<NAME>(?:[\w]+(?:\.|::|->))*(?:[A-Za-z]\w*_\w+|_\w{4,}|[a-z]+\d*[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)
+    (?:(?:\.|::|->)\w+)*)""",
+    re.ASCII | re.VERBOSE,
+)
+_LONGEST = 12_000
+_MOST = 600
+_CARRIED = 5
+# What the sort of a fact adds to how likely it is needed again (see _Ledger.likely).
+_BIAS = {
+    Sort.ERROR: 0.2,
+    Sort.URL: 0.0,
+    Sort.COMMIT: -0.2,
+    Sort.PATH: 0.2,
+    Sort.NUMBER: -0.5,
+    Sort.FLAG: 0.2,
+    Sort.NAME: 0.0,
+}
+# Known to every model, however often they come.
+_KNOWN = frozenset(
+    "GitHub JavaScript TypeScript PostgreSQL MySQL SQLite OpenAI README.md package.json "
+    "and/or TodoWrite true/false yes/no he/she input/output read/write client/server".split(" ")
+)
+
+
+def facts_of(
+    items: Iterable[Item], carried: Mapping[str, int], wished: frozenset[str] = frozenset()
+) -> list[Fact]:
+    """The facts that blocks hold, best first; `carried` are those of an earlier summary.
+
+    One that was mentioned once is none, unless a person or the agent did. `wished` begin words
+    of interest.
+    """
+    items = tuple(items)
+    ledger = _Ledger(items, carried)
+    skipped = _KNOWN.union(item.block.name for item in items if isinstance(item.block, ToolCall))
+    facts: list[Fact] = []
+    for likely, text in sorted(ledger.likely(), reverse=True):
+        if text not in skipped and (sort := sort_of(text)):
+            wish = 1.0 if _is_wished(text, wished) else 0.0
+            worth = exp(likely + _BIAS[sort] + wish)
+            facts.append(Fact(text, sort, worth, ledger.last[text]))
+            if len(facts) == _MOST:
+                break
+    return sorted(facts, key=lambda fact: (-fact.density, -fact.newest, fact.text))
+
+
+def _is_wished(text: str, wished: frozenset[str]) -> bool:
+    folded = text.casefold()
+    return any(stem in folded for stem in wished)
+
+
+def sort_of(word: str) -> Sort | None:
+    """What a word is a fact of, if it is one."""
+    found = _SORTS.fullmatch(word)
+    return None if found is None else Sort[found.lastgroup or ""]
+
+
+def words_of(text: str) -> Iterator[str]:
+    """The words of a text that may be facts."""
+    return iter(_WORD.findall(text))
+
+
+class _Ledger:
+    """Which words stood where and how often. Counted in bulk: there are many."""
+
+    def __init__(self, items: tuple[Item, ...], carried: Mapping[str, int]) -> None:
+        found = [(item, _WORD.findall(searched(item))) for item in items]
+        self.ends = items[-1].position if items else 0
+        self.length = self.ends - items[0].position + 1 if items else 1
+        # What an earlier summary carried has stood in blocks that are gone.
+        self.times = Counter(dict.fromkeys(carried, _CARRIED))
+        self.by_agent: Counter[str] = Counter()
+        self.by_user: Counter[str] = Counter()
+        self.last = dict(carried)
+        self.first: dict[str, int] = {}
+        for item, words in found:
+            self.times.update(words)
+            self.last.update(dict.fromkeys(words, item.position))
+            if item.kind in BY_ASSISTANT:
+                self.by_agent.update(words)
+            elif item.kind is Kind.USER:
+                self.by_user.update(words)
+        for item, words in reversed(found):
+            self.first.update(dict.fromkeys(words, item.position))
+        self.first.update(carried)
+
+    def likely(self) -> Iterator[tuple[float, str]]:
+        """The logarithm of how likely each word is needed again, but for a constant.
+
+        What comes often, came lately, came all along, and above all what the agent or the user
+        wrote themselves.
+        """
+        by_agent, by_user, first = self.by_agent, self.by_user, self.first
+        for text, last in self.last.items():
+            times, own = self.times[text], by_agent[text]
+            if times > 1 or own or text in by_user:
+                recency = exp(-4 * (self.ends - last) / self.length)
+                span = min(1.0, (last - first[text]) / self.length)
+                value = 0.45 * log(times) + 1.2 * recency + 0.7 * span
+                if own:
+                    value += 0.5 + 0.4 * log(own) + 0.8 * recency
+                if text in by_user:
+                    value += 0.9
+                yield value, text
+
+
+def searched(item: Item) -> str:
+    """A block's text, or of a giant one both ends; of a call the values, free of JSON's escapes."""
+    block = item.block
+    if isinstance(block, ToolResult) and block.text.startswith(("{", "[{")):
+        return ""  # a dump for programs: what matters of it is said again
+    text = "\n".join(strings_in(arguments_of(block))) if isinstance(block, ToolCall) else block.text
+    if len(text) > 2 * _LONGEST:
+        return f"{text[:_LONGEST]}\n{text[-_LONGEST:]}"
+    return text

@@ -1,0 +1,57 @@
+"""Lists the files of a digest at the end of a summary; the newest of them where room is short."""
+
+from collections.abc import Iterable, Sequence
+
+from ..blocks import ToolCall
+from ..compaction_events import Digest
+from ..digest import touched
+from ..window import Item
+from .wording import folded
+
+READ = "read-files"
+MODIFIED = "modified-files"
+FOR_MODIFIED = 0.65
+"""The modified files' part of the room; what they leave is for the files that were read."""
+
+
+def file_lists(digest: Digest, items: Iterable[Item], room: int) -> str:
+    """Both lists in tags, within so many characters; nothing where not even one file fits."""
+    newest = {
+        path: item.position
+        for item in items
+        if isinstance(item.block, ToolCall)
+        for path in touched(item.block).paths
+    }
+    modified = _list(MODIFIED, digest.modified_files, newest, int(room * FOR_MODIFIED))
+    read = _list(READ, digest.read_files, newest, room - len(modified) - 1)
+    return "\n".join(filter(None, [read, modified]))
+
+
+def _list(tag: str, paths: Sequence[str], newest: dict[str, int], room: int) -> str:
+    frame = len(f"<{tag}>\n</{tag}>")
+    shown = {path: _shown(path) for path in paths}
+    if not shown:
+        return ""
+    if frame + sum(len(path) + 1 for path in shown.values()) > room:
+        shown = _newest(shown, newest, room - frame - len("... and 99999 more\n"))
+        if not shown:
+            return ""
+    lines = sorted(shown.values())
+    if left_out := len(paths) - len(shown):
+        lines.append(f"... and {left_out} more")
+    return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
+
+
+def _newest(shown: dict[str, str], newest: dict[str, int], room: int) -> dict[str, str]:
+    kept: dict[str, str] = {}
+    for path in sorted(shown, key=lambda path: (-newest.get(path, 0), path)):
+        room -= len(shown[path]) + 1
+        if room < 0:
+            break
+        kept[path] = shown[path]
+    return kept
+
+
+def _shown(path: str) -> str:
+    """A path as one line that cannot end the list or begin another."""
+    return folded(path).replace("<", "‹").replace(">", "›")

@@ -1,0 +1,116 @@
+"""Fills a page: each section gets its share of the room, and what weighs most gets the rest."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..ranges import Ranges
+from .sections import Line, Section, laid_out, overhead
+from .wording import cited
+
+SHORTEST = 60
+"""Characters below which a line that was shortened to fit says nothing."""
+MAIN = 0.9
+"""Weight from which on a line may be long."""
+GLANCE = 200
+"""Characters of a quote in which a rule needs no line of its own to be seen."""
+SAME = 0.8
+"""Two lines that share this much of the shorter one's words say the same."""
+
+
+class Page:
+    """What was chosen so far of a summary that may have so many characters."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.left = room
+        self._tags = ""
+        self._taken: list[tuple[Line, str]] = []
+        self._sections: set[Section] = set()
+        self._said: list[frozenset[str]] = []
+
+    def add_tags(self, tags: str) -> None:
+        """Put the lists of files at the end."""
+        self._tags = tags
+        self.left -= len(tags) + len("\n\n")
+
+    def add_shares(self, lines: Sequence[Line], shares: Mapping[Section, float]) -> list[Line]:
+        """Take what fits in each section's share, in the order of the lines; gives back the rest."""
+        rest: list[Line] = []
+        for section, share in shares.items():
+            granted = int(self.room * share)
+            for line in (line for line in lines if line.section is section):
+                taken = self._take(line, granted)
+                granted -= taken
+                if not taken:
+                    rest.append(line)
+        return sorted(rest, key=lambda line: (-line.weight, -line.newest))
+
+    def add(self, lines: Iterable[Line], spare: int = 0) -> list[Line]:
+        """Take what fits, in the order of the lines, but for some room to spare; returns the rest."""
+        rest: list[Line] = []
+        for line in lines:
+            if self.left - spare < SHORTEST or not self._take(line, self.left - spare):
+                rest.append(line)
+        return rest
+
+    def says(self, words: str) -> bool:
+        """Whether some line says it already."""
+        return words in self._tags or any(words in written for _, written in self._taken)
+
+    @property
+    def cites(self) -> Ranges:
+        """The handles that are named."""
+        runs = (run for line, _ in self._taken for run in cited(line.handles).runs)
+        return Ranges(runs)
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """What stands under each heading, oldest first."""
+        told = sorted((t for t in self._taken if not t[0].is_list), key=lambda t: t[0].newest)
+        taken = [*told, *(t for t in self._taken if t[0].is_list)]
+        return laid_out((line.section, written) for line, written in taken)
+
+    @property
+    def text(self) -> str:
+        """All of it, as Markdown."""
+        parts = [f"## {heading}\n{body}" for heading, body in self.sections.items()]
+        return "\n\n".join([*parts, self._tags] if self._tags else parts)
+
+    def _take(self, line: Line, granted: int) -> int:
+        """Characters that the line takes; 0 when it is left out."""
+        is_first = line.section not in self._sections
+        cost = len("- \n") + (overhead(line.section) if is_first else 0)
+        room = min(granted, self.left) - cost
+        if room < SHORTEST // 2:
+            return 0
+        written = line.within(self._longest(line))
+        if len(written) > room:
+            if not is_first or room < SHORTEST:
+                return 0
+            written = line.within(room)
+        words = frozenset(line.text.casefold().split())
+        if self._is_quoted(line.text) if line.is_quote else self._is_said(words):
+            return 0
+        self.left -= cost + len(written)
+        self._taken.append((line, written))
+        self._sections.add(line.section)
+        self._said.append(words)
+        return cost + len(written)
+
+    def _longest(self, line: Line) -> int:
+        """How long a line may be on a page of this size: what a reader takes in at a glance."""
+        if line.is_quote:
+            most = self.room // 8 if line.weight >= MAIN else self.room // 24
+            return min(max(most, 90), 900 if line.weight >= MAIN else 320)
+        return min(max(self.room // 24, 90), 280)
+
+    def _is_quoted(self, words: str) -> bool:
+        """Whether another quote that a reader takes in at a glance has these words in it."""
+        return any(
+            line.is_quote and len(line.text) <= GLANCE and words in written
+            for line, written in self._taken
+        )
+
+    def _is_said(self, words: frozenset[str]) -> bool:
+        return len(words) > 3 and any(
+            len(words & said) >= SAME * min(len(words), len(said)) for said in self._said
+        )

@@ -1,0 +1,163 @@
+"""Takes prose apart into sentences, and knows a constraint, a decision or an intent by its words."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
+
+
+class Cue(StrEnum):
+    """What a sentence of an agent is likely to be."""
+
+    DECISION = "decision"
+    DONE = "done"
+    INTENT = "intent"
+    NEXT = "next"
+
+
+class Sentence(NamedTuple):
+    """A sentence or a list item, and the heading that it stands under."""
+
+    text: str
+    under: str = ""
+
+
+def _vocabulary(words: str) -> frozenset[str]:
+    """Words, and pairs of words, which are written with an underscore."""
+    return frozenset(word.replace("_", " ") for word in words.split())
+
+
+# Words of the commonest languages; a sentence in any other is at worst not singled out.
+_CONSTRAINT = _vocabulary(
+    """must mustn't never always don't do_not dont doesn't_need should shouldn't only no_need no_more
+    not_allowed prefer preferred preferably avoid make_sure ensure stick_to instead_of without
+    at_least at_most require required requires forbidden important keep please_use please_keep
+    please_make please_be please_stick please_follow please_write please_run please_leave
+    muss müssen soll sollen sollte sollten darf dürfen nie niemals immer nur kein keine keinen
+    bitte stattdessen ohne jamais toujours seulement doit doivent évite évitez nunca siempre debe
+    deben solo evita evitar por_favor"""
+)
+# Scripts that put no space between words.
+_CONSTRAINT_UNSPACED = re.compile(
+    "必须|必須|不要|不能|禁止|务必|请勿|只能|总是|必ず|しないで|ください|반드시"
+)
+_CUES = {
+    Cue.DECISION: _vocabulary(
+        """decide decided decides deciding decision decisions chose chosen choose choosing choice
+        because instead rather_than opt_for opted_for opting_for opt_to opted_to root_cause
+        turns_out turned_out tradeoff trade-off trade-offs deliberate deliberately by_design so_that
+        in_favor in_favour caused_by due_to approach better_to issue_is problem_is fix_is reason_is
+        cause_is bug_is solution_is issue_was problem_was fix_was reason_was cause_was bug_was
+        weil stattdessen entschieden ursache parce_que porque en_lugar"""
+    ),
+    Cue.DONE: _vocabulary(
+        """done complete completed finished succeeds succeeded successfully ready resolved all_pass
+        tests_pass checks_pass now_pass now_passes all_passed tests_passed all_passing tests_passing
+        test_passes passes_now works now_works now_working all_green now_uses now_has now_have
+        now_supports now_handles now_returns ✅ ✓ ✔ fertig erledigt behoben hinzugefügt umgesetzt
+        implementiert abgeschlossen corrigé ajouté terminé listo añadido"""
+    ),
+    Cue.NEXT: _vocabulary(
+        """next todo todos to-do remaining remains still_need still_needs still_to still_missing
+        still_open still_left still_have left_to not_yet after_that follow-up follow-ups pending
+        plan_to planned_to need_to needs_to would_you want_me shall_i should_i als_nächstes
+        noch_offen noch_zu prochaine siguiente"""
+    ),
+}
+# Said of a thing these only describe it: `deleted files`. Said of what was done they follow these.
+_DEEDS = _vocabulary(
+    """added built changed committed confirmed converted created deleted extracted fixed implemented
+    installed merged migrated moved pushed refactored removed renamed replaced rewrote switched
+    tested updated verified wrote"""
+)
+_DOERS = _vocabulary("i i've we we've have has been was were is are now also just already and")
+_CUE_OF = {word: cue for cue, words in _CUES.items() for word in words}
+_WORD = re.compile(r"[\w'-]+|[✅✓✔]")
+_INTENT = re.compile(
+    r"""(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so|and|alright|right|excellent|also)
+    \b[,.!:]?\s+)*
+    (?:let['’]?s|let\ me|i['’]ll|i\ will|i['’]m\ going\ to|i\ am\ going\ to|i\ need\ to|i\ should
+    |we\ need\ to|i\ can\ now|i['’]m\ now|time\ to|going\ to|ich\ werde|lass\ mich|je\ vais|voy\ a)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_COMES_NEXT = re.compile(r"\b(?:next|to-?do|remaining|pending|follow-?up|open)\b", re.IGNORECASE)
+
+_LONGEST = 20_000
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_SKIPPED = re.compile(r"\s*(?:[|<>]|$|[-=*_]{3,}\s*$)")
+_HEADING = re.compile(r"#{1,6}\s+(.*)")
+_LEAD = re.compile(r"\*\*([^*]{2,60}?)(?:\*\*:?|:\*\*)|(\w[^.!?:]{2,50}):")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_END = re.compile(r"(?<=[.!?])\s+(?=[^\sa-z])|(?<=[。！？])")
+
+
+def is_constraint(sentence: str) -> bool:
+    """Whether a person's sentence says how things must be."""
+    return not _CONSTRAINT.isdisjoint(_words(sentence)) or (
+        not sentence.isascii() and _CONSTRAINT_UNSPACED.search(sentence) is not None
+    )
+
+
+def cues(sentence: Sentence) -> dict[Cue, int]:
+    """How many words of each sort speak for an agent's sentence."""
+    found: dict[Cue, int] = {}
+    for word in _words(sentence.text):
+        cue = _CUE_OF.get(word)
+        if cue is None and " " in word:
+            doer, _, deed = word.partition(" ")
+            cue = Cue.DONE if deed in _DEEDS and doer in _DOERS else None
+        if cue:
+            found[cue] = found.get(cue, 0) + 1
+    if sentence.text.partition(" ")[0].lower() in _DEEDS:
+        found[Cue.DONE] = found.get(Cue.DONE, 0) + 1
+    if _INTENT.match(sentence.text):
+        found[Cue.INTENT] = 1
+    if sentence.under and _COMES_NEXT.search(sentence.under):
+        found[Cue.NEXT] = found.get(Cue.NEXT, 0) + 2
+    return found
+
+
+def _words(text: str) -> list[str]:
+    """The words of a sentence, and each two that follow one another."""
+    words: list[str] = _WORD.findall(text.lower().replace("’", "'"))
+    return words + [f"{first} {second}" for first, second in pairwise(words)]
+
+
+def sentences(text: str) -> Iterator[Sentence]:
+    """The prose of a text: no code, tables, quotations or tags, and of a giant text both ends."""
+    if len(text) > 2 * _LONGEST:
+        text = f"{text[:_LONGEST]}\n\n{text[-_LONGEST:]}"
+    chapter = lead = ""
+    for paragraph, is_item in _paragraphs(text):
+        if heading := _HEADING.fullmatch(paragraph):
+            chapter, lead = heading[1], ""
+            continue
+        if (found := _LEAD.fullmatch(paragraph)) and not _INTENT.match(paragraph):
+            lead = found[1] or found[2]
+            continue
+        if not is_item:
+            lead = ""
+        for sentence in _END.split(paragraph):
+            if len(sentence) > 5:
+                yield Sentence(sentence.strip(), lead or chapter)
+
+
+def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
+    """Lines, put together again where they were only wrapped, and whether each is a list's item."""
+    is_code = False
+    pending, is_item = "", False
+    for line in text.split("\n"):
+        is_fence = _FENCE.match(line) is not None
+        is_code ^= is_fence
+        is_prose = not (is_fence or is_code or _SKIPPED.match(line))
+        item = _ITEM.match(line) if is_prose else None
+        if is_prose and not item and len(pending) > 50 and line.lstrip()[:1].islower():
+            pending = f"{pending} {line.strip()}"
+            continue
+        if pending:
+            yield pending, is_item
+        pending = "" if not is_prose else line[item.end() :].strip() if item else line.strip()
+        is_item = item is not None
+    if pending:
+        yield pending, is_item

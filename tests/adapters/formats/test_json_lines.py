@@ -1,0 +1,140 @@
+"""A line is read, or its problem is named; no line stops the next one from being read."""
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.adapters.formats.json_lines import Line, NestedTooDeeplyError, lines, parse
+
+
+def read(tmp_path: Path, raw: bytes, longest: int = 1_000) -> list[Line]:
+    path = tmp_path / "some.jsonl"
+    path.write_bytes(raw)
+    return list(lines(path, longest))
+
+
+def test_lines_are_numbered_and_say_where_they_end(tmp_path: Path) -> None:
+    found = read(tmp_path, b'{"a":1}\n[2]\n3')
+
+    assert [(line.number, line.end, line.value) for line in found] == [
+        (1, 8, {"a": 1}),
+        (2, 12, [2]),
+        (3, 13, 3),
+    ]
+
+
+def test_blank_lines_are_no_entries_but_are_counted(tmp_path: Path) -> None:
+    found = read(tmp_path, b"\n  \t\r\n1\r\n\n2\n\n")
+
+    assert [(line.number, line.value) for line in found] == [(3, 1), (5, 2)]
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    assert read(tmp_path, b"\xef\xbb\xbf[1]\n")[0].value == [1]
+
+
+@pytest.mark.parametrize(
+    ("raw", "problem"),
+    [
+        (b"{nonsense}", "not JSON"),
+        (b'{"a":"\xff\xfe"}', "not UTF-8 text"),
+        (b"\x89PNG\r\x1a", "not UTF-8 text"),
+        (b'{"a":"\0"}', "holds NUL bytes"),
+        (b"\0\0\0\0", "holds NUL bytes"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"9" * 5_000, "not JSON"),
+    ],
+)
+def test_a_line_that_is_no_json_is_a_problem(tmp_path: Path, raw: bytes, problem: str) -> None:
+    found = read(tmp_path, raw + b"\n[1]\n", longest=1_000_000)
+
+    assert found[0].problem
+    assert found[0].problem.startswith(problem)
+    assert found[1].value == [1]
+
+
+def test_a_truncated_last_line_ends_where_it_begins(tmp_path: Path) -> None:
+    whole, truncated = read(tmp_path, b'[1]\n{"a": "b')
+
+    assert whole.end == truncated.end == 4
+    assert truncated.problem
+    assert truncated.problem.startswith("truncated")
+
+
+def test_a_line_that_is_too_long_is_skipped_to_its_end(tmp_path: Path) -> None:
+    found = read(tmp_path, b"[1]\n" + b'"' + b"x" * 3_000_000 + b'"\n[2]\n', longest=100)
+
+    assert [line.value for line in found] == [[1], None, [2]]
+    assert found[1].problem == "longer than 100 bytes"
+    assert found[1].end == 4 + 3_000_003
+
+
+def test_a_line_as_long_as_the_limit_is_read(tmp_path: Path) -> None:
+    body = b'"' + b"x" * 98 + b'"'
+
+    assert [line.problem for line in read(tmp_path, body + b"\n" + body, longest=100)] == [None] * 2
+
+
+def test_what_the_fast_parser_refuses_is_read_by_the_slow_one() -> None:
+    assert math.isnan(parse(b'{"a": NaN}').value["a"])
+    assert (
+        parse(b'{"a": 123456789012345678901234567890}').value["a"] == 123456789012345678901234567890
+    )
+    assert parse(b'["\\ud83d lone"]').value == ["\ufffd lone"]
+    assert parse(b'["\\ud83d\\ude00 \\udc00"]').value == ["\U0001f600 \ufffd"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"a":1.5,"b":"\xc3\xa9"}',
+        b"[NaN,-Infinity]",
+        b"[-98765432109876543210]",
+        b"[" * 300 + b"]" * 300,
+    ],
+)
+def test_a_part_is_written_as_it_was_read(raw: bytes) -> None:
+    line = parse(raw)
+
+    assert line.json(line.value) == raw.decode()
+
+
+def test_a_part_too_deep_to_write_is_named() -> None:
+    line = parse(b"[" * 1_020 + b"]" * 1_020)
+
+    if line.problem is None:
+        with pytest.raises(NestedTooDeeplyError):
+            line.json(line.value)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_read_or_named(raw: bytes) -> None:
+    body = raw.strip()
+    if not body:
+        return
+
+    line = parse(body)
+
+    assert line.problem or line.json(line.value)
+
+
+@given(st.lists(st.binary(max_size=30)), st.integers(min_value=1, max_value=40))
+def test_every_line_that_is_not_blank_is_found_once(
+    tmp_path_factory: pytest.TempPathFactory, raws: list[bytes], longest: int
+) -> None:
+    raw = b"\n".join(raws)
+    path = tmp_path_factory.mktemp("any") / "any.jsonl"
+    path.write_bytes(raw)
+
+    found = list(lines(path, longest))
+
+    numbers = [
+        number
+        for number, one in enumerate(raw.split(b"\n"), 1)
+        if one.removeprefix(b"\xef\xbb\xbf").strip() or len(one) > longest
+    ]
+    assert [line.number for line in found] == numbers
+    assert all(line.end <= len(raw) for line in found)

@@ -1,0 +1,171 @@
+"""The sample session is a transcript like any other, long enough to be cut inside a turn."""
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cutbank.adapters.sample_session import write_sample
+
+CHARACTERS_A_TOKEN = 4
+
+Entry = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory: pytest.TempPathFactory) -> list[Entry]:
+    path = tmp_path_factory.mktemp("sample") / "session.jsonl"
+    write_sample(path)
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_two_writings_are_the_same_bytes(tmp_path: Path) -> None:
+    once, again = tmp_path / "once.jsonl", tmp_path / "again.jsonl"
+
+    write_sample(once)
+    write_sample(again)
+
+    assert once.read_bytes() == again.read_bytes()
+    assert once.read_bytes().endswith(b"}\n")
+    assert b"\r" not in once.read_bytes()
+
+
+def test_every_entry_follows_one_that_came_before(entries: list[Entry]) -> None:
+    chain = [entry for entry in entries if "uuid" in entry]
+    seen: set[str] = set()
+    for entry in chain:
+        assert entry["uuid"] not in seen
+        assert entry["parentUuid"] in seen or not seen
+        seen.add(entry["uuid"])
+
+    assert chain[0]["parentUuid"] is None
+    assert len({entry["sessionId"] for entry in chain}) == 1
+    times = [entry["timestamp"] for entry in chain]
+    assert times == sorted(times)
+
+
+def test_nothing_was_compacted_and_some_entries_say_nothing(entries: list[Entry]) -> None:
+    kinds = Counter(entry["type"] for entry in entries)
+
+    assert set(kinds) == {"user", "assistant", "system", "progress", "file-history-snapshot"}
+    assert not [entry for entry in entries if entry.get("subtype") == "compact_boundary"]
+    assert not [entry for entry in entries if entry.get("isCompactSummary")]
+
+
+def test_every_call_is_answered_once_and_after_it_was_made(entries: list[Entry]) -> None:
+    open_calls: set[str] = set()
+    answered: Counter[str] = Counter()
+    for _, block in blocks(entries):
+        if block["type"] == "tool_use":
+            open_calls.add(block["id"])
+        elif block["type"] == "tool_result":
+            open_calls.remove(block["tool_use_id"])
+            answered[block["tool_use_id"]] += 1
+
+    assert not open_calls
+    assert set(answered.values()) == {1}
+
+
+def test_a_message_is_split_over_lines_that_share_its_ids_and_usage(entries: list[Entry]) -> None:
+    split: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry["type"] == "assistant":
+            assert len(entry["message"]["content"]) == 1
+            split.setdefault(entry["message"]["id"], []).append(entry)
+
+    for lines in split.values():
+        usages = [line["message"]["usage"] for line in lines]
+        assert len({line["requestId"] for line in lines}) == 1
+        assert len({usage["cache_read_input_tokens"] for usage in usages}) == 1
+        *partial, whole = (usage["output_tokens"] for usage in usages)
+        assert all(tokens < whole for tokens in partial)
+
+
+def test_calls_are_made_in_parallel_with_results_between(entries: list[Entry]) -> None:
+    calls = Counter(
+        entry["message"]["id"] for entry, block in blocks(entries) if block["type"] == "tool_use"
+    )
+    interrupted = [
+        entry
+        for before, entry in pairwise(entries)
+        if before.get("toolUseResult") and calls[entry.get("message", {}).get("id")] > 1
+        if entry["parentUuid"] != before["uuid"]
+    ]
+
+    assert set(calls.values()) == {1, 2, 3, 4}
+    assert interrupted
+
+
+def test_tools_fail_and_the_agent_carries_on(entries: list[Entry]) -> None:
+    names = {
+        block["id"]: block["name"] for _, block in blocks(entries) if block["type"] == "tool_use"
+    }
+    failed = Counter(
+        names[block["tool_use_id"]] for _, block in blocks(entries) if block.get("is_error")
+    )
+
+    assert set(failed) == {"Read", "Edit", "Bash"}
+    assert failed.total() == 8
+    assert blocks(entries)[-1][1]["type"] == "text"
+
+
+def test_what_was_edited_reads_so_ever_after(entries: list[Entry]) -> None:
+    reads = [
+        block["content"]
+        for entry, block in blocks(entries)
+        if block["type"] == "tool_result"
+        and "orchard/stock/service.py" in json.dumps(entry["toolUseResult"])
+        and "→" in block["content"]
+    ]
+
+    assert 'keys.new_key("hold")' in reads[0]
+    assert 'keys.key_for("hold", reservation_id)' in reads[-1]
+
+
+def test_it_is_long_and_a_cut_falls_inside_its_last_turn_but_one(entries: list[Entry]) -> None:
+    turns: list[int] = []
+    for entry, block in blocks(entries):
+        if entry["type"] == "user" and block["type"] == "text":
+            turns.append(0)
+        turns[-1] += visible(block)
+    tokens = [size // CHARACTERS_A_TOKEN for size in turns]
+
+    assert 12 <= len(turns) <= 14
+    assert 150_000 < sum(tokens) < 200_000
+    assert tokens[-2] > 60_000
+    assert tokens[-1] < 20_000
+    assert tokens[-1] + tokens[-2] > 60_000
+
+
+def test_the_rules_of_the_user_come_first_and_the_work_is_not_done(entries: list[Entry]) -> None:
+    spoken = blocks(entries)
+    todos = [block["input"]["todos"] for _, block in spoken if block.get("name") == "TodoWrite"]
+
+    assert "never touch the migrations folder" in spoken[0][1]["text"]
+    assert "Use tabs in ops/" in spoken[0][1]["text"]
+    assert spoken[-1][1]["text"].endswith("?")
+    assert {todo["status"] for todo in todos[-1]} == {"completed", "in_progress", "pending"}
+
+
+def blocks(entries: list[Entry]) -> list[tuple[Entry, Entry]]:
+    """Each block of what was said, with its entry; a prompt counts as a text."""
+    found: list[tuple[Entry, Entry]] = []
+    for entry in entries:
+        content = entry.get("message", {}).get("content", [])
+        said = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        found += [(entry, block) for block in said]
+    return found
+
+
+def visible(block: Entry) -> int:
+    """Characters of a block that a model sees."""
+    match block["type"]:
+        case "tool_use":
+            return len(json.dumps(block["input"], ensure_ascii=False))
+        case "tool_result":
+            return len(block["content"])
+        case kind:
+            return len(block[kind])

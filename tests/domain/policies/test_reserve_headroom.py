@@ -1,0 +1,500 @@
+"""Seed 003, rule by rule, and line by line against what the original program answered."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from cutbank.domain.compaction_events import CompactBoundary, Trigger
+from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
+from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES, policy_named
+from cutbank.domain.policies.policy import check, configured, refusal, settings_of
+from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.token_budget import estimate_text
+from cutbank.domain.window import Item, Plan, Window
+
+COMMITTED = Path(__file__).parent / "vectors"
+POLICY = ReserveHeadroom(reserve_tokens=20, keep_tokens=30)
+
+
+def talk(
+    text: str, *, begins: int = 1, limit: int = 100, trigger: Trigger = Trigger.MANUAL, **more: Any
+) -> Window:
+    """A window of one item a word, the first at position 1.
+
+    `u` user, `a` assistant, `t` thinking, `d` developer, `c` call, `r` result; `/m` puts it into
+    message m, and `=5` makes it that large (else 10 tokens).
+    """
+    items = []
+    for at, word in enumerate(text.split(), 1):
+        said, _, size = word.partition("=")
+        kind, _, message = said.partition("/")
+        block = BLOCKS[kind].model_copy(update={"message_id": message or None})
+        items.append(Item(position=at, block=block, turn=1, tokens=int(size or 10)))
+    return Window(
+        items=tuple(items),
+        after=len(items),
+        limit=limit,
+        trigger=trigger,
+        boundary=boundary(begins) if begins > 1 else None,
+        **more,
+    )
+
+
+BLOCKS: dict[str, AnyBlock] = {
+    "u": Block.user("words"),
+    "a": Block.assistant("words"),
+    "t": Block.thinking("words"),
+    "d": Block.developer("words"),
+    "c": ToolCall(tool_call_id="c", name="tool"),
+    "r": ToolResult(tool_call_id="c"),
+}
+
+
+def boundary(first_kept: int) -> CompactBoundary:
+    return CompactBoundary(
+        originator_id=UUID(int=1),
+        originator_version=1,
+        timestamp=datetime(2026, 1, 1, tzinfo=UTC),
+        subject="s",
+        after=first_kept,
+        first_kept=first_kept,
+        kept=Ranges(),
+        trigger=Trigger.MANUAL,
+        policy="p",
+        pre_tokens=1,
+        post_tokens=1,
+    )
+
+
+def cut(window: Window, policy: ReserveHeadroom = POLICY) -> int | None:
+    plan = policy.plan(window)
+    return plan.cut if plan else None
+
+
+# When
+
+
+@pytest.mark.parametrize(("used", "fires"), [(79, False), (80, False), (81, True)])
+def test_it_fires_when_more_is_used_than_the_limit_less_the_reserve(used: int, fires: bool) -> None:
+    window = talk(f"u=30 a={used - 60} u", overhead=20, trigger=Trigger.THRESHOLD)
+
+    assert POLICY.fires(window) is fires
+    assert (POLICY.plan(window) is not None) is fires
+
+
+def test_what_the_provider_reported_counts_for_more_than_the_estimate() -> None:
+    assert not POLICY.fires(talk("u=900", usage=80))
+    assert POLICY.fires(talk("u=1", usage=81))
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_it_never_fires_where_no_limit_is_known(limit: int) -> None:
+    window = talk("u a=99999 u a", limit=limit, trigger=Trigger.THRESHOLD)
+
+    assert not POLICY.fires(window)
+    assert POLICY.plan(window) is None
+
+
+@pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.OVERFLOW, Trigger.IDLE])
+def test_what_somebody_asks_for_needs_no_threshold(trigger: Trigger) -> None:
+    assert cut(talk("u a u a u", limit=10_000, trigger=trigger)) == 3
+
+
+# Where
+
+
+@pytest.mark.parametrize(
+    ("history", "first_kept"),
+    [
+        ("u a u a u", 3),
+        ("u a u a=9 u", 2),
+        ("u a u a=11 u", 3),
+        ("u a u a u=30", 5),
+        ("u a u a u=300", 5),
+    ],
+)
+def test_the_block_that_reaches_the_budget_is_kept(history: str, first_kept: int) -> None:
+    assert cut(talk(history)) == first_kept
+
+
+@pytest.mark.parametrize(
+    ("history", "first_kept"),
+    [("u a c r u u", 3), ("u a c r r r=5 u", 3), ("u a c r u=30", 5), ("u a c r=300", 3)],
+)
+def test_a_tool_result_is_never_the_first_kept(history: str, first_kept: int) -> None:
+    assert cut(talk(history)) == first_kept
+
+
+@pytest.mark.parametrize(
+    ("history", "first_kept"),
+    [
+        ("u a t/m a/m c/m c/m r r", 3),
+        ("u a t/m=5 a/m=5 u u", 3),
+        ("u t/m a/m t/n a/n u u", 4),
+        ("u t/m c/m r c/m r r", 2),
+        ("u a r/m r/m u/m u u", 2),
+    ],
+)
+def test_a_cut_inside_a_message_moves_to_its_start(history: str, first_kept: int) -> None:
+    assert cut(talk(history)) == first_kept
+
+
+def test_a_turn_may_be_split() -> None:
+    assert cut(talk("u c r c r c r")) == 4
+
+
+def test_with_a_budget_of_nothing_the_newest_message_stays() -> None:
+    assert cut(talk("u a u c/m c/m r r"), ReserveHeadroom(keep_tokens=0)) == 4
+
+
+def test_what_an_earlier_boundary_kept_is_considered_again() -> None:
+    assert cut(talk("u a u a u a u", begins=3)) == 5
+
+
+def test_what_was_carried_over_a_boundary_is_not_counted() -> None:
+    window = talk("u=500 a u a u", begins=3)
+
+    with pytest.raises(NothingToCompactError):
+        POLICY.plan(window)
+
+
+def test_results_whose_call_left_long_ago_are_not_kept_for_themselves() -> None:
+    assert cut(talk("u c r r a u", begins=3), ReserveHeadroom(keep_tokens=90)) == 5
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("uacrd"), st.integers(0, 40)), max_size=12),
+    st.integers(0, 200),
+)
+def test_what_is_kept_reaches_the_budget_and_less_would_not(
+    words: list[tuple[str, int]], keep: int
+) -> None:
+    window = talk(" ".join(f"{kind}={size}" for kind, size in words), trigger=Trigger.IDLE)
+    first_kept = cut(window, ReserveHeadroom(keep_tokens=keep))
+
+    cuts = [item.position for item in window.items if item.kind is not Kind.TOOL_RESULT]
+    enough = [at for at in cuts if sum(item.tokens for item in window.items[at - 1 :]) >= keep]
+    if enough and enough[-1] > 1:
+        assert first_kept == enough[-1]
+    else:
+        assert first_kept is None or first_kept == cuts[0]
+
+
+# Nothing to compact
+
+
+@pytest.mark.parametrize("history", ["", "u", "u=900", "u a", "c r r=900"])
+@pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.OVERFLOW])
+def test_whoever_waits_is_told_that_there_is_nothing_to_compact(
+    history: str, trigger: Trigger
+) -> None:
+    with pytest.raises(NothingToCompactError, match=r"nothing to compact \(session too small\)"):
+        POLICY.plan(talk(history, trigger=trigger))
+
+
+def test_the_error_says_how_large_the_session_is_and_what_is_kept() -> None:
+    window = talk("u=1000 a=1500", overhead=100)
+
+    with pytest.raises(
+        NothingToCompactError, match=r"of 2,600 tokens in view 2,500 may leave, .* 4,096 are kept"
+    ):
+        ReserveHeadroom().plan(window)
+
+
+@pytest.mark.parametrize("trigger", [Trigger.THRESHOLD, Trigger.IDLE])
+def test_where_nobody_waits_nothing_to_compact_is_no_error(trigger: Trigger) -> None:
+    assert POLICY.plan(talk("u=900", trigger=trigger)) is None
+
+
+# The plan
+
+
+def test_the_plan_says_why_and_how_long_the_summary_may_be() -> None:
+    plan = ReserveHeadroom(reserve_tokens=3_000, keep_tokens=30).plan(
+        talk("u a u a=4000 u=30", limit=5_000, trigger=Trigger.THRESHOLD)
+    )
+
+    assert plan == Plan(
+        cut=5,
+        reason="threshold: 4,060 tokens in use of 5,000, of which 3,000 stay free; "
+        "the newest 30 are kept",
+        summary_tokens=2_400,
+    )
+
+
+def test_where_no_limit_is_known_the_plan_does_not_speak_of_one() -> None:
+    plan = POLICY.plan(talk("u a u a u", limit=0))
+
+    assert plan is not None
+    assert plan.reason == "manual: 50 tokens in use; the newest 30 are kept"
+
+
+def test_a_summary_may_always_have_1024_tokens() -> None:
+    assert Headroom(reserve=20, keep=30).summary == 1_024
+
+
+def test_what_is_set_by_hand_is_taken_as_it_is() -> None:
+    assert ReserveHeadroom(keep_tokens=5).headroom(100_000) == Headroom(reserve=16_384, keep=5)
+    assert ReserveHeadroom(reserve_tokens=5).headroom(100_000) == Headroom(reserve=5, keep=20_000)
+    assert ReserveHeadroom(reserve_tokens=90_000).headroom(100_000).keep == 10_000
+
+
+# Settings
+
+
+@dataclass(frozen=True)
+class Fussy:
+    """A policy with a setting of every kind."""
+
+    name: ClassVar[str] = "fussy"
+
+    share: float = field(
+        default=0.5, metadata={"unit": "", "help": "of it all", "least": 0.0, "most": 1.0}
+    )
+    loud: bool = field(default=False, metadata={"unit": "", "help": "shout"})
+    mood: str = field(
+        default="calm", metadata={"unit": "", "help": "its mood", "among": ("calm", "wild")}
+    )
+    low: int = field(default=1, metadata={"unit": "turns", "help": "at least"})
+    high: int = field(default=9, metadata={"unit": "turns", "help": "at most", "most": 10})
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.low > self.high:
+            raise refusal(self, "low", f"is {self.low}, above high ({self.high})")
+
+    def plan(self, window: Window) -> Plan | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Demanding:
+    """A policy with a setting that has no default."""
+
+    name: ClassVar[str] = "demanding"
+
+    model: str = field(metadata={"unit": "", "help": "which model"})
+
+    def plan(self, window: Window) -> Plan | None:
+        return None
+
+
+def test_settings_are_read_from_texts() -> None:
+    settings = {"share": "0.25", "loud": "yes", "mood": "wild", "low": "2", "high": " 1_0 "}
+
+    assert configured(Fussy, settings) == Fussy(share=0.25, loud=True, mood="wild", low=2, high=10)
+
+
+def test_settings_may_come_as_what_they_are() -> None:
+    assert configured(Fussy, {"share": 1, "loud": True, "low": 2}) == Fussy(1, loud=True, low=2)
+
+
+def test_settings_that_are_not_given_keep_their_defaults() -> None:
+    assert configured(ReserveHeadroom, {}) == ReserveHeadroom()
+    assert configured(ReserveHeadroom, {"keep_tokens": "none"}) == ReserveHeadroom()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sahre": "1"}, "fussy has no setting 'sahre'; it has share, loud, mood, low, high"),
+        ({"share": "half"}, "fussy: share cannot be 'half'; it takes a number from 0.0 up to 1.0"),
+        ({"share": "nan"}, "fussy: share cannot be nan"),
+        ({"share": "1.5"}, "fussy: share cannot be 1.5; it takes a number from 0.0 up to 1.0"),
+        ({"share": "-1"}, "fussy: share cannot be -1.0"),
+        ({"share": "none"}, "fussy: share cannot be 'none'"),
+        ({"share": None}, "fussy: share cannot be None"),
+        ({"loud": "loud"}, r"fussy: loud cannot be 'loud'; it takes true or false \(shout\)"),
+        ({"loud": 1}, "fussy: loud cannot be 1; it takes true or false"),
+        ({"mood": "sad"}, r"fussy: mood cannot be 'sad'; it takes calm or wild \(its mood\)"),
+        ({"low": "1.5"}, "fussy: low cannot be '1.5'; it takes a whole number of turns"),
+        ({"low": True}, "fussy: low cannot be True"),
+        ({"high": "11"}, "fussy: high cannot be 11; it takes a whole number of turns up to 10"),
+        ({"high": "1" + "0" * 400}, "fussy: high cannot be 10*; it takes a whole number"),
+        ({"low": "5", "high": "4"}, r"fussy: low is 5, above high \(4\); it takes"),
+    ],
+)
+def test_a_setting_that_does_not_fit_is_refused_in_one_line(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidSettingError, match=message) as refused:
+        configured(Fussy, settings)
+
+    assert "\n" not in str(refused.value)
+
+
+def test_a_setting_that_must_be_given_is_missed() -> None:
+    with pytest.raises(InvalidSettingError, match="demanding: model is missing; it takes text"):
+        configured(Demanding, {})
+
+    assert configured(Demanding, {"model": "any"}) == Demanding("any")
+
+
+def test_a_policy_is_refused_however_it_is_made() -> None:
+    with pytest.raises(InvalidSettingError, match=r"keep_tokens cannot be -1; .* from 0, or none"):
+        ReserveHeadroom(keep_tokens=-1)
+
+
+def test_every_policy_says_what_its_settings_are() -> None:
+    for policy in POLICIES.values():
+        listed = settings_of(policy)
+        assert [setting.name for setting in listed] == [known.name for known in fields(policy)]
+        assert all(setting.help and "\n" not in setting.help for setting in listed)
+
+
+def test_policies_go_by_name_and_alias() -> None:
+    assert policy_named(DEFAULT, {}) == ReserveHeadroom()
+    assert policy_named("klaude-code", {"keep_tokens": "5"}) == ReserveHeadroom(keep_tokens=5)
+    assert set(ALIASES.values()) <= set(POLICIES)
+    assert not set(ALIASES) & set(POLICIES)
+
+
+def test_an_unknown_policy_is_answered_with_those_that_exist() -> None:
+    with pytest.raises(InvalidSettingError, match=r"no policy 'x'; .* reserve-headroom \(klaude"):
+        policy_named("x", {})
+
+
+# The original's answers
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    with (folder / "klaude_first.jsonl").open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def all_vectors() -> Path:
+    if not (folder := os.environ.get("CUTBANK_VECTORS")):
+        pytest.skip("CUTBANK_VECTORS is not set: it names the folder of all vectors")
+    return Path(folder)
+
+
+def positions(vector: dict[str, Any]) -> dict[str, int]:
+    """Positions of the vector's blocks, those that klaude knows nothing of included."""
+    return {block["id"]: at for at, block in enumerate(vector["input"], 1)}
+
+
+def said(block: dict[str, Any]) -> AnyBlock:
+    message = block["meta"].get("group")
+    call = block["tool_call_id"] or "none"
+    match block["kind"]:
+        case "tool_call":
+            return ToolCall(tool_call_id=call, name=block["tool_name"], message_id=message)
+        case "tool_result":
+            return ToolResult(tool_call_id=call)
+        case kind:
+            return Block(kind=Kind(kind), text=block["text"], message_id=message)
+
+
+def seen(vector: dict[str, Any], trigger: Trigger, measured: int) -> Window:
+    """The window of a vector, each message's own estimate lying on one of its blocks.
+
+    Where in the message it lies (`measured`: 0 first, -1 last) must not matter.
+    """
+    at, blocks = positions(vector), {block["id"]: block for block in vector["input"]}
+    expected = vector["expected"]
+    items: list[Item] = []
+    begins, overhead, usage = 1, 0, None
+    for ids, tokens in zip(expected["message_block_ids"], expected["message_tokens"], strict=True):
+        message = [blocks[id] for id in ids]
+        meta = message[-1]["meta"]
+        if message[0]["kind"] == "summary":
+            # A compaction: it measured nothing, and made what was reported before obsolete.
+            begins = at[meta["first_kept_block"]]
+            overhead, usage = estimate_text(message[0]["text"]), None
+            continue
+        sizes = [0] * len(message)
+        sizes[measured] = tokens
+        items += [
+            Item(position=at[block["id"]], block=said(block), turn=1, tokens=size)
+            for block, size in zip(message, sizes, strict=True)
+        ]
+        if "usage_context" in meta and meta["stop_reason"] not in {"aborted", "error"}:
+            usage = meta["usage_context"]
+    return Window(
+        items=tuple(item for item in items if item.position >= begins),
+        after=len(at),
+        limit=vector["config"]["context_limit"] or 0,
+        trigger=trigger,
+        overhead=overhead,
+        usage=usage,
+        boundary=boundary(begins) if begins > 1 else None,
+    )
+
+
+def compared(vectors: Iterable[dict[str, Any]], measured: int) -> Counter[str]:
+    """Compares all that the policy decides, and counts what was compared."""
+    counts: Counter[str] = Counter()
+    for vector in vectors:
+        policy = ReserveHeadroom(
+            reserve_tokens=vector["config"]["reserve_tokens"],
+            keep_tokens=vector["config"]["keep_recent_tokens"],
+        )
+        expected, name = vector["expected"], vector["vector"]
+        assert policy.fires(seen(vector, Trigger.THRESHOLD, measured)) == expected["trigger"], name
+        counts["triggers"] += 1
+        window = seen(vector, Trigger.MANUAL, measured)
+        if expected["result"] is None:
+            assert "o compact" in expected["error"], name
+            with pytest.raises(NothingToCompactError):
+                policy.plan(window)
+            counts["nothing to compact"] += 1
+            continue
+        starts = [positions(vector)[ids[0]] for ids in expected["message_block_ids"]]
+        got, first_kept = cut(window, policy), expected["result"]["first_kept_index"]
+        if expected["raw_cut_index"] > expected["base_start_index"]:
+            assert got == starts[expected["raw_cut_index"]], name
+            counts["raw cuts"] += 1
+        if expected["message_roles"][first_kept] == "tool_result":
+            # The original moves on from a developer message, and comes to rest on a result.
+            # Its document says never to cut there; so we do not.
+            counts["cuts that the document forbids"] += 1
+            continue
+        assert got == starts[first_kept], name
+        counts["cuts"] += 1
+    return counts
+
+
+@pytest.mark.parametrize("measured", [0, -1])
+def test_it_answers_as_the_original_did(measured: int) -> None:
+    assert compared(lines(COMMITTED), measured) == {
+        "triggers": 16,
+        "raw cuts": 10,
+        "cuts": 10,
+        "cuts that the document forbids": 1,
+        "nothing to compact": 5,
+    }
+
+
+@pytest.mark.parametrize("measured", [0, -1])
+def test_it_answers_as_the_original_did_on_every_history(measured: int) -> None:
+    assert compared(lines(all_vectors()), measured) == {
+        "triggers": 181,
+        "raw cuts": 124,
+        "cuts": 126,
+        "cuts that the document forbids": 2,
+        "nothing to compact": 53,
+    }
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_the_settings_follow_from_the_limit_as_in_the_original(is_committed: bool) -> None:
+    folder = COMMITTED if is_committed else all_vectors()
+    table = json.loads((folder / "klaude_first_tables.json").read_text(encoding="utf-8"))
+
+    for row in table["resolve_config"]:
+        headroom = ReserveHeadroom().headroom(row["context_limit"] or 0)
+        assert headroom == Headroom(row["reserve_tokens"], row["keep_recent_tokens"]), row
+        assert headroom.summary == row["max_summary_tokens"], row
+    assert len(table["resolve_config"]) == 32
