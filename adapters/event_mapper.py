@@ -1,10 +1,13 @@
 """Events to stored rows and back: JSON, large content apart, upcasting, compression."""
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import cached_property
 from hashlib import blake2b
+from threading import local
 from typing import Any, cast
 from uuid import UUID
 
@@ -12,7 +15,7 @@ import orjson
 from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import Compressor, Mapper, MapperDeserialisationError, StoredEvent
 from eventsourcing.utils import resolve_topic
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, from_json
 
 from ..domain.event import Event
 from ..domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
@@ -23,6 +26,8 @@ BODY_SIZE = 8_192
 """Bytes of text or media from which content is stored apart; may change at any time."""
 _ENVELOPE = {"originator_id", "originator_version", "subject", "key_id"}
 _BLOCKS = (BlockAppended, ToolCalled, ToolReturned)
+_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+"""Two halves of a character that nobody joined; JSON would join them."""
 
 Path = list[str | int]
 
@@ -43,21 +48,18 @@ class EventMapper(Mapper[UUID]):
         event = cast(Event, domain_event)
         secret = self.secret_of(event.subject)
         plaintext, bodies = _written(event, secret)
-        state = self.compressor.compress(plaintext) if self.compressor else plaintext
         after = event.state_after
         return StoredRow(
             originator_id=event.originator_id,
             originator_version=event.originator_version,
             topic=event.TOPIC,
-            state=state,
+            state=self._compressed(plaintext),
             subject=event.subject,
             key_id=event.key_id,
             tokens=tokens_of(event),
             digest=blake2b(plaintext, key=secret, digest_size=16).digest(),
             carried=dumps(after.carried()) if after is not None else b"{}",
-            bodies=tuple(Body(body.hash, self.compressor.compress(body.content)) for body in bodies)
-            if self.compressor
-            else bodies,
+            bodies=tuple(Body(body.hash, self._compressed(body.content)) for body in bodies),
         )
 
     def to_domain_event(self, stored_event: StoredEvent) -> Event:
@@ -67,7 +69,7 @@ class EventMapper(Mapper[UUID]):
         except Exception as error:  # whatever is wrong with a row, the message must say which
             raise MapperDeserialisationError(
                 f"cannot read event {row.originator_version} ({row.topic}) "
-                f"of stream {row.originator_id}: {error}"
+                f"of stream {row.originator_id}: {' '.join(str(error).split())}"
             ) from error
 
     def plaintext(self, row: StoredRow) -> bytes:
@@ -95,6 +97,14 @@ class EventMapper(Mapper[UUID]):
         state["key_id"] = row.key_id
         return event_class.model_validate(state)
 
+    def _compressed(self, plaintext: bytes) -> bytes:
+        if self.compressor:
+            return self.compressor.compress(plaintext)
+        # What already begins like a frame is wrapped, so that reading stays unambiguous.
+        if plaintext[:4] == ZstdCompressor.MAGIC:
+            return ZstdCompressor().compress(plaintext)
+        return plaintext
+
     def _decompressed(self, stored: bytes) -> bytes:
         # JSON begins with a brace, a zstd frame with its magic number: both may be in one log.
         if stored[:4] == ZstdCompressor.MAGIC:
@@ -108,21 +118,34 @@ class ZstdCompressor(Compressor):
     MAGIC = b"\x28\xb5\x2f\xfd"
     WORTH_IT = 256
 
-    def __init__(self) -> None:
-        import zstandard  # noqa: PLC0415 - only who compresses pays for it
-
-        self._compressor = zstandard.ZstdCompressor(level=3)
-        self._decompressor = zstandard.ZstdDecompressor()
-
     def compress(self, data: bytes) -> bytes:
-        # What already begins like a frame is wrapped, so that reading stays unambiguous.
         if len(data) < self.WORTH_IT and data[:4] != self.MAGIC:
             return data
-        packed = self._compressor.compress(data)
+        packed: bytes = _zstd.compressor.compress(data)
         return packed if len(packed) < len(data) or data[:4] == self.MAGIC else data
 
     def decompress(self, data: bytes) -> bytes:
-        return self._decompressor.decompress(data)
+        unpacked: bytes = _zstd.decompressor.decompress(data)
+        return unpacked
+
+
+class _Zstd(local):
+    """Each thread's own: they must not be shared, and take longer to make than to use."""
+
+    @cached_property
+    def compressor(self) -> Any:
+        import zstandard  # noqa: PLC0415 - only who compresses pays for it
+
+        return zstandard.ZstdCompressor(level=3)
+
+    @cached_property
+    def decompressor(self) -> Any:
+        import zstandard  # noqa: PLC0415
+
+        return zstandard.ZstdDecompressor()
+
+
+_zstd = _Zstd()
 
 
 def tokens_of(event: Event) -> int:
@@ -141,10 +164,10 @@ def dumps(tree: Any) -> bytes:
 
 
 def loads(data: bytes) -> Any:
-    """The tree that `dumps` wrote."""
+    """The tree that `dumps` wrote; integers keep all their digits, as with orjson they do not."""
     try:
-        return orjson.loads(data)
-    except orjson.JSONDecodeError:
+        return from_json(data)
+    except ValueError:
         return json.loads(data)
 
 
@@ -153,6 +176,8 @@ def _plain(value: Any) -> Any:
         return b64encode(value).decode("ascii")
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
     raise TypeError(f"an event cannot hold a {type(value).__name__}")
 
 
@@ -173,14 +198,15 @@ def _written(event: Event, secret: bytes) -> tuple[bytes, tuple[Body, ...]]:
     if state and len(state) < BODY_SIZE and version == 1:
         return state, ()
     tree = event.model_dump(mode="python", exclude=_ENVELOPE, exclude_defaults=True)
+    large: list[tuple[Path, str | bytes]] = []
+    tree = _set_apart(tree, [], large)
     bodies: list[Body] = []
     references: list[tuple[Path, str, str]] = []
-    for path, content in list(_large(tree, [])):
+    for path, content in large:
         raw = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
         digest = blake2b(raw, key=secret, digest_size=20).digest()
         bodies.append(Body(digest, raw))
         references.append((path, type(content).__name__, digest.hex()))
-        _put(tree, path, "")
     if references:
         tree["bodies"] = references
     if version > 1:
@@ -188,18 +214,21 @@ def _written(event: Event, secret: bytes) -> tuple[bytes, tuple[Body, ...]]:
     return dumps(tree), tuple(bodies)
 
 
-def _large(tree: Any, path: Path) -> Iterator[tuple[Path, str | bytes]]:
+def _set_apart(tree: Any, path: Path, large: list[tuple[Path, str | bytes]]) -> Any:
+    """The tree without what is stored as a body: large content, and text that JSON would change."""
     match tree:
         case dict():
-            for name, value in tree.items():
-                yield from _large(value, [*path, name])
+            return {name: _set_apart(value, [*path, name], large) for name, value in tree.items()}
         case list() | tuple():
-            for index, value in enumerate(tree):
-                yield from _large(value, [*path, index])
+            return [_set_apart(value, [*path, at], large) for at, value in enumerate(tree)]
         case str() | bytes() if len(tree) >= BODY_SIZE:
-            yield path, tree
+            large.append((path, tree))
+            return ""
+        case str() if _HALVES.search(tree):
+            large.append((path, tree))
+            return ""
         case _:
-            pass
+            return tree
 
 
 def _put(tree: Any, path: Path, value: Any) -> None:

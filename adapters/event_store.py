@@ -104,7 +104,9 @@ class EventStore(Application[UUID]):
 
     def _stream(self, id: UUID, stream_class: Any, restored: Callable[..., Any]) -> Any:
         with self.deciding:
-            if found := self._open.get(id):
+            found = self._open.get(id)
+            # A decision that broke off halfway has left events behind that nobody ever saved.
+            if found and not found._pending:  # noqa: SLF001
                 self._open.move_to_end(id)
                 return found
             head = self.recorder.select_head(id)

@@ -22,6 +22,7 @@ from .formats.steps import (
     Call,
     Compacted,
     EntryRead,
+    Linked,
     Problem,
     Rewind,
     Skipped,
@@ -97,11 +98,14 @@ def import_file(
         for step in found.read(path):
             importing.take(step)
         report.complete = True
+        importing.flush()
+        importing.entitle()
     except OSError as error:
         report.errors.append(f"{path}: reading stopped: {error.strerror or error}")
     finally:
-        # Whatever ends the reading, what was read is kept and marked as it is.
-        importing.flush()
+        if not report.complete:
+            # Whatever ended the reading, what was read is kept and marked as it is.
+            importing.flush()
     return report
 
 
@@ -117,6 +121,7 @@ class _Target:
     """One session that steps go to."""
 
     begin: Begin
+    title: str | None = None
     session: StoredSession | None = None
     is_new: bool = False
     positions: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -149,6 +154,10 @@ class _Importing:
         match step:
             case Begin(key=key):
                 self.current = self.targets.setdefault(key, _Target(step))
+                self.current.title = step.title or self.current.title
+            case Linked():
+                self.flush()
+                self._link(step)
             case Append(block=block):
                 self._count(block)
                 self._batch(step, characters(block))
@@ -168,8 +177,11 @@ class _Importing:
                 self._compacted(step)
             case Skipped(reason=reason):
                 self.report.skipped[reason] = self.report.skipped.get(reason, 0) + 1
-            case Problem(line=line, reason=reason):
+            case Problem(line=line, reason=reason, key=named, raw=refused):
                 self.report.errors.append(f"{self.report.path}:{line}: {reason}")
+                if named and refused and self.current is not None:
+                    note = Block.note(refused, name="refused")
+                    self._batch(Append(key=named, block=note), len(refused))
             case EntryRead(outcome=outcome, offset=offset):
                 self.report.entries += 1
                 self.report.imported += outcome == "imported"
@@ -233,10 +245,27 @@ class _Importing:
                 namespace=self.namespace,
                 parent=parent,
                 source=self.report.format,
-                title=begin.title,
+                title=target.title,
             )
             self.report.sessions.append(begin.key)
         return target.session
+
+    def _link(self, step: Linked) -> None:
+        """Say of a sub-agent, whose own file does not, which call started it."""
+        if self.store.events.session(self.namespace, step.key) is None:
+            return
+        agent = self.store.session(step.key, namespace=self.namespace)
+        parent = Parent(
+            namespace=self.namespace, key=step.parent_key, tool_call_id=step.parent_call
+        )
+        if agent.parent != parent:
+            agent.name_parent(parent)
+
+    def entitle(self) -> None:
+        """Give the sessions the titles that the source ended with."""
+        for target in self.targets.values():
+            if target.session and target.title and target.session.title != target.title:
+                target.session.retitle(target.title)
 
     def _rewind(self, step: Rewind) -> None:
         target = self.current

@@ -22,11 +22,19 @@ from ..domain.errors import (
     NotFoundError,
     StorageError,
 )
+from ..domain.event import Event
 from ..domain.policies.catalog import DEFAULT, policy_named
 from ..domain.policies.policy import Policy
 from ..domain.ranges import Ranges
 from ..domain.session import Session, SessionState, session_id
-from ..domain.session_events import Fork, Parent, Usage
+from ..domain.session_events import (
+    Fork,
+    Parent,
+    ParentNamed,
+    SessionOpened,
+    SessionTitled,
+    Usage,
+)
 from ..domain.summaries.summariser import Summariser
 from ..projections.history_view import HistoryView
 from .compactor import DEFAULT_LIMIT, Compactor, Outcome
@@ -128,6 +136,11 @@ class SessionStore:
             if stream.lineage is None
         ]
 
+    def incomplete_imports(self) -> dict[str, str]:
+        """Session key to the transcript of it whose import was interrupted: import it again."""
+        with speaking_plainly(self.name):
+            return self.events.recorder.select_incomplete_imports()
+
     def backup(self, target: str | Path) -> None:
         """Copy the whole database, as it is now, into a new file; others may go on writing."""
         path = Path(target)
@@ -208,6 +221,14 @@ class StoredSession:
     def set_request_settings(self, **settings: JsonValue) -> None:
         """What else a request holds from here on: model, max_tokens, ..."""
         self._change(lambda session: session.set_request_settings(settings))
+
+    def retitle(self, title: str) -> None:
+        """What the session is called from here on."""
+        self._change(lambda session: session.retitle(title))
+
+    def name_parent(self, parent: Parent) -> None:
+        """Whom the session works for, where that was not known when it was opened."""
+        self._change(lambda session: session.name_parent(parent))
 
     def abandon(self, tool_call_id: str, reason: str) -> None:
         """Close an open tool call that nobody will answer."""
@@ -338,6 +359,32 @@ class StoredSession:
             return self._events.head(chain)[0]
 
     @property
+    def title(self) -> str | None:
+        """What the session is called, where it was ever said."""
+        titled = self.state.titled
+        if titled:
+            return cast(SessionTitled, self._single(titled)).title
+        return self._opened().title
+
+    @property
+    def parent(self) -> Parent | None:
+        """The session, and the call in it, that this one works for."""
+        parented = self.state.parented
+        if parented:
+            return cast(ParentNamed, self._single(parented)).parent
+        return self._opened().parent
+
+    @property
+    def source(self) -> str | None:
+        """The format that the session was imported from."""
+        return self._opened().source
+
+    @property
+    def forked_from(self) -> Fork | None:
+        """Where the session left its parent, if it is a fork."""
+        return self._opened().fork
+
+    @property
     def state(self) -> SessionState:
         """Turn, open calls, sizes: as of now."""
         with speaking_plainly(self.store.name):
@@ -437,6 +484,15 @@ class StoredSession:
             return Compactor(self._events, self._reader(lineage)).revert()
 
     # How
+
+    def _opened(self) -> SessionOpened:
+        with speaking_plainly(self.store.name):
+            return self._events.opened(self.namespace, self.key)
+
+    def _single(self, position: int) -> Event:
+        with speaking_plainly(self.store.name):
+            chain = self._events.session_chain(self.namespace, self.key)
+            return self._events.read(chain, Ranges.of([position]))[0].event
 
     def _reader(self, lineage: str) -> ViewReader:
         if (reader := self._readers.get(lineage)) is None:

@@ -18,38 +18,40 @@ class Touch(NamedTuple):
     modifies: bool = False
 
 
-def _names(text: str) -> frozenset[str]:
+def names(text: str) -> frozenset[str]:
+    """A table of names, written as words."""
     return frozenset(text.split())
 
 
 # Names are compared without case, separators, a server's prefix, and a last `tool` or `action`.
-READS = _names(
+READS = names(
     "cat fileread getfilecontents notebookread open openfile read readfile readfiles "
     "readmanyfiles readmediafile readmultiplefiles readtextfile view viewfile viewimage"
 )
-PATCHES = _names("applydiff applypatch editpatch patch patchfile")
-MOVES = _names("move movefile rename renamefile")
+PATCHES = names("applydiff applypatch editpatch patch patchfile")
+MOVES = names("move movefile rename renamefile")
 WRITES = (
-    _names(
-        "append appendfile appendtofile create createfile createorupdatefile delete deletefile edit "
-        "editblock editfile editnotebook fileedit filewrite insert inserteditintofile multiedit "
-        "newfile notebookedit overwrite removefile replace replaceinfile replacestringinfile savefile "
-        "searchreplace strreplace updatefile write writefile writetextfile writetofile"
+    names(
+        "append appendfile appendtofile create createfile createorupdatefile delete deletefile "
+        "edit editblock editfile editnotebook fileedit filewrite insert inserteditintofile "
+        "multiedit newfile notebookedit overwrite removefile replace replaceinfile "
+        "replacestringinfile savefile searchreplace strreplace updatefile write writefile "
+        "writetextfile writetofile"
     )
     | PATCHES
     | MOVES
 )
 # One tool that does both; its argument `command` says which.
-EDITORS = _names("editor fileeditor strreplacebasededit strreplaceeditor texteditor")
-SHELLS = _names(
+EDITORS = names("editor fileeditor strreplacebasededit strreplaceeditor texteditor")
+SHELLS = names(
     "bash cmd exec execcommand executebash executecommand localshell powershell run runcommand "
     "runinterminal runshellcommand runterminalcmd runterminalcommand shell terminal"
 )
-PATH_ARGUMENTS = _names(
+PATH_ARGUMENTS = names(
     "absolutepath file filename filepath filepaths files notebookpath path paths relativepath "
     "relativeworkspacepath targetfile"
 )
-MOVE_ARGUMENTS = PATH_ARGUMENTS | _names("destination from newpath oldpath source target to")
+MOVE_ARGUMENTS = PATH_ARGUMENTS | names("destination from newpath oldpath source target to")
 
 _PREFIX = re.compile(r"^.*(?:__|[./:])(?=.)", re.DOTALL)
 _ENDING = re.compile(r"(?<=.)(?:tool|action)$")

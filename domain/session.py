@@ -39,6 +39,9 @@ class SessionState:
     tools: int = 0
     settings: int = 0
     """Where the newest system prompt, tools and settings stand; 0 where there are none."""
+    titled: int = 0
+    parented: int = 0
+    """Where the newest title and parent stand; 0 where only the opening names them."""
     retraction: int = 0
     """Where the newest retraction stands; each names the one before it."""
     closed: bool = False
@@ -171,6 +174,14 @@ class Session(Aggregate[SessionState]):
         self._check_open()
         self._trigger(events.RequestSettingsSet, settings=settings)
 
+    def retitle(self, title: str) -> None:
+        self._check_open()
+        self._trigger(events.SessionTitled, title=title)
+
+    def name_parent(self, parent: events.Parent) -> None:
+        self._check_open()
+        self._trigger(events.ParentNamed, parent=parent)
+
     def end_turn(self, outcome: str | None = None) -> None:
         self._check_open()
         self._trigger(events.TurnEnded, turn=self.state.turn, outcome=outcome)
@@ -281,6 +292,10 @@ class Session(Aggregate[SessionState]):
                 return replace(state, tools=position)
             case events.RequestSettingsSet():
                 return replace(state, settings=position)
+            case events.SessionTitled():
+                return replace(state, titled=position)
+            case events.ParentNamed():
+                return replace(state, parented=position)
             case events.BlocksRetracted(positions=positions, reopened=reopened):
                 left = {call: at for call, at in state.open_calls.items() if at not in positions}
                 return replace(state, open_calls={**left, **reopened}, retraction=position)

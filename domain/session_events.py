@@ -41,6 +41,18 @@ class SessionOpened(Event):
     """Calls that are open at a fork's position: id to position."""
 
 
+class SessionTitled(Event):
+    """What the session is called from here on."""
+
+    title: str
+
+
+class ParentNamed(Event):
+    """Whom the session works for, where that was not known when it was opened."""
+
+    parent: Parent
+
+
 class SystemPromptSet(Event):
     """The system prompt from here on."""
 

@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from cutbank import Block, ToolCall, ToolResult
+from cutbank import Block, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.session_store import open_store
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summariser import Draft, Material
@@ -63,10 +63,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class Options:
-    """Where to measure, and how much; `fresh` runs each task in a process of its own."""
+    """Where to measure, and how much."""
 
     folder: Path
-    fresh: Executor
     sizes: list[int]
     ops: int
     blocks: int
@@ -168,6 +167,9 @@ class Raw:
         found = self.db.execute(query, (self.session, seq))
         return [{"kind": "user", "text": summary}, *(orjson.loads(body) for (body,) in found)]
 
+    def close(self) -> None:
+        self.db.close()
+
 
 class Twins:
     """One session in cutbank, and the same in raw SQLite."""
@@ -212,13 +214,17 @@ class Twins:
 
     def close(self) -> None:
         self.store.close()
-        self.raw.db.close()
+        self.raw.close()
 
 
 def elapsed(act: Callable[..., object], *arguments: Any) -> float:
+    """Seconds of an act; what it opens is closed outside of them."""
     start = perf_counter()
-    act(*arguments)
-    return perf_counter() - start
+    opened = act(*arguments)
+    seconds = perf_counter() - start
+    if isinstance(opened, Raw | SessionStore):
+        opened.close()
+    return seconds
 
 
 def paired(items: Iterable[Any], *both: Callable[[Any], object], first: int = 0) -> Times:
@@ -275,20 +281,30 @@ def view(options: Options) -> Found:
         )
         times = paired(ops, lambda _: render(session.view(), "neutral"), both.raw.view)
         yield against("the same as neutral messages", "ms", times)
-    runs = list(options.fresh.map(partial(cold, folder), range(options.processes)))
+    runs = fresh(partial(cold, folder), range(options.processes))
     times = [ours for (ours,), _ in runs], [raw for _, (raw,) in runs]
     yield against(f"cold open and view of {kept} kept", "ms", times, most=3)
 
 
-def reopened(folder: Path, key: str, _: object = None) -> None:
-    open_store(folder / "cutbank.db").session(key, create=False).view()
+def reopened(folder: Path, key: str, _: object = None) -> SessionStore:
+    store = open_store(folder / "cutbank.db")
+    store.session(key, create=False).view()
+    return store
 
 
-def raw_reopened(folder: Path, key: str, _: object = None) -> None:
-    Raw(folder / "raw.db", "FULL", key).view()
+def raw_reopened(folder: Path, key: str, _: object = None) -> Raw:
+    raw = Raw(folder / "raw.db", "FULL", key)
+    raw.view()
+    return raw
 
 
 REOPENED = (reopened, raw_reopened)
+
+
+def fresh(task: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """What a task makes of each item in a process of its own, one after the other."""
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        return list(pool.map(task, items))
 
 
 def cold(folder: Path, number: int) -> Times:
@@ -357,7 +373,7 @@ def transcripts(options: Options) -> Found:
         copy = text.replace(session, f"{session[:-4]}{number:04}")
         (folder / f"{number}.jsonl").write_text(copy, "utf-8")
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-    runs = list(options.fresh.map(imported, [folder] * (options.processes // 3)))
+    runs = fresh(imported, [folder] * (options.processes // 3))
     speed = size / median(taken for taken, _ in runs)
     what = f"import of {size:.1f} MB of transcripts"
     yield Figure(what, "MB/s", speed, target=">= 15 MB/s", met=speed >= 15)
@@ -425,13 +441,9 @@ def main() -> int:
     sizes = given.sizes or ("100,400" if given.smoke else "100,1000,10000,100000")
     console = Console(width=None if sys.stdout.isatty() else 100)
     figures: list[Figure] = []
-    with (
-        TemporaryDirectory(dir=given.dir, prefix="cutbank-benchmark-") as made,
-        ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as fresh,
-    ):
+    with TemporaryDirectory(dir=given.dir, prefix="cutbank-benchmark-") as made:
         options = Options(
             folder=Path(made),
-            fresh=fresh,
             sizes=sorted(int(size) for size in sizes.split(",")),
             ops=100 if given.smoke else 2_000,
             blocks=300 if given.smoke else 10_000,

@@ -60,6 +60,7 @@ def _anthropic(body: Body) -> Iterator[str]:
         for problem in _anthropic_message(message):
             yield f"messages[{index}]: {problem}"
     yield from _anthropic_pairs(messages)
+    yield from _anthropic_references(body)
     yield from _anthropic_thinking(body, messages)
     final = _blocks(messages[-1])[-1:]
     if messages[-1]["role"] == "assistant" and final and final[0]["type"] == "text":
@@ -107,10 +108,26 @@ def _anthropic_block(block: Body) -> Iterator[str]:
             yield from _anthropic_source(source, _IMAGES)
         case {"type": "document", "source": dict(source)}:
             yield from _anthropic_source(source, {"application/pdf"})
-        case {"type": "server_tool_use" | "web_search_tool_result" | "compaction"}:
+        case {"type": "server_tool_use" | "compaction" | "search_result"}:
+            pass
+        case {"type": str(kind), "tool_use_id": str()} if kind.endswith("_tool_result"):
             pass
         case _:
             yield f"no block looks like {json.dumps(block, default=repr)[:80]}"
+
+
+_IN_RESULTS = ("text", "image", "document", "search_result", "tool_reference")
+
+
+def _anthropic_references(body: Body) -> Iterator[str]:
+    """A tool_reference names a tool that the request offers."""
+    offered = {tool.get("name") for tool in body.get("tools", [])}
+    for message in body["messages"]:
+        for block in _blocks(message):
+            content = block.get("content")
+            for part in content if isinstance(content, list) else []:
+                if part.get("type") == "tool_reference" and part.get("tool_name") not in offered:
+                    yield f"tool reference {part.get('tool_name')!r} not found in available tools"
 
 
 def _anthropic_result(block: Body) -> Iterator[str]:
@@ -119,9 +136,9 @@ def _anthropic_result(block: Body) -> Iterator[str]:
         yield "tool_result: content cannot be empty if is_error is true"
     if isinstance(content, list):
         for part in content:
-            if part.get("type") not in ("text", "image", "document", "search_result"):
+            if part.get("type") not in _IN_RESULTS:
                 yield f"tool_result: cannot hold a {part.get('type')}"
-            elif part["type"] != "search_result":
+            elif part["type"] not in ("search_result", "tool_reference"):
                 yield from _anthropic_block(part)
 
 
@@ -261,7 +278,7 @@ def _responses(body: Body) -> Iterator[str]:
         yield "input: must not be empty"
         return
     for index, item in enumerate(items):
-        for problem in _responses_item(item):
+        for problem in _responses_item(item, is_stored=body.get("store") is not False):
             yield f"input[{index}]: {problem}"
         follows = items[index + 1] if index + 1 < len(items) else {}
         if item.get("type") == "reasoning":
@@ -297,7 +314,7 @@ def _responses_pairs(items: Sequence[Body]) -> Iterator[str]:
             yield f"input: no tool output found for function call {name}"
 
 
-def _responses_item(item: Body) -> Iterator[str]:
+def _responses_item(item: Body, *, is_stored: bool) -> Iterator[str]:
     match item:
         case {"type": "message", "role": "assistant", "content": list(parts)} if parts:
             for part in parts:
@@ -316,8 +333,11 @@ def _responses_item(item: Body) -> Iterator[str]:
                 yield from _responses_parts(output)
             elif not isinstance(output, str):
                 yield "output must be a string or a list of parts"
-        case {"type": "reasoning", "id": str(), "summary": list()}:
+        case {"type": "reasoning", "summary": list(), "encrypted_content": str(held)} if held:
             pass
+        case {"type": "reasoning", "summary": list(), "id": str(name)}:
+            if not is_stored:
+                yield f"item {name} not found: items are not persisted when store is set to false"
         case {"type": "web_search_call" | "image_generation_call" | "compaction"}:
             pass
         case _:

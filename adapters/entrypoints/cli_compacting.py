@@ -11,6 +11,7 @@ from ...domain.errors import InvalidSettingError, NotFoundError
 from ...domain.policies.catalog import ALIASES, DEFAULT, POLICIES
 from ...domain.policies.policy import Policy, Setting, settings_of
 from ..compactor import DEFAULT_LIMIT, Outcome
+from .database import opened_session
 from .invocation import AnswerIsNoError, Invocation
 from .printing import counted, runs, say, say_json, shortly
 from .words import Lineage, SessionName
@@ -44,7 +45,7 @@ def compact(
 
     They leave the view and stay in the log, and `cutbank recall` gives them back.
     """
-    with call.session(session) as found:
+    with opened_session(call, session) as found:
         outcome = found.compact(
             policy,
             settings=_settings(settings or []),
@@ -63,7 +64,7 @@ def compact(
 
 def revert(call: Invocation, session: SessionName, lineage: Lineage = MAIN) -> None:
     """Undo the newest compaction. What left is in the view again."""
-    with call.session(session) as found:
+    with opened_session(call, session) as found:
         before = found.view(lineage=lineage)
         try:
             boundary = found.revert(lineage=lineage)
@@ -99,7 +100,8 @@ def policies(call: Invocation) -> None:
         say(("\n" if number else "") + one["name"] + (f" ({', '.join(also)})" if also else ""))
         say(f"    {one['summary']}")
         for setting in one["settings"]:
-            unset = "must be set" if setting["required"] else f"default {setting['default']}"
+            default = "none" if setting["default"] is None else setting["default"]
+            unset = "must be set" if setting["required"] else f"default {default}"
             say(f"    --set {setting['name']}=...  {setting['takes']} ({unset})")
             say(f"        {setting['help']}")
 
@@ -138,17 +140,17 @@ def _say_outcome(session: str, lineage: str, outcome: Outcome) -> None:
     say(f"{session}: {said}, by {outcome.policy}", bold=True)
     say(f"view     {outcome.pre_tokens:,} -> {outcome.post_tokens:,} tokens, {saved:.0%} less")
     say(f"why      {outcome.reason}")
-    say(
-        f"left     {shortly(outcome.left)}, {counted(len(outcome.left), 'block')}; recall gives them back"
-    )
+    say(f"left     {counted(len(outcome.left), 'block')}: {shortly(outcome.left)}")
     say(f"kept     from #{outcome.first_kept} on")
     if outcome.split_turn:
         say(f"split    turn {outcome.split_turn}: its beginning left, the rest stays")
     for repair in outcome.repairs:
         say(f"repair   {repair.rule}: #{repair.wanted} was wanted, #{repair.got} is legal")
-    say(f"summary  by {outcome.summariser}; `cutbank view` shows it")
+    say(f"summary  by {outcome.summariser}")
     if outcome.rejected:
-        say(f"         another stood in: {outcome.rejected}")
+        say(f"         it stood in for another: {outcome.rejected}")
+    if outcome.compacted:
+        say("`cutbank view` shows the summary, `cutbank recall` gives back what left.")
 
 
 def _settings(words: list[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ import typer
 from ...domain.errors import ImportFileError
 from ..importer import import_path
 from ..reports import FileReport
+from .database import opened_store
 from .invocation import Invocation
 from .printing import counted, say, say_json
 from .progress_bar import progress_bar
@@ -25,14 +26,25 @@ def import_(
         if not path.exists():
             raise ImportFileError(f"{path} does not exist")
     reports: list[FileReport] = []
-    with call.store(creates=True) as store:
+
+    def heard(report: FileReport) -> None:
+        reports.append(report)
+        if not call.as_json:
+            _say_report(report)
+
+    with (
+        opened_store(call, creates=True) as store,
+        progress_bar("importing", in_bytes=True) as progress,
+    ):
         for path in paths:
-            with progress_bar("importing", in_bytes=True) as progress:
-                found = import_path(store, path, namespace=call.namespace, progress=progress)
-                for report in found:
-                    reports.append(report)
-                    if not call.as_json:
-                        say_report(report)
+            try:
+                for report in import_path(store, path, namespace=call.namespace, progress=progress):
+                    heard(report)
+            except ImportFileError as error:
+                if len(paths) == 1:
+                    raise
+                # The others have their reports, so this one has one as well.
+                heard(FileReport(path=str(path), errors=[str(error)]))
     if call.as_json:
         say_json([asdict(report) for report in reports])
     else:
@@ -41,17 +53,17 @@ def import_(
         raise typer.Exit(1)
 
 
-def say_report(report: FileReport) -> None:
+def _say_report(report: FileReport) -> None:
     """A file in a line, and what is wrong in it in one each."""
     names = ", ".join(report.sessions[:3]) + (" ..." if len(report.sessions) > 3 else "")
-    say(
-        f"{report.path}: {report.format or 'no known format'}, {report.added:,} new blocks"
-        f" of {report.entries:,} entries" + (f" in {names}" if names else "")
-    )
+    if report.format:
+        added, entries = counted(report.added, "new block"), counted(report.entries, "entry")
+        where = f" in {names}" if names else ""
+        say(f"{report.path}: {report.format}, {added} of {entries}{where}")
     for kind, count in report.unknown.items():
         say(f"    {count:,} of the unknown type {kind} are kept as notes")
     for error in report.errors:
-        say(f"    {error}")
+        say(f"    {error}" if report.format else error)
     if report.format and not report.complete:
         say("    it was not read to its end: import it again to go on")
 
@@ -61,7 +73,5 @@ def _say_total(reports: list[FileReport]) -> None:
         added = sum(report.added for report in reports)
         sessions = {name for report in reports for name in report.sessions}
         errors = sum(len(report.errors) for report in reports)
-        say(
-            f"{len(reports):,} files: {added:,} new blocks in {len(sessions):,} sessions,"
-            f" {errors:,} errors"
-        )
+        blocks = f"{counted(added, 'new block')} in {counted(len(sessions), 'session')}"
+        say(f"{counted(len(reports), 'file')}: {blocks}, {counted(errors, 'error')}")

@@ -8,6 +8,7 @@ import typer
 
 from ..reports import Verdict
 from ..verifier import verify as verdict_on
+from .database import opened_store
 from .invocation import Invocation
 from .printing import counted, say, say_json
 from .progress_bar import progress_bar
@@ -20,7 +21,7 @@ def verify(
     ] = None,
 ) -> None:
     """Prove that nothing was lost and nothing changed."""
-    with call.store() as store:
+    with opened_store(call) as store:
         one = None
         if session is not None:
             one = store.session(session, namespace=call.namespace, create=False)
@@ -39,7 +40,7 @@ def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")],
 ) -> None:
     """Copy the database into a new file, while others write on."""
-    with call.store() as store:
+    with opened_store(call) as store:
         store.backup(file)
         source = store.name
     size = file.stat().st_size
@@ -59,9 +60,11 @@ def _say_verdict(verdict: Verdict) -> None:
         where = found.session + (f" on {found.lineage}" if found.lineage else "")
         at = f" #{found.position}" if found.position else ""
         say(f"{where}{at}: {found.rule}: {found.what}")
+    said = "all is well" if verdict.ok else counted(len(verdict.violations), "violation")
     read = (
-        f"{verdict.sessions:,} sessions, {verdict.positions:,} positions,"
-        f" {verdict.boundaries:,} boundaries, {verdict.calls:,} recorded calls"
+        counted(verdict.sessions, "session"),
+        counted(verdict.positions, "event"),
+        counted(verdict.boundaries, "boundary"),
+        counted(verdict.calls, "recorded call"),
     )
-    said = "all is well" if verdict.ok else f"{len(verdict.violations):,} violations"
-    say(f"{said}: {read}")
+    say(f"{said}: {', '.join(read)}")

@@ -1,19 +1,32 @@
 """The verbs that look: what sessions there are, what was logged, what is sent, what left."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from . import handles, session_json, session_lines
+from .database import opened_session, opened_store
 from .invocation import Invocation
 from .logged_blocks import BlockLog
-from .printing import say, say_json, say_table
+from .printing import clipped, say, say_json, say_table
 from .words import HANDLES, Lineage, SessionName
+
+COLUMNS = {
+    "session": "session",
+    "source": "source",
+    "turn": "turns",
+    "blocks": "blocks",
+    "tokens": "tokens",
+    "open_calls": "open",
+    "title": "title",
+}
+"""What the list of sessions shows, and above it."""
+TITLE = 40
 
 
 def sessions(call: Invocation) -> None:
     """List the sessions: how long they are, and what is open."""
-    with call.store() as store:
+    with opened_store(call) as store:
         found = [session_json.described(session) for session in store.sessions(call.named)]
         name = store.name
     if call.as_json:
@@ -22,11 +35,12 @@ def sessions(call: Invocation) -> None:
         say(f"No sessions yet in {name}.")
         say("Try `cutbank demo`, or `cutbank import PATH` with a transcript or a folder of them.")
     else:
-        shown = ("session", "source", "turn", "blocks", "tokens", "open_calls", "position", "title")
+        # What no session has needs no column.
+        shown = [name for name in COLUMNS if any(one[name] for one in found)]
         if len({one["namespace"] for one in found}) > 1:
-            shown = ("namespace", *shown)
-        headings = [name.replace("_", " ") for name in shown]
-        say_table(headings, [[one[name] or "" for name in shown] for one in found])
+            shown.insert(0, "namespace")
+        headings = [COLUMNS.get(name, name) for name in shown]
+        say_table(headings, [[_cell(name, one[name]) for name in shown] for one in found])
 
 
 def show(
@@ -43,10 +57,11 @@ def show(
     brief: Annotated[bool, typer.Option("--brief", help="One line a block.")] = False,
 ) -> None:
     """Show the whole log, with what became of each block."""
-    with call.session(session) as found:
+    with opened_session(call, session) as found:
         log = BlockLog(found, lineage)
-        ends = (start or "1", end or f"{log.position}")
-        blocks = log.blocks(handles.parsed(["..".join(ends)], log.newest))
+        first = 1 if start is None else handles.position(start, log.newest)
+        last = log.position if end is None else handles.position(end, log.newest)
+        blocks = log.between(first, last)
         if call.as_json:
             say_json(session_json.logged(log, blocks))
         else:
@@ -77,7 +92,7 @@ def view(
     ] = None,
 ) -> None:
     """Show what a model is sent: the summary and the kept blocks."""
-    with call.session(session) as found:
+    with opened_session(call, session) as found:
         position = None
         if at is not None:
             position = handles.position(at, lambda back: BlockLog(found).newest(back))
@@ -101,7 +116,7 @@ def recall(
     ] = False,
 ) -> None:
     """Give back originals by their handles, whatever the view shows."""
-    with call.session(session) as found:
+    with opened_session(call, session) as found:
         wanted = [handles.parsed(handle, BlockLog(found).newest)] if handle else []
         blocks = found.recall(*wanted, search=search)
         if call.as_json:
@@ -115,3 +130,9 @@ def recall(
             say(f"No block in {where}" + (f" holds {search!r}." if search else "."))
     if not blocks:
         raise typer.Exit(1)
+
+
+def _cell(name: str, value: Any) -> str | int:
+    if name == "title":
+        return clipped(value or "", TITLE)
+    return value if isinstance(value, int) else str(value or "")

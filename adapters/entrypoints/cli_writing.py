@@ -10,6 +10,7 @@ from ...domain.errors import InvalidSettingError
 from ...domain.ranges import Ranges
 from ..session_store import StoredSession
 from . import block_json, handles
+from .database import opened_session
 from .given_text import PIPED, read_text
 from .invocation import Invocation
 from .logged_blocks import BlockLog
@@ -53,7 +54,7 @@ def append(
     """Add blocks to a session; a new name opens one."""
     given = _given(text, role, blocks)
     # Who expects a session to end somewhere expects that there is one.
-    with call.session(session, creates=expect is None) as found:
+    with opened_session(call, session, creates=expect is None) as found:
         expected = None
         if expect is not None:
             expected = handles.position(expect, lambda back: BlockLog(found).newest(back))
@@ -76,7 +77,7 @@ def append(
 
 def pin(call: Invocation, session: SessionName, handle: Handles) -> None:
     """Keep blocks in the view, from the next boundary on."""
-    with call.session(session) as found:
+    with opened_session(call, session) as found:
         named = _named(found, handle)
         found.pin(named)
         _say_changed(call, found, named, "stays in the view from the next boundary on")
@@ -84,7 +85,7 @@ def pin(call: Invocation, session: SessionName, handle: Handles) -> None:
 
 def unpin(call: Invocation, session: SessionName, handle: Handles) -> None:
     """Let pinned blocks leave the view again."""
-    with call.session(session) as found:
+    with opened_session(call, session) as found:
         named = _named(found, handle)
         found.unpin(named)
         _say_changed(call, found, named, "may leave the view again from the next boundary on")
@@ -103,7 +104,7 @@ def hide(
 
     They leave with the next boundary, so that prompt caches stay warm until then.
     """
-    with call.session(session) as found:
+    with opened_session(call, session) as found:
         named = _named(found, handle)
         found.hide(named, replacement=replacement)
         _say_changed(call, found, named, "leaves the view with the next boundary")
@@ -114,7 +115,7 @@ def retract(call: Invocation, session: SessionName, handle: Handles) -> None:
 
     They leave every view at once. A call takes its result along.
     """
-    with call.session(session) as found:
+    with opened_session(call, session) as found:
         gone = found.retract(handles.parsed(handle, BlockLog(found).newest))
         _say_changed(call, found, gone, "was taken back")
 
@@ -128,7 +129,7 @@ def fork(
     ] = None,
 ) -> None:
     """Open a session that shares this one's history so far."""
-    with call.session(session) as found:
+    with opened_session(call, session) as found:
         position = None
         if at is not None:
             position = handles.position(at, lambda back: BlockLog(found).newest(back))

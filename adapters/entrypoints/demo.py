@@ -13,7 +13,8 @@ from ..reports import FileReport
 from ..sample_session import write_sample
 from ..session_store import SessionStore, StoredSession
 from . import demo_story as story
-from .demo_tour import Tour, as_json, toured
+from .database import opened_store
+from .demo_tour import as_json, toured
 from .invocation import Invocation
 from .printing import say_json
 from .progress_bar import progress_bar
@@ -34,7 +35,7 @@ def demo(
     if path is not None and not path.exists():
         raise ImportFileError(f"{path} does not exist")
     call, transcripts = _prepared(call, path)
-    with call.store(creates=True) as store:
+    with opened_store(call, creates=True) as store:
         if not call.as_json:
             story.tell_opening(sample=path is None)
         reports = _imported(store, call, transcripts)
@@ -44,7 +45,8 @@ def demo(
         tour, reasons = toured(store, sessions)
         seconds = perf_counter() - began
         if call.as_json:
-            say_json(_document(store, transcripts, reports, tour, reasons, seconds))
+            told = {"path": str(transcripts), "seconds": round(seconds, 3), "too_small": reasons}
+            say_json({"database": store.name, **told, **_counts(reports), **as_json(tour)})
         elif tour is None:
             story.tell_too_small(reasons, store.name)
         else:
@@ -80,21 +82,9 @@ def _by_size(
     return sorted(found, key=lambda session: -session.state.tokens)
 
 
-def _document(
-    store: SessionStore,
-    path: Path,
-    reports: list[FileReport],
-    tour: Tour | None,
-    reasons: dict[str, str],
-    seconds: float,
-) -> dict[str, Any]:
+def _counts(reports: list[FileReport]) -> dict[str, Any]:
     return {
-        "database": store.name,
-        "path": str(path),
-        "seconds": round(seconds, 3),
         "files": len(reports),
         "errors": sum(len(report.errors) for report in reports),
         "sessions": list(dict.fromkeys(name for report in reports for name in report.sessions)),
-        "too_small": reasons,
-        **as_json(tour),
     }

@@ -1,4 +1,4 @@
-"""Reads handles as people write them: `12`, `#12`, `#3-9`, `3-9,12`, `last`, `last-3`, `5..last`."""
+"""Reads handles as people write them: `12`, `#12`, `3-9,12`, `last`, `last-3`, `5..last`."""
 
 import re
 from collections.abc import Callable, Iterable

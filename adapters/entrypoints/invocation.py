@@ -1,21 +1,13 @@
 """What every verb accepts, before its name or after it: the database, the namespace, JSON."""
 
 import inspect
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
+from typing import Annotated, Any
 
 import typer
 
-from ...domain.errors import CutbankError, StorageError
-
-if TYPE_CHECKING:
-    from ..session_store import SessionStore, StoredSession
-
-P = ParamSpec("P")
+from ...domain.errors import CutbankError
 
 DATABASE_VARIABLE = "CUTBANK_DB"
 
@@ -59,48 +51,14 @@ class Invocation:
             as_json=self.as_json or later.as_json,
         )
 
-    @contextmanager
-    def store(self, *, creates: bool = False) -> Iterator["SessionStore"]:
-        """The database, open for as long as the verb needs it; made only if the verb `creates`."""
-        from ..session_store import open_store
-        from ..sqlite.plain_errors import speaking_plainly
 
-        name = self._database(creates=creates)
-        with open_store(name) as store, speaking_plainly(name):
-            yield store
-
-    @contextmanager
-    def session(self, key: str, *, creates: bool = False) -> Iterator["StoredSession"]:
-        """One session of the database; opened if there is none and the verb `creates`."""
-        with self.store(creates=creates) as store:
-            yield store.session(key, namespace=self.namespace, create=creates)
-
-    def _database(self, *, creates: bool) -> str:
-        named = os.environ.get(DATABASE_VARIABLE) if self.db is None else self.db
-        if self.db == "":
-            raise StorageError("--db needs a path")
-        if not named:
-            return str(_in_data_folder())
-        if named.startswith("file:"):
-            return named  # SQLite's own notation, which may say that nothing is to be written
-        path = Path(named)
-        with suppress(RuntimeError):  # nobody's home: the name is taken as it stands
-            path = path.expanduser()
-        if not creates and not path.exists():
-            # Opening makes a file: a slip in the path would be answered by an empty database.
-            raise StorageError(f"{path} does not exist: `import`, `append` and `demo` make it")
-        return str(path)
-
-
-def accepting_all_options(
-    verb: Callable[Concatenate[Invocation, P], None],
-) -> Callable[..., None]:
+def accepting_all_options(verb: Callable[..., None]) -> Callable[..., None]:
     """A verb as typer takes it: its own words, and the options that every verb has."""
 
     def run(**words: Any) -> None:
         context = words.pop("context")
         said = Invocation(words.pop("db"), words.pop("namespace"), words.pop("as_json"))
-        verb(context.obj.then(said), **words)  # type: ignore[call-arg]
+        verb(context.obj.then(said), **words)
 
     context, *shared = inspect.signature(_every_verb).parameters.values()
     own = list(inspect.signature(verb).parameters.values())[1:]
@@ -120,17 +78,3 @@ def _every_verb(
     as_json: AsJson = False,
 ) -> None:
     """What is added to the words of each verb; never called."""
-
-
-def _in_data_folder() -> Path:
-    """The database of somebody who names none."""
-    from platformdirs import user_data_path  # noqa: PLC0415 - only who names none
-
-    folder = user_data_path("cutbank", appauthor=False)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"{folder} cannot be made ({error.strerror}): name a database with --db"
-        ) from None
-    return folder / "cutbank.db"

@@ -41,12 +41,17 @@ class BlockLog:
         self.position = self.view.coordinate.position
         self.retracted = reader.retracted(self.position)
 
-    def blocks(self, positions: Ranges) -> Iterator[Logged]:
-        """Those of the positions that are blocks, in order."""
-        if positions - Ranges.span(1, self.position):
+    def between(self, first: int, last: int) -> Iterator[Logged]:
+        """The blocks from one position to another, both included."""
+        if (end := max(first, last)) > self.position:
             raise InvalidPositionError(
-                f"#{positions.runs[-1][1]} does not exist: the session ends at #{self.position}"
+                f"#{end} does not exist: the session ends at #{self.position}"
             )
+        if first > last:
+            raise InvalidPositionError(f"nothing lies between: #{first} comes after #{last}")
+        return self._read(Ranges.span(first, last))
+
+    def _read(self, positions: Ranges) -> Iterator[Logged]:
         boundary, summary = self.view.boundary, self.view.summary
         for found in recalled(self._events, self._chain, positions):
             became = fate(found.position, boundary, summary, self.retracted)

@@ -55,10 +55,15 @@ def say_table(headings: Sequence[str], rows: Iterable[Sequence[str | int]]) -> N
     from rich.text import Text  # noqa: PLC0415
 
     rows = list(rows)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for number, heading in enumerate(headings):
         counts = any(isinstance(row[number], int) for row in rows)
-        table.add_column(heading, justify="right" if counts else "left", overflow="fold")
+        table.add_column(
+            heading,
+            justify="right" if counts else "left",
+            overflow="fold",
+            no_wrap=number > 0,  # a name may be long, and stays whole
+        )
     for row in rows:
         cells = (f"{cell:,}" if isinstance(cell, int) else readable(cell) for cell in row)
         table.add_row(*(Text(cell) for cell in cells))

@@ -30,8 +30,10 @@ def progress_bar(what: str, *, in_bytes: bool = False) -> Iterator[Progress | No
         BarColumn(),
         amount,
         TimeRemainingColumn(),
-        console=Console(file=sys.stderr),
+        console=Console(file=sys.stderr, soft_wrap=True),
         transient=True,
+        # What is said meanwhile stands above the bar; into a pipe it goes as it is.
+        redirect_stdout=sys.stdout.isatty(),
     ) as bar:
         task = bar.add_task(what, total=None)
 

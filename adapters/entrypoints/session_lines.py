@@ -7,7 +7,7 @@ from ...projections.history_view import HistoryView
 from ..recall import Recalled
 from .block_lines import body, heading, marks
 from .logged_blocks import BlockLog, Logged
-from .printing import clipped, readable, say
+from .printing import clipped, counted, readable, say
 from .session_json import described
 
 INDENT = "    "
@@ -43,7 +43,7 @@ def say_view(view: HistoryView) -> None:
     """What is sent, in the order in which it is sent."""
     at = view.coordinate
     say(
-        f"{view.session}: {view.tokens:,} tokens, {len(view.entries):,} blocks,"
+        f"{view.session}: {counted(view.tokens, 'token')}, {counted(len(view.entries), 'block')},"
         f" as of #{at.position} on {at.lineage} version {at.lineage_version}"
     )
     say(f"fingerprint {view.fingerprint}")
@@ -52,9 +52,9 @@ def say_view(view: HistoryView) -> None:
     if view.system_prompt is not None:
         _say_block("\nsystem prompt", [view.system_prompt])
     if view.tool_definitions:
-        say(f"\n{len(view.tool_definitions)} tools are offered", bold=True)
+        say(f"\n{counted(len(view.tool_definitions), 'tool')} offered", bold=True)
     if summary := view.summary:
-        top = f"\nsummary, {summary.tokens:,} tokens, stands for {summary.covers}"
+        top = f"\nsummary, {counted(summary.tokens, 'token')}, stands for {summary.covers}"
         _say_block(top, [summary.text])
     say()
     for entry in view.entries:
@@ -73,8 +73,9 @@ def say_recalled(blocks: Sequence[Recalled], search: str | None) -> None:
         else:
             _say_block(top, _holding(one.block.text, search))
     if search is not None:
-        found = f"{len(blocks):,} block{'s' * (len(blocks) != 1)}"
-        say(f"{found}; `cutbank recall SESSION {blocks[0].position}` gives a whole one.")
+        say(
+            f"{counted(len(blocks), 'block')}; `cutbank recall SESSION {blocks[0].position}` gives a whole one."
+        )
 
 
 def write_raw(blocks: Sequence[Recalled]) -> None:
@@ -91,14 +92,13 @@ def _say_session(log: BlockLog) -> None:
     say(f"{about['session']}{title}", bold=True)
     source = f", imported from {about['source']}" if about["source"] else ""
     fork = f", a fork of {about['forked_from']}" if about["forked_from"] else ""
-    say(
-        f"{about['turn']:,} turns, {about['blocks']:,} blocks, {about['tokens']:,} tokens,"
-        f" {about['open_calls']:,} open calls, ends at #{about['position']}{source}{fork}"
-    )
+    names = {"turn": "turn", "blocks": "block", "tokens": "token", "open_calls": "open call"}
+    sizes = ", ".join(counted(about[key], thing) for key, thing in names.items())
+    say(f"{sizes}, ends at #{about['position']}{source}{fork}")
     if log.view.boundary:
         at = log.view.coordinate
         say(
-            f"{log.view.tokens:,} tokens of it are in the view of {at.lineage}:"
+            f"{counted(log.view.tokens, 'token')} in the view on {at.lineage},"
             f" boundary {log.view.boundary.originator_version}"
         )
 
@@ -115,4 +115,4 @@ def _holding(text: str, search: str) -> list[str]:
     lines = [line for line in text.splitlines() if wanted in line.casefold()]
     shown = [clipped(line, EXCERPT) for line in lines[:FOUND_LINES]]
     left = len(lines) - len(shown)
-    return shown + ([f"... and {left:,} more lines"] if left else [])
+    return shown + ([f"... and {counted(left, 'more line')}"] if left else [])

@@ -102,16 +102,16 @@ class Conversation:
             self.reported.add(call.key)
             yield call
 
-    def pair(self, node: Node, block: AnyBlock) -> None:
-        """Hold the block to the rule that a result answers an open call."""
+    def pair(self, node: Node, block: AnyBlock, item: Item) -> None:
+        """Hold the block, made of `item`, to the rule that a result answers an open call."""
         match block:
             case ToolCall(tool_call_id=id):
                 if id in self.open:
                     raise MalformedError(f"id: the tool call {id} is already open")
                 self.open.add(id)
                 node.calls.append((id, False))
-                if asked := _prompt_of(block):
-                    self.asked[hash(asked)] = id
+                if isinstance(prompt := item["input"].get("prompt"), str):
+                    self.asked[hash(prompt)] = id
             case ToolResult(tool_call_id=id):
                 if id not in self.open:
                     raise MalformedError(f"tool_use_id: {id} answers no open call")
@@ -138,7 +138,7 @@ class Conversation:
         if boundary.node.last_id is None:
             return  # there was nothing to compact: the file begins with it
         yield from self.finish_message()
-        kept = [id for id in boundary.kept if (node := tree.nodes.get(id)) and node.last_id == id]
+        kept = [id for id in boundary.kept if self._holds_blocks_of(tree.nodes.get(id))]
         yield Compacted(
             key=f"{boundary.node.id}:compacted",
             trigger=boundary.trigger,
@@ -149,7 +149,5 @@ class Conversation:
             source_time=boundary.time,
         )
 
-
-def _prompt_of(call: ToolCall) -> str | None:
-    prompt = call.parsed().get("prompt") if '"prompt"' in call.arguments else None
-    return prompt if isinstance(prompt, str) else None
+    def _holds_blocks_of(self, node: Node | None) -> bool:
+        return bool(node and node.context is self.context and node.last_id == node.id)

@@ -190,7 +190,7 @@ class Readers:
         appended: list[AnyBlock] = []
         for index, item, block in made:
             try:
-                entry.conversation.pair(entry.node, block)
+                entry.conversation.pair(entry.node, block, item)
             except MalformedError as error:
                 reason = f"message.content[{index}]: {error}"
                 self.report.problem(entry.line, reason, entry.line.json(item), index)

@@ -81,8 +81,9 @@ class Transcript:
         id = take_optional(item, "uuid", str) or line.digest
         above = take_optional(item, "parentUuid", str)
         conversation = self.sessions.of(item, id, self.tree.nodes.get(above or ""))
-        node = self.tree.nodes.get(id)
-        if node is None:
+        if id in self.seen:
+            node = self.tree.nodes[id]
+        else:
             rooted = "parentUuid" in item and above is None
             node = self.tree.add(id, above, conversation.context, rooted=rooted)
         return Entry(item, kind, line, conversation, node)

@@ -1,6 +1,6 @@
 """What reading a transcript yields, whatever its format: steps, in the order of the source."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ...domain.blocks import AnyBlock
@@ -118,16 +118,3 @@ class EntryRead:
 
 
 Step = Begin | Linked | Append | Call | Rewind | Compacted | Skipped | Unknown | Problem | EntryRead
-
-
-@dataclass(slots=True)
-class Tally:
-    """What became of a file's entries, for the report."""
-
-    entries: int = 0
-    imported: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    """Reason to count."""
-    unknown: dict[str, int] = field(default_factory=dict)
-    """Type to count."""
-    errors: list[Problem] = field(default_factory=list)

@@ -5,11 +5,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
+from weakref import WeakSet
 
 from eventsourcing.sqlite import SQLiteDatastore
 
 from .plain_errors import speaking_plainly
-from .schema import migrate
+from .schema import is_current, migrate
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process's transaction."""
@@ -27,11 +29,17 @@ class Datastore(SQLiteDatastore):
         self.db_name = db_name
         self.synchronous = synchronous
         self.writing = threading.RLock()
-        self._readers: list[sqlite3.Connection] = []
+        self._address = _address(db_name)
+        self._readers: WeakSet[_Reader] = WeakSet()
+        self._listing = threading.Lock()
         self._local = threading.local()
+        self._is_closed = False
         self.writer = self._connect()
         try:
             with speaking_plainly(db_name):
+                # Another program's database is refused before anything is changed in it.
+                is_current(self.writer, db_name)
+                self.writer.execute("PRAGMA journal_mode = WAL")
                 migrate(self.writer, db_name)
         except BaseException:
             self.close()
@@ -40,16 +48,15 @@ class Datastore(SQLiteDatastore):
     def _connect(self) -> sqlite3.Connection:
         with speaking_plainly(self.db_name):
             connection = sqlite3.connect(
-                self.db_name,
+                self._address,
                 isolation_level=None,
                 check_same_thread=False,
                 timeout=LOCK_TIMEOUT,
                 cached_statements=256,
-                uri=self.db_name.startswith("file:"),
+                uri=self._address.startswith("file:"),
             )
             try:
                 for pragma in (
-                    "journal_mode = WAL",
                     f"synchronous = {self.synchronous}",
                     "foreign_keys = ON",
                     "temp_store = MEMORY",
@@ -65,11 +72,15 @@ class Datastore(SQLiteDatastore):
     def reader(self) -> sqlite3.Connection:
         """This thread's own connection for reading."""
         try:
-            return self._local.connection  # type: ignore[no-any-return]
+            return self._local.reader.connection  # type: ignore[no-any-return]
         except AttributeError:
-            connection = self._local.connection = self._connect()
-            self._readers.append(connection)
-            return connection
+            reader = _Reader(self._connect())
+        with self._listing:
+            if self._is_closed:
+                raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
+            self._readers.add(reader)
+        self._local.reader = reader
+        return reader.connection
 
     @contextmanager
     def writing_transaction(self) -> Iterator[sqlite3.Connection]:
@@ -95,10 +106,31 @@ class Datastore(SQLiteDatastore):
             copy.close()
 
     def close(self) -> None:
-        for connection in self._readers:
-            connection.close()
-        self._readers.clear()
-        self._local = threading.local()
         if hasattr(self, "writer"):
+            with self._listing:
+                self._is_closed = True
+                for reader in self._readers:
+                    reader.connection.close()
             self.writer.close()
         super().close()
+
+
+class _Reader:
+    """One thread's connection; it goes when the thread goes."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+
+def _address(name: str) -> str:
+    """What SQLite is told to open.
+
+    A database in memory is this store's own. Its connections lock each other out as those of a
+    file do, where with SQLite's shared cache a reader fails while another thread writes.
+    """
+    if name == ":memory:" or (name.startswith("file:") and "mode=memory" in name):
+        return f"file:/cutbank-{uuid4().hex}?vfs=memdb"
+    return name

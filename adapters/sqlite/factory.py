@@ -4,6 +4,7 @@ from eventsourcing.persistence import ApplicationRecorder
 from eventsourcing.sqlite import SQLiteFactory
 from eventsourcing.utils import Environment, EnvType
 
+from ...domain.errors import StorageError
 from .datastore import Datastore
 from .recorder import Recorder
 
@@ -12,11 +13,14 @@ class Factory(SQLiteFactory):
     """The SQLite persistence module; `SQLITE_SYNCHRONOUS` is FULL or NORMAL."""
 
     def __init__(self, env: Environment | EnvType | None) -> None:
+        env = env if isinstance(env, Environment) else Environment(env=env)
+        if not env.get("SQLITE_DBNAME"):
+            raise StorageError("a database needs a path: give one, or :memory:")
         super().__init__(env)
         # The stock datastore has opened nothing yet; ours takes its place.
         self.datastore.close()
         self._own = self.datastore = Datastore(
-            self.env.get("SQLITE_DBNAME", ":memory:"),
+            self.env.get("SQLITE_DBNAME", ""),
             synchronous=self.env.get("SQLITE_SYNCHRONOUS", "FULL"),
         )
 

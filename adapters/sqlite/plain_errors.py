@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from eventsourcing.persistence import PersistenceError
+from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
 
 from ...domain.errors import StorageError
 
@@ -15,6 +15,7 @@ _REMEDIES = (
     ("full", "cannot grow, the disk is full: free some space; nothing that was stored is lost"),
     ("not a database", "is not a database: give another path, or move the file away"),
     ("malformed", "is damaged: restore a backup, or save what is left with sqlite3's `.recover`"),
+    ("closed database", "was closed: open it again"),
     ("disk i/o", "cannot be read or written, the disk reports an error: nothing was changed"),
 )
 
@@ -26,7 +27,7 @@ def speaking_plainly(name: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StorageError(_plain(error, name)) from error
-    except PersistenceError as error:
+    except (PersistenceError, MapperDeserialisationError) as error:
         # eventsourcing wraps what SQLite said; that is what there are plain words for.
         cause = error.args[0] if error.args else error
         raise StorageError(_plain(cause, name)) from error
@@ -37,4 +38,4 @@ def _plain(error: object, name: str) -> str:
     for sign, remedy in _REMEDIES:
         if sign in said:
             return f"{name} {remedy}"
-    return f"{name}: {error}"
+    return f"{name}: {' '.join(str(error).split())}"

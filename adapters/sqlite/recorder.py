@@ -113,7 +113,7 @@ class Recorder(SQLiteApplicationRecorder):
             raise IntegrityError(error) from error
         except sqlite3.OperationalError as error:
             raise OperationalError(error) from error
-        for subscription in self.subscriptions:
+        for subscription in tuple(self.subscriptions):
             subscription.wake()
         return ids
 
@@ -212,7 +212,14 @@ class Recorder(SQLiteApplicationRecorder):
         ).fetchone()
         if found is None:
             return None
-        return found[0], json.loads(found[1]), self._subject_name(found[2])
+        version, carried, subject = found
+        try:
+            state = {**json.loads(carried)}
+        except (TypeError, ValueError) as error:
+            raise OperationalError(
+                f"the state at #{version} of stream {originator_id} is damaged: {error}"
+            ) from error
+        return version, state, self._subject_name(subject)
 
     def select_key(self, originator_id: UUID, key: str) -> AppendKey | None:
         """What the append of that name was."""
@@ -256,6 +263,13 @@ class Recorder(SQLiteApplicationRecorder):
         ).fetchone()
         return (found[0], found[1], found[2], bool(found[3])) if found else None
 
+    def select_incomplete_imports(self) -> dict[str, str]:
+        """Session key to source of every import that did not reach the source's end."""
+        found = self.datastore.reader.execute(
+            "SELECT session, source FROM imports WHERE NOT complete AND session IS NOT NULL"
+        )
+        return dict(found.fetchall())
+
     def select_notifications(
         self,
         start: int | None,
@@ -265,8 +279,8 @@ class Recorder(SQLiteApplicationRecorder):
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[Notification]:
-        query = "SELECT notification_id, originator_id, originator_version, topic, subject, state"
-        query += " FROM stored_events WHERE notification_id "
+        query = "SELECT notification_id, originator_id, originator_version, topic, subject, key_id,"
+        query += " state FROM stored_events WHERE notification_id "
         query += ">= ?" if inclusive_of_start else "> ?"
         parameters: list[Any] = [start or 0]
         if stop is not None:
@@ -285,8 +299,9 @@ class Recorder(SQLiteApplicationRecorder):
                 topic=self._topic_name(topic),
                 state=state,
                 subject=self._subject_name(subject),
+                key_id=key_id,
             )
-            for number, originator, version, topic, subject, state in (
+            for number, originator, version, topic, subject, key_id, state in (
                 self.datastore.reader.execute(query, parameters)
             )
         ]
@@ -335,9 +350,11 @@ class Recorder(SQLiteApplicationRecorder):
     def _subject_name(self, number: int) -> str:
         if (name := self._subject_names.get(number)) is None:
             query = "SELECT name FROM subjects WHERE id = ?"
-            name = self.datastore.reader.execute(query, (number,)).fetchone()[0]
-            self._subject_names[number] = cast(str, name)
-        return cast(str, name)
+            found = self.datastore.reader.execute(query, (number,)).fetchone()
+            if found is None:
+                raise OperationalError(f"subject {number} is missing from the database")
+            name = self._subject_names[number] = cast(str, found[0])
+        return name
 
     def _topic(self, topic: str) -> int:
         if (number := self._topics.get(topic)) is None:
@@ -355,9 +372,11 @@ class Recorder(SQLiteApplicationRecorder):
     def _topic_name(self, number: int) -> str:
         if (name := self._topic_names.get(number)) is None:
             query = "SELECT topic FROM topics WHERE id = ?"
-            name = self.datastore.reader.execute(query, (number,)).fetchone()[0]
-            self._topic_names[number] = cast(str, name)
-        return cast(str, name)
+            found = self.datastore.reader.execute(query, (number,)).fetchone()
+            if found is None:
+                raise OperationalError(f"topic {number} is missing from the database")
+            name = self._topic_names[number] = cast(str, found[0])
+        return name
 
 
 @dataclass(frozen=True)
@@ -365,4 +384,4 @@ class LogNotification(Notification):
     """A notification that the mapper can read: it says whose secret its hashes are keyed with."""
 
     subject: str
-    key_id: str | None = None
+    key_id: str | None

@@ -79,16 +79,13 @@ VERSION = len(MIGRATIONS)
 
 
 def migrate(connection: sqlite3.Connection, name: str) -> None:
-    """Make the database today's, in one transaction; any number of processes may try at once.
-
-    Raises StorageError for a newer database, or one that is not cutbank's.
-    """
-    if _is_current(connection, name):
+    """Make the database today's, in one transaction; any number of processes may try at once."""
+    if is_current(connection, name):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have been first.
-        if not _is_current(connection, name):
+        if not is_current(connection, name):
             for step in MIGRATIONS[_version(connection) :]:
                 step(connection)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -99,7 +96,11 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
         raise
 
 
-def _is_current(connection: sqlite3.Connection, name: str) -> bool:
+def is_current(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether the database is today's; changes nothing.
+
+    Raises StorageError for a newer database, or one that is not cutbank's.
+    """
     version = _version(connection)
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

@@ -1,10 +1,14 @@
 """Follows the log on SQLite, which eventsourcing itself does not offer."""
 
+import sqlite3
 from collections.abc import Sequence
-from threading import Event, Thread
+from contextlib import suppress
+from threading import Event, Thread, current_thread
 from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import ListenNotifySubscription
+
+from ...domain.errors import StorageError
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -22,10 +26,11 @@ class SQLiteSubscription(ListenNotifySubscription["Recorder"]):
     def __init__(
         self, recorder: "Recorder", gt: int | None = None, topics: Sequence[str] = ()
     ) -> None:
-        super().__init__(recorder, gt, topics)
+        # The base class begins to read at once, and may have to stop before this returns.
         self._ended = Event()
-        recorder.subscriptions.append(self)
         self._watcher = Thread(target=self._watch_other_processes, daemon=True)
+        super().__init__(recorder, gt, topics)
+        recorder.subscriptions.append(self)
         self._watcher.start()
 
     def wake(self) -> None:
@@ -33,15 +38,22 @@ class SQLiteSubscription(ListenNotifySubscription["Recorder"]):
 
     def stop(self) -> None:
         super().stop()
-        if self in self._recorder.subscriptions:
+        with suppress(ValueError):
             self._recorder.subscriptions.remove(self)
         self._ended.set()
+        if self._watcher.is_alive() and self._watcher is not current_thread():
+            self._watcher.join()
 
     def _watch_other_processes(self) -> None:
-        reader = self._recorder.datastore.reader
         seen = None
-        while not self._ended.wait(POLL_SECONDS):
-            version = reader.execute("PRAGMA data_version").fetchone()[0]
-            if version != seen:
-                seen = version
-                self.wake()
+        try:
+            reader = self._recorder.datastore.reader
+            while not self._ended.wait(POLL_SECONDS):
+                version = reader.execute("PRAGMA data_version").fetchone()[0]
+                if version != seen:
+                    seen = version
+                    self.wake()
+        except (sqlite3.Error, StorageError) as error:
+            # The store was closed, or its file is gone: whoever iterates has to hear of it.
+            self._thread_error = self._thread_error or error
+            self.stop()

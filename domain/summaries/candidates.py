@@ -21,7 +21,6 @@ from .sections import Line, Section, merged
 from .summariser import Material
 
 _PROGRESS = frozenset({Section.DONE, Section.IN_PROGRESS, Section.BLOCKED})
-_PASSING = frozenset({Section.IN_PROGRESS, Section.NEXT})
 _WORD = re.compile(r"\w{4,}")
 _STEM = 6
 
@@ -38,12 +37,13 @@ def candidates(material: Material, earlier: Iterable[Line]) -> list[Line]:
         *remarks_of(items),
         *media_of(items),
     ]
-    is_news = {line.section for line in new}
+    # What was under way then is so no more, and newer plans replace older ones.
+    past = {Section.IN_PROGRESS} if new else set()
+    past |= {Section.NEXT} & {line.section for line in new}
     old = [
         line
         for line in earlier
-        # What was under way then is so no more where newer blocks say what is now.
-        if not (line.section in _PASSING and line.section in is_news)
+        if line.section not in past
         and not (line.section is Section.BLOCKED and is_over(line, actions))
     ]
     goals = [line for line in old if line.section is Section.GOAL]

@@ -27,9 +27,10 @@ def excerpts(facts: Sequence[Fact], items: Iterable[Item], known: frozenset[str]
         item.position: item for item in items if item.kind in {Kind.TOOL_CALL, Kind.TOOL_RESULT}
     }
     lines = dict.fromkeys(_lines(facts, worth, texts))
-    ranked = sorted(lines, key=lambda line: -_density(line[0], worth))
+    words = {line: tuple(dict.fromkeys(words_of(line[0]))) for line in lines}
+    ranked = sorted(lines, key=lambda line: -_density(line[0], words[line], worth))
     for text, position in ranked:
-        told = worth.keys() & set(words_of(text))
+        told = [word for word in words[text, position] if word in worth]
         if len(told) > 1:
             for fact in told:
                 del worth[fact]
@@ -57,5 +58,5 @@ def _lines(
                 yield line, fact.newest
 
 
-def _density(text: str, worth: Mapping[str, float]) -> float:
-    return sum(worth.get(word, 0.0) for word in set(words_of(text))) / (len(text) + _FRAME)
+def _density(text: str, words: Iterable[str], worth: Mapping[str, float]) -> float:
+    return sum(worth.get(word, 0.0) for word in words) / (len(text) + _FRAME)

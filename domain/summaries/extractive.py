@@ -1,6 +1,5 @@
 """Writes a summary by rules, in words that stand in the log: it needs no model and cannot fail."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,7 @@ from .gate import ALWAYS_SMALL, worthwhile
 from .page import Page
 from .sections import Line, Section, carried, laid_out
 from .summariser import Draft, Material
-from .wording import cited, code, folded, shortened, with_handles
+from .wording import cited, folded, with_handles
 
 SHARES: Mapping[Section, float] = {
     Section.GOAL: 0.20,
@@ -28,17 +27,17 @@ SHARES: Mapping[Section, float] = {
     Section.CONTEXT: 0.05,
 }
 """What part of the room each section has first call on, in the order in which they call."""
-FOR_FILES = 0.16
+FOR_FILES = 0.20
 FOR_FACTS = 0.35
 FOR_LEDGER = 0.15
 """Room kept for the lists of files, for the facts in all, and for those that have no line."""
 NEEDS_HEADINGS = 480
 """Characters below which a summary is its most important lines and nothing else."""
+_GLANCE = 160
 MOST_FACTS = 0.25
 FACTS_A_LINE = 10
 
 _PROGRESS = (Section.DONE, Section.IN_PROGRESS, Section.BLOCKED)
-_IN_BACKTICKS = re.compile(r"`([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,11 @@ class Extractive:
         listed = [line for line in earlier if line.is_list]
         lines = candidates(material, [line for line in earlier if line not in listed])
         if room < NEEDS_HEADINGS:
-            return _in_few_words(lines, room, material)
-        facts = facts_of(material.gone, _facts_in(listed), stems(material.instructions or ""))
-        return _on_a_page(lines, facts, room, material)
+            draft = _in_few_words(lines, room)
+        else:
+            facts = facts_of(material.gone, _facts_in(listed), stems(material.instructions or ""))
+            draft = _on_a_page(lines, facts, room, material)
+        return draft if 0 < len(draft.text) <= room else _nothing_said(material, room)
 
 
 def _enough(material: Material) -> int:
@@ -67,17 +68,15 @@ def _enough(material: Material) -> int:
     )
 
 
-def _in_few_words(lines: Sequence[Line], room: int, material: Material) -> Draft:
-    """The most important lines, the first of them at any price."""
+def _in_few_words(lines: Sequence[Line], room: int) -> Draft:
+    """The most important lines without headings, the first of them at any price."""
     taken: list[tuple[Line, str]] = []
-    for line in _first_things_first(lines):
-        written = line.within(room - len("- ")) if not taken else line.within(160)
-        if len(written) + len("- \n") <= room + (not taken):
+    for line in sorted((line for line in lines if line.section is not Section.TURN), key=_rank):
+        written = line.within(room - len("- ") if not taken else _GLANCE)
+        cost = len(written) + len("- ") + (len("\n") if taken else 0)
+        if cost <= room:
             taken.append((line, written))
-            room -= len(written) + len("- \n")
-    if not taken:
-        text = with_handles("Nothing was said", cited(material.covers))
-        return Draft(shortened(text, room), cites=cited(material.covers))
+            room -= cost
     taken.sort(key=lambda taken: taken[0].newest)
     return Draft(
         "\n".join(f"- {written}" for _, written in taken),
@@ -86,9 +85,15 @@ def _in_few_words(lines: Sequence[Line], room: int, material: Material) -> Draft
     )
 
 
-def _first_things_first(lines: Sequence[Line]) -> list[Line]:
-    order = [Section.GOAL, Section.CONSTRAINTS]
-    return sorted(lines, key=lambda line: order.index(line.section) if line.section in order else 2)
+def _rank(line: Line) -> int:
+    """Goals, then constraints, then what weighs most; for a sort that keeps the order."""
+    return {Section.GOAL: 0, Section.CONSTRAINTS: 1}.get(line.section, 2)
+
+
+def _nothing_said(material: Material, room: int) -> Draft:
+    """For blocks without words, or a room too small for any."""
+    text = with_handles("Nothing to quote", cited(material.covers))
+    return Draft(text, cites=cited(material.covers)) if len(text) <= room else Draft("-"[:room])
 
 
 def _on_a_page(
@@ -128,8 +133,10 @@ def _about_facts(lines: Iterable[Line], facts: Sequence[Fact]) -> Iterator[Line]
     usual = sum(fact.worth for fact in facts) / max(len(facts), 1)
     worth = {fact.text: fact.worth / usual for fact in facts}
     for line in lines:
-        value = sum(worth.pop(word, 0.0) for word in set(words_of(line.text)))
-        yield replace(line, weight=line.weight + min(0.4, 0.1 * value)) if value else line
+        # In the order of the words: a sum of fractions depends on it.
+        value = sum(worth.pop(word, 0.0) for word in words_of(line.text))
+        gains = value and not line.is_quote
+        yield replace(line, weight=line.weight + min(0.4, 0.1 * value)) if gains else line
 
 
 def _ledger(facts: Iterable[Fact], page: Page) -> Iterator[Line]:

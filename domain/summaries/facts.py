@@ -8,7 +8,7 @@ from enum import StrEnum
 from math import exp, log
 
 from ..blocks import BY_ASSISTANT, Kind, ToolCall, ToolResult
-from ..digest import arguments_of, strings_in
+from ..digest import arguments_of, names, strings_in
 from ..window import Item
 
 
@@ -38,13 +38,14 @@ class Fact:
     @property
     def density(self) -> float:
         """Its worth for the room that it takes; long ones are the harder to guess."""
-        return self.worth / (len(self.text) + 8) ** 0.7
+        return self.worth / float((len(self.text) + 8) ** 0.7)
 
 
-# Plain words are no facts: one of lower case letters only is passed over.
+# Plain words are no facts, not even with a capital; neither is what an escape sequence begins.
 _WORD = re.compile(
-    r"""https?://[^\s"'<>`)\]}|\\]{4,200}|(?<![<\\])[a-z]*+[A-Z0-9_./:~@#-][\w./:@~+%-]{1,198}[\w/]""",
-    re.ASCII,
+    r"""--[a-z][\w-]++|[/~.#@-]{0,2}\b(?<!\\)[A-Z]?+[a-z]*+
+    (?:://[^\s"'<>`)\]}|\\]{4,200}|[A-Z0-9_./:~@-][\w./:@~+%-]{0,126}[\w/])""",
+    re.ASCII | re.VERBOSE,
 )
 _SORTS = re.compile(
     r"""(?P<URL>https?://.*)
@@ -61,7 +62,8 @@ _SORTS = re.compile(
     (?:(?:\.|::|->)\w+)*)""",
     re.ASCII | re.VERBOSE,
 )
-_LONGEST = 12_000
+_LONGEST, _OLDEST = 6_000, 1_500
+"""Characters at both ends of a block that are searched, and where it is one of the older ones."""
 _MOST = 600
 _CARRIED = 5
 # What the sort of a fact adds to how likely it is needed again (see _Ledger.likely).
@@ -75,9 +77,9 @@ _BIAS = {
     Sort.NAME: 0.0,
 }
 # Known to every model, however often they come.
-_KNOWN = frozenset(
+_KNOWN = names(
     "GitHub JavaScript TypeScript PostgreSQL MySQL SQLite OpenAI README.md package.json "
-    "and/or TodoWrite true/false yes/no he/she input/output read/write client/server".split(" ")
+    "and/or TodoWrite true/false yes/no he/she input/output read/write client/server",
 )
 
 
@@ -123,7 +125,11 @@ class _Ledger:
     """Which words stood where and how often. Counted in bulk: there are many."""
 
     def __init__(self, items: tuple[Item, ...], carried: Mapping[str, int]) -> None:
-        found = [(item, _WORD.findall(searched(item))) for item in items]
+        half = items[len(items) // 2].position if items else 0
+        found = [
+            (item, _WORD.findall(searched(item, _LONGEST if item.position >= half else _OLDEST)))
+            for item in items
+        ]
         self.ends = items[-1].position if items else 0
         self.length = self.ends - items[0].position + 1 if items else 1
         # What an earlier summary carried has stood in blocks that are gone.
@@ -163,12 +169,12 @@ class _Ledger:
                 yield value, text
 
 
-def searched(item: Item) -> str:
+def searched(item: Item, longest: int = _LONGEST) -> str:
     """A block's text, or of a giant one both ends; of a call the values, free of JSON's escapes."""
     block = item.block
     if isinstance(block, ToolResult) and block.text.startswith(("{", "[{")):
         return ""  # a dump for programs: what matters of it is said again
     text = "\n".join(strings_in(arguments_of(block))) if isinstance(block, ToolCall) else block.text
-    if len(text) > 2 * _LONGEST:
-        return f"{text[:_LONGEST]}\n{text[-_LONGEST:]}"
+    if len(text) > 2 * longest:
+        return f"{text[:longest]}\n{text[-longest:]}"
     return text

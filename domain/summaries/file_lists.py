@@ -6,10 +6,12 @@ from ..blocks import ToolCall
 from ..compaction_events import Digest
 from ..digest import touched
 from ..window import Item
+from .quotes import quote_in
 from .wording import folded
 
 READ = "read-files"
 MODIFIED = "modified-files"
+_HARMLESS = str.maketrans("<>[\u201c\u201d", "\u2039\u203a(''")
 FOR_MODIFIED = 0.65
 """The modified files' part of the room; what they leave is for the files that were read."""
 
@@ -54,4 +56,5 @@ def _newest(shown: dict[str, str], newest: dict[str, int], room: int) -> dict[st
 
 def _shown(path: str) -> str:
     """A path as one line that cannot end the list or begin another."""
-    return folded(path).replace("<", "‹").replace(">", "›")
+    path = folded(path).translate(_HARMLESS)
+    return path if quote_in(path) is None else path.replace('"', "'")

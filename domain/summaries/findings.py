@@ -1,4 +1,4 @@
-"""Finds what a summary could say: a person's requests and rules, deeds, troubles, reasons, plans."""
+"""Finds what a summary could say: requests and rules, deeds and troubles, reasons and plans."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,17 +8,18 @@ from itertools import islice
 from ..blocks import Block, Kind
 from ..ranges import Ranges
 from ..window import Item
-from .actions import Action, Deed, targets_of, tasks_of
+from .actions import Action, Deed
+from .commands import targets_of
 from .prose import Cue, Sentence, cues, is_constraint, sentences
 from .sections import FAILED, Line, Section
+from .todo_lists import tasks_of
 from .wording import ELLIPSIS, code, folded, printable, tidied
 
 # What programs put into a person's message, by the names that the usual agents give it.
 _INSERTED = re.compile(
-    r"<((?:system[-_]reminder|environment_\w+|INSTRUCTIONS|\w+_instructions|local-command-\w+|ide_\w+"
-    r"|command-(?:name|message|args|contents)|[\w-]*hook[\w-]*|task-notification|user_info|git_status"
-    r"))\b[^<>]*>.*?</\1>",
-    re.DOTALL,
+    r"<(system[-_]reminder|environment_\w+|INSTRUCTIONS|\w+_instructions|local-command-\w+"
+    r"|command-(?:name|message|args|contents)|ide_\w+|[\w-]*hook[\w-]*|task-notification"
+    r"|user_info|git_status)\b[^<>]*>"
 )
 _BRACKETED = re.compile(r"\[[^\[\]]*\]")
 _PROPOSED = re.compile(
@@ -29,7 +30,7 @@ WEAK = 0.1
 """What a request weighs that is hardly one."""
 _LONGEST = 40_000
 _GLANCE = 500
-_MOST_PROSE = 150_000
+_MOST_PROSE, _MOST_THOUGHT = 120_000, 40_000
 _MOST_RULES = 12
 _RECENT = 4
 """How many of the agent's last texts may say what comes next."""
@@ -51,7 +52,7 @@ def requests_of(items: Iterable[Item]) -> Iterator[Line]:
 
 
 def rules_of(items: Iterable[Item], goals: Iterable[Line]) -> Iterator[Line]:
-    """The sentences in which the user said how things must be; also those quoted as goals before."""
+    """The sentences in which the user said how things must be; also those of quoted goals."""
     for item in items:
         if item.kind is Kind.USER:
             said = said_by_user(item.block.text)
@@ -73,9 +74,27 @@ def _rules(said: str, position: int, weight: float) -> Iterator[Line]:
 
 def said_by_user(text: str) -> str:
     """A user's message without what a program put into it."""
+    text = printable(text)
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} {ELLIPSIS} {text[-_LONGEST // 2 :]}"
-    return _INSERTED.sub(f" {ELLIPSIS} ", printable(text)).strip(f"{ELLIPSIS} \t\r\n")
+    return _without_inserted(text).strip(f"{ELLIPSIS} \t\r\n")
+
+
+def _without_inserted(text: str) -> str:
+    said: list[str] = []
+    at = 0
+    unclosed: set[str] = set()
+    for tag in _INSERTED.finditer(text):
+        if tag.start() < at or tag[1] in unclosed:
+            continue
+        closing = f"</{tag[1]}>"
+        end = text.find(closing, tag.end())
+        if end < 0:
+            unclosed.add(tag[1])
+            continue
+        said.append(text[at : tag.start()])
+        at = end + len(closing)
+    return f" {ELLIPSIS} ".join([*said, text[at:]])
 
 
 def is_small_talk(words: str) -> bool:
@@ -96,44 +115,44 @@ def progress_of(actions: Sequence[Action]) -> Iterator[Line]:
 def is_over(line: Line, actions: Iterable[Action]) -> bool:
     """Whether what an earlier summary says had failed was done since."""
     noun, failed, _ = line.text.partition(FAILED)
-    target = targets_of(noun.strip("`"))[-1]
+    target = targets_of(noun.strip("`"))[-1:]
     return bool(failed) and any(
-        not action.is_failure and (action.noun == noun or target in action.targets)
+        not action.is_failure and (action.noun == noun or {*target} & {*action.targets})
         for action in actions
     )
 
 
 def _done(actions: Sequence[Action]) -> Iterator[Line]:
     """One line for each thing that was done, however often."""
-    newest = max((action.newest for action in actions), default=1)
+    newest = max((action.position for action in actions), default=1)
     done: dict[str, list[Action]] = {}
     for action in actions:
         if not action.is_failure and action.deed is not Deed.LOOK:
             done.setdefault(action.label, []).append(action)
     for label, times in done.items():
         last = times[-1]
-        handles = Ranges.of(action.newest for action in times)
+        handles = Ranges.of(action.position for action in times)
         weight = {Deed.EDIT: 0.35, Deed.RUN: 0.25, Deed.CALL: 0.3}[last.deed]
-        weight += 0.3 * last.newest / newest
+        weight += 0.3 * last.position / newest
         if last.outcome:
             # The newest result is the one that holds.
             handles, weight = last.handles, weight + 0.2
-        text = f"{label} ×{len(times)}" if last.deed is Deed.EDIT and len(times) > 1 else label
+        text = f"{label} x{len(times)}" if last.deed is Deed.EDIT and len(times) > 1 else label
         text = f"{text}: {last.outcome}" if last.outcome else text
         yield Line(Section.DONE, text, handles, weight)
 
 
 def _blocked(actions: Sequence[Action]) -> Iterator[Line]:
     done = (action for action in actions if not action.is_failure)
-    over = {target: action.newest for action in done for target in action.targets}
-    newest = max((action.newest for action in actions), default=1)
+    over = {target: action.position for action in done for target in action.targets}
+    newest = max((action.position for action in actions), default=1)
     for action in actions:
         if (
             action.is_failure
             and action.deed is not Deed.LOOK
-            and over.get(action.targets[-1], 0) < action.newest
+            and over.get(action.targets[-1], 0) < action.position
         ):
-            weight = 0.4 + 0.4 * action.newest / newest
+            weight = 0.4 + 0.4 * action.position / newest
             text = f"{action.noun}{FAILED}{action.outcome}"
             yield Line(Section.BLOCKED, text, action.handles, weight)
 
@@ -148,8 +167,10 @@ def plans_of(items: Sequence[Item]) -> Iterator[Line]:
 
 def remarks_of(items: Sequence[Item]) -> Iterator[Line]:
     """What the agent said that it did, decided, found out and was about to do."""
-    texts = _newest(item for item in items if item.kind in {Kind.ASSISTANT, Kind.THINKING})
-    spoken = [item.position for item in texts if item.kind is Kind.ASSISTANT]
+    texts = _texts(items)
+    # Some agents only think.
+    voice = Kind.ASSISTANT if any(i.kind is Kind.ASSISTANT for i in texts) else Kind.THINKING
+    spoken = [item.position for item in texts if item.kind is voice]
     recent, last_said = frozenset(spoken[-_RECENT:]), max(spoken, default=0)
     concluding = _conclusions(items)
     first, last = (items[0].position, items[-1].position) if items else (0, 0)
@@ -159,7 +180,8 @@ def remarks_of(items: Sequence[Item]) -> Iterator[Line]:
         for sentence in sentences(printable(item.block.text)):
             line = _remark(
                 sentence,
-                item,
+                item.position,
+                said=item.kind is voice,
                 is_recent=item.position in recent,
                 is_last=item.position == last_said,
             )
@@ -167,13 +189,14 @@ def remarks_of(items: Sequence[Item]) -> Iterator[Line]:
                 yield replace(line, weight=line.weight + bonus)
 
 
-def _remark(sentence: Sentence, item: Item, *, is_recent: bool, is_last: bool) -> Line | None:
+def _remark(
+    sentence: Sentence, position: int, *, said: bool, is_recent: bool, is_last: bool
+) -> Line | None:
     text = tidied(_EMPHASIS.sub("", sentence.text))
     found = cues(sentence)
     length = len(text)
-    said = item.kind is Kind.ASSISTANT
-    at = Ranges.of([item.position])
-    if not 12 <= length <= 700 or text.endswith(":") and Cue.INTENT not in found:
+    at = Ranges.of([position])
+    if not 12 <= length <= 700 or (text.endswith(":") and Cue.INTENT not in found):
         return None
     if Cue.INTENT in found:
         return Line(Section.IN_PROGRESS, text, at, 0.4) if is_last else None
@@ -197,14 +220,15 @@ def _is_code(text: str) -> bool:
     return "```" in text or letters < 0.72 * len(text)
 
 
-def _newest(items: Iterable[Item]) -> list[Item]:
-    """The texts at the end of a long history; the beginning of a giant one says little now."""
-    room, kept = _MOST_PROSE, list[Item]()
-    for item in reversed(tuple(items)):
-        room -= len(item.block.text)
-        if room < 0 and kept:
-            break
-        kept.append(item)
+def _texts(items: Sequence[Item]) -> list[Item]:
+    """What the agent said and thought; of a long history what it said and thought last."""
+    room = {Kind.ASSISTANT: _MOST_PROSE, Kind.THINKING: _MOST_THOUGHT}
+    kept: list[Item] = []
+    for item in reversed(items):
+        kind = item.kind
+        if kind in room and room[kind] > 0:
+            room[kind] -= len(item.block.text)
+            kept.append(item)
     return kept[::-1]
 
 

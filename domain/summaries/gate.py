@@ -1,21 +1,34 @@
-"""Judges a draft before it may stand for anything: each rule rejects in one sentence, with a reason."""
+"""Judges a draft before it may stand for anything; each rule says in one sentence why not."""
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from ..errors import RejectedSummaryError
 from ..token_budget import estimate_text
 from .quotes import comparable, quotes_in, stands_in
 from .summariser import Draft, Material
+from .tool_markup import call_in
 
 TOLERANCE = 1.1
 """A model counts its tokens otherwise than we do; a text this much over its budget still passes."""
 ALWAYS_SMALL = 32
 """Tokens that a text may take even where what it stands for is smaller still."""
 
-Rule = Callable[[Draft, Material, Sequence[str]], str | None]
-"""Says why a draft is rejected, if it is. The texts are the user's own, made comparable."""
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a rule judges by."""
+
+    draft: Draft
+    material: Material
+    said: tuple[str, ...]
+    """The user's own texts, made comparable."""
+
+
+Rule = Callable[[Case], str | None]
+"""Says why a draft is rejected, if it is."""
 
 
 def check(draft: Draft, material: Material, *, user_texts: Iterable[str]) -> None:
@@ -24,9 +37,9 @@ def check(draft: Draft, material: Material, *, user_texts: Iterable[str]) -> Non
     `user_texts` are the texts of all user blocks of the session up to the boundary: what stood
     in an earlier summary may be quoted again.
     """
-    texts = tuple(map(comparable, user_texts))
+    case = Case(draft, material, tuple(map(comparable, user_texts)))
     for name, rule in RULES.items():
-        if reason := rule(draft, material, texts):
+        if reason := rule(case):
             raise RejectedSummaryError(name, reason)
 
 
@@ -40,51 +53,50 @@ def worthwhile(material: Material) -> int:
     return max(replaced_tokens(material) - 1, ALWAYS_SMALL)
 
 
-def empty(draft: Draft, material: Material, texts: Sequence[str]) -> str | None:
-    if draft.text.strip():
+def empty(case: Case) -> str | None:
+    if case.draft.text.strip():
         return None
     return "the text is empty"
 
 
-def truncated(draft: Draft, material: Material, texts: Sequence[str]) -> str | None:
-    if not draft.was_truncated:
+def truncated(case: Case) -> str | None:
+    if not case.draft.was_truncated:
         return None
     return "the provider stopped at its output limit, so that the end is missing"
 
 
-def calls_tools(draft: Draft, material: Material, texts: Sequence[str]) -> str | None:
+def calls_tools(case: Case) -> str | None:
     """A model that goes on with the task instead of summing it up."""
-    if _is_json_call(draft.text):
+    if _is_json_call(case.draft.text):
         return "the text is a tool call in JSON"
-    told = _CODE.sub("", "\n".join(_not_quoted(draft.text)))
-    if markup := CALL_MARKUP.search(told):
-        return f"the text calls a tool: {markup[0]}"
+    if markup := call_in(_CODE.sub("", "\n".join(_own_words(case.draft.text)))):
+        return f"the text calls a tool: {markup}"
     return None
 
 
-def oversized(draft: Draft, material: Material, texts: Sequence[str]) -> str | None:
-    tokens, most = estimate_text(draft.text), int(material.budget * TOLERANCE)
+def oversized(case: Case) -> str | None:
+    tokens, most = estimate_text(case.draft.text), int(case.material.budget * TOLERANCE)
     if tokens <= most:
         return None
-    return f"the text has {tokens:,} tokens, and {material.budget:,} were granted"
+    return f"the text has {tokens:,} tokens, and {case.material.budget:,} were granted"
 
 
-def not_smaller(draft: Draft, material: Material, texts: Sequence[str]) -> str | None:
-    tokens = estimate_text(draft.text)
-    if tokens <= worthwhile(material):
+def not_smaller(case: Case) -> str | None:
+    tokens = estimate_text(case.draft.text)
+    if tokens <= worthwhile(case.material):
         return None
-    return f"the text has {tokens:,} tokens and replaces {replaced_tokens(material):,}"
+    return f"the text has {tokens:,} tokens and replaces {replaced_tokens(case.material):,}"
 
 
-def misquotes(draft: Draft, material: Material, texts: Sequence[str]) -> str | None:
-    for quote in quotes_in(draft.text):
-        if not stands_in(quote, texts):
+def misquotes(case: Case) -> str | None:
+    for quote in quotes_in(case.draft.text):
+        if not stands_in(quote, case.said):
             return f"the user never said: {_start(quote)}"
     return None
 
 
-def cites_elsewhere(draft: Draft, material: Material, texts: Sequence[str]) -> str | None:
-    elsewhere = draft.cites - material.covers
+def cites_elsewhere(case: Case) -> str | None:
+    elsewhere = case.draft.cites - case.material.covers
     if not elsewhere:
         return None
     return f"the text cites {elsewhere}, which it does not stand for"
@@ -100,23 +112,18 @@ RULES: dict[str, Rule] = {
     "cites-elsewhere": cites_elsewhere,
 }
 
-CALL_MARKUP = re.compile(
-    r"</?(?:antml:)?(?:tool_calls?|function_calls?|tool_use|invoke|function=|tool_code)\b[^<>\n]{0,80}>?"
-    r"|<\|(?:tool|python_tag|channel\|>commentary to=)[^|\n]{0,40}\|?>?|\[TOOL_CALLS?\]",
-    re.IGNORECASE,
-)
-_CODE = re.compile(r"^\s*```.*?^\s*```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
-_FENCED = re.compile(r"\s*```\w*\n(.*?)\n\s*```\s*", re.DOTALL)
+_CODE = re.compile(r"^[ \t]*```.*?^[ \t]*```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
-def _not_quoted(text: str) -> Iterable[str]:
-    """The lines of a text that are its own words."""
+def _own_words(text: str) -> Iterable[str]:
+    """The lines of a text that quote no user."""
     return (line for line in text.split("\n") if not any(quotes_in(line)))
 
 
 def _is_json_call(text: str) -> bool:
-    fenced = _FENCED.fullmatch(text)
-    text = (fenced[1] if fenced else text).strip()
+    text = text.strip()
+    if text.startswith("```") and text.endswith("```"):
+        text = text[3:-3].partition("\n")[2].strip()
     if not text.startswith(("{", "[")):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Fills a page: each section gets its share of the room, and what weighs most gets the rest."""
+"""Fills a page: each section gets its share of the room, what weighs most gets the rest."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -33,7 +33,7 @@ class Page:
         self.left -= len(tags) + len("\n\n")
 
     def add_shares(self, lines: Sequence[Line], shares: Mapping[Section, float]) -> list[Line]:
-        """Take what fits in each section's share, in the order of the lines; gives back the rest."""
+        """Take what fits in the share of each section, best first; gives back the rest."""
         rest: list[Line] = []
         for section, share in shares.items():
             granted = int(self.room * share)
@@ -45,12 +45,12 @@ class Page:
         return sorted(rest, key=lambda line: (-line.weight, -line.newest))
 
     def add(self, lines: Iterable[Line], spare: int = 0) -> list[Line]:
-        """Take what fits, in the order of the lines, but for some room to spare; returns the rest."""
-        rest: list[Line] = []
-        for line in lines:
-            if self.left - spare < SHORTEST or not self._take(line, self.left - spare):
-                rest.append(line)
-        return rest
+        """Take what fits, in the order of the lines, and leave some room; gives back the rest."""
+        return [
+            line
+            for line in lines
+            if self.left - spare < SHORTEST or not self._take(line, self.left - spare)
+        ]
 
     def says(self, words: str) -> bool:
         """Whether some line says it already."""
@@ -87,8 +87,8 @@ class Page:
             if not is_first or room < SHORTEST:
                 return 0
             written = line.within(room)
-        words = frozenset(line.text.casefold().split())
-        if self._is_quoted(line.text) if line.is_quote else self._is_said(words):
+        words = frozenset(word for word in line.text.casefold().split() if len(word) > 3)
+        if self._is_quoted(line) if line.is_quote else self._is_said(words):
             return 0
         self.left -= cost + len(written)
         self._taken.append((line, written))
@@ -103,14 +103,14 @@ class Page:
             return min(max(most, 90), 900 if line.weight >= MAIN else 320)
         return min(max(self.room // 24, 90), 280)
 
-    def _is_quoted(self, words: str) -> bool:
+    def _is_quoted(self, line: Line) -> bool:
         """Whether another quote that a reader takes in at a glance has these words in it."""
-        return any(
-            line.is_quote and len(line.text) <= GLANCE and words in written
-            for line, written in self._taken
+        return line.section is not Section.TURN and any(
+            other.is_quote and len(other.text) <= GLANCE and line.text in written
+            for other, written in self._taken
         )
 
     def _is_said(self, words: frozenset[str]) -> bool:
-        return len(words) > 3 and any(
+        return len(words) > 2 and any(
             len(words & said) >= SAME * min(len(words), len(said)) for said in self._said
         )

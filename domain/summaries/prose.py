@@ -1,4 +1,4 @@
-"""Takes prose apart into sentences, and knows a constraint, a decision or an intent by its words."""
+"""Takes prose apart into sentences, and knows a rule, a decision or an intent by its words."""
 
 import re
 from collections.abc import Iterator
@@ -72,13 +72,16 @@ _DEEDS = _vocabulary(
     tested updated verified wrote"""
 )
 _DOERS = _vocabulary("i i've we we've have has been was were is are now also just already and")
-_CUE_OF = {word: cue for cue, words in _CUES.items() for word in words}
+_CUE_OF = {word: cue for cue, words in _CUES.items() for word in words} | {
+    f"{doer} {deed}": Cue.DONE for doer in _DOERS for deed in _DEEDS
+}
+_BEGIN_PAIRS = frozenset(word.partition(" ")[0] for word in {*_CUE_OF, *_CONSTRAINT} if " " in word)
 _WORD = re.compile(r"[\w'-]+|[✅✓✔]")
 _INTENT = re.compile(
     r"""(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so|and|alright|right|excellent|also)
     \b[,.!:]?\s+)*
-    (?:let['’]?s|let\ me|i['’]ll|i\ will|i['’]m\ going\ to|i\ am\ going\ to|i\ need\ to|i\ should
-    |we\ need\ to|i\ can\ now|i['’]m\ now|time\ to|going\ to|ich\ werde|lass\ mich|je\ vais|voy\ a)\b""",
+    (?:let['\u2019]?s|let\ me|i['\u2019]ll|i\ will|i['\u2019]m\ going\ to|i\ am\ going\ to|i\ need\ to|i\ should
+    |we\ need\ to|i\ can\ now|i['\u2019]m\ now|time\ to|going\ to|ich\ werde|lass\ mich|je\ vais|voy\ a)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _COMES_NEXT = re.compile(r"\b(?:next|to-?do|remaining|pending|follow-?up|open)\b", re.IGNORECASE)
@@ -89,7 +92,7 @@ _SKIPPED = re.compile(r"\s*(?:[|<>]|$|[-=*_]{3,}\s*$)")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
 _LEAD = re.compile(r"\*\*([^*]{2,60}?)(?:\*\*:?|:\*\*)|(\w[^.!?:]{2,50}):")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
-_END = re.compile(r"(?<=[.!?])\s+(?=[^\sa-z])|(?<=[。！？])")
+_END = re.compile(r"(?<=[.!?])\s+(?=[^\sa-z])|(?<=[\u3002\uff01\uff1f])")
 
 
 def is_constraint(sentence: str) -> bool:
@@ -103,11 +106,7 @@ def cues(sentence: Sentence) -> dict[Cue, int]:
     """How many words of each sort speak for an agent's sentence."""
     found: dict[Cue, int] = {}
     for word in _words(sentence.text):
-        cue = _CUE_OF.get(word)
-        if cue is None and " " in word:
-            doer, _, deed = word.partition(" ")
-            cue = Cue.DONE if deed in _DEEDS and doer in _DOERS else None
-        if cue:
+        if cue := _CUE_OF.get(word):
             found[cue] = found.get(cue, 0) + 1
     if sentence.text.partition(" ")[0].lower() in _DEEDS:
         found[Cue.DONE] = found.get(Cue.DONE, 0) + 1
@@ -119,9 +118,9 @@ def cues(sentence: Sentence) -> dict[Cue, int]:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a sentence, and each two that follow one another."""
-    words: list[str] = _WORD.findall(text.lower().replace("’", "'"))
-    return words + [f"{first} {second}" for first, second in pairwise(words)]
+    """The words of a sentence, and the pairs of them that may mean something."""
+    words: list[str] = _WORD.findall(text.lower().replace("\u2019", "'"))
+    return words + [f"{one} {two}" for one, two in pairwise(words) if one in _BEGIN_PAIRS]
 
 
 def sentences(text: str) -> Iterator[Sentence]:

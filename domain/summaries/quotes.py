@@ -15,7 +15,7 @@ _HEADING = re.compile(r"#{1,6}\s+(.*)")
 _USERS_OWN = re.compile(r"\b(?:goal|constraints?|preferences?|requests?)\b", re.IGNORECASE)
 _OMISSION = re.compile(r"…|\.\.\.")
 _PIECES = re.compile(r"\"([^\"]+)\"")
-_STRAIGHT = str.maketrans("“”‘’", "\"\"''")
+_STRAIGHT = str.maketrans("\u201c\u201d\u2018\u2019", "\"\"''")
 
 
 def quoted(words: str) -> str:
@@ -35,7 +35,8 @@ def quote_in(line: str) -> str | None:
 def quotes_in(text: str) -> Iterator[str]:
     """All that a summary says the user said.
 
-    Attributed quotes anywhere, and the lines marked `> ` under the headings of goal and constraints.
+    Attributed quotes anywhere, and under the headings of goal and constraints the lines marked
+    as quoted by `> `.
     """
     is_users_own = False
     for line in map(str.strip, text.split("\n")):

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ..ranges import Ranges
-from .facts import Sort
+from .facts import Sort, sort_of
 from .quotes import quote_in, quoted
-from .wording import cited, shortened, shortened_inside, tidied, with_handles, without_handles
+from .tool_markup import harmless
+from .wording import shortened, shortened_inside, tidied, with_handles, without_handles
 
 
 class Section(StrEnum):
@@ -55,9 +56,10 @@ class Line:
         tail = with_handles("", self.handles)
         if self.is_quote:
             return quoted(shortened_inside(self.text, room - len(quoted("")) - len(tail))) + tail
-        text = shortened(self.text, room - len(tail))
+        said = _as_told(self.text)
+        text = shortened(said, room - len(tail))
         if text.count("`") % 2:
-            text = shortened(self.text, room - len(tail) - 1) + "`"
+            text = shortened(said, room - len(tail) - 1) + "`"
         return text + tail
 
     @property
@@ -68,18 +70,30 @@ class Line:
     @property
     def is_list(self) -> bool:
         """Whether it is a row of the ledger of facts."""
-        return _LISTED.match(self.text) is not None
+        sort, listed, facts = self.text.partition(": ")
+        return bool(listed) and sort in _SORTS and all(map(sort_of, facts.split(", ")))
 
     @property
     def subject(self) -> str:
         """Lines of one subject say the same, or the newer of them says it better."""
-        text = self.text.partition(FAILED)[0] if FAILED in self.text else self.text
-        return _OUTCOME.sub("", text).casefold()
+        if self.is_quote:
+            return self.text
+        if deed := _DEED.match(self.text):
+            return deed[1]
+        if self.section is Section.BLOCKED:
+            return self.text.partition(FAILED)[0]
+        return self.text.rstrip(" .,;:!…").casefold()
 
 
-_LISTED = re.compile(rf"(?:{'|'.join(Sort)}): ")
-# What follows a command or a file in backticks differs from time to time.
-_OUTCOME = re.compile(r"(?<=`)(?: ×\d+|: .*)$|[\s.,;:!…]+$", re.DOTALL)
+def _as_told(text: str) -> str:
+    """Words of the log that can be taken neither for the user's nor for a tool call."""
+    text = harmless(text)
+    return text if quote_in(text) is None else f"Log: {text}"
+
+
+_SORTS = frozenset(Sort)
+# What was done is followed by how often, or by what came of it.
+_DEED = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x(\d+))?(?:: .*)?$", re.DOTALL)
 
 
 def overhead(section: Section) -> int:
@@ -142,16 +156,26 @@ def _section_named(heading: str) -> Section:
 
 def merged(lines: Iterable[Line]) -> list[Line]:
     """One line for each subject of a section: the newest words, the handles and weight of all."""
-    by_subject: dict[tuple[Section, str], Line] = {}
+    by_subject: dict[tuple[Section, str, bool], Line] = {}
     for line in sorted(lines, key=lambda line: line.newest):
-        key = (line.section, line.subject)
-        if older := by_subject.get(key):
-            handles = older.handles | line.handles
-            line = replace(line, handles=handles, weight=max(older.weight, line.weight))  # noqa: PLW2901
-        by_subject[key] = line
+        key = (line.section, line.subject, line.is_quote)
+        older = by_subject.get(key)
+        by_subject[key] = _joined(older, line) if older else line
     return list(by_subject.values())
 
 
+def _joined(older: Line, newer: Line) -> Line:
+    counts = [int(deed[2] or 1) for deed in map(_DEED.match, (older.text, newer.text)) if deed]
+    again = _EDIT.fullmatch(newer.text) if len(counts) == 2 else None
+    return replace(
+        newer,
+        text=f"{again[1]} x{sum(counts)}" if again else newer.text,
+        handles=older.handles | newer.handles,
+        weight=max(older.weight, newer.weight),
+    )
+
+
+_EDIT = re.compile(r"((?:edited|wrote) `[^`]*`)(?: x\d+)?")
 _MOST_CARRIED = 400
 _LONGEST_CARRIED = 1_000
 _UNSAID = re.compile(
@@ -176,15 +200,3 @@ _NAMES = {
         Section.DONE: "done|progress|completed|accomplish|changes",
     }.items()
 }
-
-__all__ = [
-    "FAILED",
-    "LAYOUT",
-    "Line",
-    "Section",
-    "carried",
-    "cited",
-    "laid_out",
-    "merged",
-    "overhead",
-]

@@ -13,7 +13,8 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_BLOB = re.compile(r"[A-Za-z0-9+/=_-]{100,}")
+_BLOB_LENGTH = 100
+_BLOB = re.compile(rf"[A-Za-z0-9+/=_-]{{{_BLOB_LENGTH},}}")
 _HANDLE = r"#(\d{1,15})(?:-(\d{1,15}))?"
 _HANDLES = re.compile(rf" ?\(({_HANDLE}(?:, ?{_HANDLE})*)\)$")
 _ONE_HANDLE = re.compile(_HANDLE)
@@ -34,7 +35,9 @@ def folded(text: str) -> str:
 
 def tidied(text: str) -> str:
     """A text as one line without encoded data, which says nothing to a reader."""
-    return _BLOB.sub(ELLIPSIS, folded(text))
+    words = printable(text).split()
+    line = " ".join(words)
+    return _BLOB.sub(ELLIPSIS, line) if max(map(len, words), default=0) >= _BLOB_LENGTH else line
 
 
 def shortened(text: str, room: int) -> str:

@@ -37,11 +37,13 @@ def render(view: HistoryView) -> JsonObject:
 
 def _messages(view: HistoryView, talk: Conversation, thoughts_since: int) -> list[JsonObject]:
     messages: list[JsonObject] = []
+    definitions = tool_definitions.definitions(view, tool_definitions.ANTHROPIC)
+    offered = frozenset(tool["name"] for tool in definitions if _is_named(tool))
     if view.summary:
         _add(messages, "user", [_text(summary_message.said(view.summary))])
     for exchange in talk.exchanges:
         _add(messages, "assistant", _said(exchange, thoughts_since))
-        answers = [_answer(call) for call in exchange.calls]
+        answers = [_answer(call, offered) for call in exchange.calls]
         _add(messages, "user", answers + [block for told in exchange.told for block in _told(told)])
     if not messages or messages[0]["role"] == "assistant":
         messages.insert(0, {"role": "user", "content": [_text(OPENING)]})
@@ -49,6 +51,10 @@ def _messages(view: HistoryView, talk: Conversation, thoughts_since: int) -> lis
     if messages[-1]["role"] == "assistant" and last[-1]["type"] == "text":
         last[-1] = _unpadded(last[-1])
     return messages
+
+
+def _is_named(tool: object) -> bool:
+    return isinstance(tool, dict) and isinstance(tool.get("name"), str)
 
 
 def _add(messages: list[JsonObject], role: str, content: list[JsonObject]) -> None:
@@ -105,21 +111,26 @@ def _called(call: Call) -> JsonObject:
             }
 
 
-def _answer(call: Call) -> JsonObject:
+def _answer(call: Call, offered: frozenset[str]) -> JsonObject:
     match (_item(call.result) if call.result else None) or {}:
         case {"type": "tool_result", "tool_use_id": call.id, "content": content} as item if content:
             return item
         case _:
             parts = tool_calls.answer(call.result, PROVIDER)
-            content = [_part(part) for part in parts]
+            content = [_part(part, offered) for part in parts]
             result = {"type": "tool_result", "tool_use_id": call.id, "content": content}
             return {**result, "is_error": True} if call.is_error else result
 
 
-def _part(part: str | Media | JsonObject) -> JsonObject:
+def _part(part: str | Media | JsonObject, offered: frozenset[str]) -> JsonObject:
     if isinstance(part, str):
         return _text(part)
-    return _medium(part) if isinstance(part, Media) else part
+    if isinstance(part, Media):
+        return _medium(part)
+    if part["type"] == "tool_reference" and part.get("tool_name") not in offered:
+        # A reference to a tool that the request does not offer is refused.
+        return _text(f"[tool {part.get('tool_name')}]")
+    return part
 
 
 def _told(entry: Entry) -> list[JsonObject]:

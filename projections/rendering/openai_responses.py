@@ -1,4 +1,4 @@
-"""A view as the body of an OpenAI Responses request that keeps nothing on the server."""
+"""A view as the body of an OpenAI Responses request, which holds the whole conversation."""
 
 from ...domain.blocks import Block, Kind, Media
 from ..history_view import Entry, HistoryView
@@ -27,9 +27,10 @@ def render(view: HistoryView) -> JsonObject:
     if view.summary:
         items.append(_message("user", [_text(summary_message.said(view.summary))]))
     boundary = view.boundary.after if view.boundary else 0
+    is_stored = body.get("store") is not False
     sent_ids: set[str] = set()
     for exchange in conversation(view, LONGEST_ID).exchanges:
-        said = _said(exchange, boundary, sent_ids)
+        said = _said(exchange, boundary, sent_ids, is_stored=is_stored)
         kinds = {item["call_id"]: item["type"] for item in said if "call_id" in item}
         items += said
         items += [_answer(call, kinds[call.id], sent_ids) for call in exchange.calls]
@@ -38,7 +39,9 @@ def render(view: HistoryView) -> JsonObject:
     return body
 
 
-def _said(exchange: Exchange, boundary: int, sent_ids: set[str]) -> list[JsonObject]:
+def _said(
+    exchange: Exchange, boundary: int, sent_ids: set[str], *, is_stored: bool
+) -> list[JsonObject]:
     """The model's message; reasoning goes back directly before what it led to, or not at all."""
     items: list[JsonObject] = []
     thought: JsonObject | None = None
@@ -50,7 +53,7 @@ def _said(exchange: Exchange, boundary: int, sent_ids: set[str]) -> list[JsonObj
         item = _item(entry, sent_ids) if whole else None
         if _is_thought(piece):
             # Of several in a row the API takes the last: only that one is followed by an item.
-            thought = item if item and item["type"] == "reasoning" else None
+            thought = item if item and _is_reasoning(item, is_stored=is_stored) else None
             whole = thought is not None
             continue
         anew = _called(piece, item) if isinstance(piece, Call) else _spoken(piece, item)
@@ -62,6 +65,12 @@ def _said(exchange: Exchange, boundary: int, sent_ids: set[str]) -> list[JsonObj
 
 def _is_thought(piece: Entry | Call) -> bool:
     return not isinstance(piece, Call) and piece.block.kind is Kind.THINKING
+
+
+def _is_reasoning(item: JsonObject, *, is_stored: bool) -> bool:
+    """Whether the API can read it: what it holds, or by its id where the server keeps items."""
+    named = isinstance(item.get("id"), str) and is_stored
+    return item["type"] == "reasoning" and bool(item.get("encrypted_content") or named)
 
 
 def _called(call: Call, item: JsonObject | None) -> JsonObject:

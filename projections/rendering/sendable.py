@@ -44,7 +44,7 @@ def item(native: Native | None, provider: str) -> JsonObject | None:
 def own(value: Any) -> Any:
     """A copy that the caller may change: what a view holds stays as it was recorded."""
     if isinstance(value, str):
-        return text(value)
+        return value if value.isascii() else text(value)
     if isinstance(value, dict):
         return {name: own(part) for name, part in value.items()}
     if isinstance(value, list):

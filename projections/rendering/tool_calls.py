@@ -42,19 +42,23 @@ def arguments(entry: Entry) -> JsonObject:
     """What the model asked for; a hidden call says what is shown in its place."""
     if entry.shown is not None:
         return {"hidden": sendable.text(entry.shown)}
-    try:
-        value = sendable.tree(entry.block.text)
-    except ValueError:
-        value = None
-    return value if isinstance(value, dict) else {"_raw": sendable.text(entry.block.text)}
+    asked = _object(entry.block.text)
+    return {"_raw": sendable.text(entry.block.text)} if asked is None else asked
 
 
 def arguments_text(entry: Entry) -> str:
     """The arguments as JSON text: the model's own, byte for byte, where they are an object."""
-    value = arguments(entry)
-    if entry.shown is not None or "_raw" in value:
-        return json.dumps(value, ensure_ascii=False)
-    return sendable.text(entry.block.text)
+    if entry.shown is None and _object(entry.block.text) is not None:
+        return sendable.text(entry.block.text)
+    return json.dumps(arguments(entry), ensure_ascii=False)
+
+
+def _object(words: str) -> JsonObject | None:
+    try:
+        value = sendable.tree(words)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def answer(result: Entry | None, provider: str) -> list[str | Media | JsonObject]:

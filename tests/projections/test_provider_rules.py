@@ -224,6 +224,10 @@ REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
             "input[0]: reasoning was provided without its required following item",
         ),
         (
+            {**responses(REASONING, message("assistant", "output_text")), "store": False},
+            "input[0]: item rs_1 not found: items are not persisted when store is set to false",
+        ),
+        (
             responses(message("assistant", "input_text")),
             "input[0]: an assistant's content cannot be input_text",
         ),

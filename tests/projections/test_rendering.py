@@ -497,6 +497,18 @@ def test_reasoning_that_led_to_nothing_is_left_out() -> None:
     assert check_openai_responses(render(talk.view(), "openai-responses")) == []
 
 
+def test_reasoning_that_only_a_server_held_is_left_out_where_it_kept_nothing() -> None:
+    native = responses_item(type="reasoning", id="rs_1", summary=[])
+    talk = Talk(Block.user("Go."), Block.thinking("", native=native), Block.assistant("Done."))
+    kept = render(talk.view(), "openai-responses")["input"]
+
+    talk.settings(store=False)
+
+    items = render(talk.view(), "openai-responses")["input"]
+    assert [item["type"] for item in kept] == ["message", "reasoning", "message"]
+    assert [item["type"] for item in items] == ["message", "message"]
+
+
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_an_item_without_its_reasoning_is_said_anew(is_kept: bool) -> None:
     native = responses_item(
@@ -509,6 +521,15 @@ def test_an_item_without_its_reasoning_is_said_anew(is_kept: bool) -> None:
 
     assert ("id" in items[-1]) is is_kept
     assert [part["text"] for part in items[-1]["content"]] == ["b"]
+
+
+def test_once_a_message_lost_its_reasoning_its_items_are_said_anew() -> None:
+    native = responses_item(type="message", id="msg_1", role="assistant", content=[])
+    talk = Talk(Block.user("a"), Block.thinking("hm"), Block.assistant("b", native=native))
+
+    items = render(talk.view(), "openai-responses")["input"]
+
+    assert items[1:] == [spoken("assistant", "b")]
 
 
 def test_a_custom_tool_is_answered_in_its_own_way() -> None:
@@ -554,6 +575,15 @@ def test_calls_of_one_id_are_told_apart(name: str) -> None:
     body = render(talk.view(), name)
 
     assert PROVIDERS[name](body) == []
+
+
+def test_an_id_that_is_made_up_is_one_that_nobody_has() -> None:
+    talk = Talk(call("__2"), call("!"), result("!"), result("__2"), call("__2"))
+
+    messages = render(talk.view(), "openai-chat")["messages"]
+
+    made = [asked["id"] for message in messages for asked in message.get("tool_calls", ())]
+    assert made == ["__2", "__2_", "__2_5"]
 
 
 @pytest.mark.parametrize(("name", "longest"), [("openai-chat", 40), ("openai-responses", 64)])

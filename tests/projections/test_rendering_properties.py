@@ -75,7 +75,7 @@ THOUGHTS = st.one_of(
 
 def spoken(words: str, provider: str | None, number: int) -> Block:
     """The model's words, perhaps with the item that they came in."""
-    items = {
+    items: dict[str, dict[str, Any]] = {
         "anthropic": {"type": "text", "text": words, "citations": None},
         "openai-responses": {
             "type": "message",
@@ -92,7 +92,7 @@ def asked(call: ToolCall, provider: str | None, number: int) -> ToolCall:
     arguments = call.parsed()
     if provider is None or call.arguments not in ("{}", '{"a":1}') or not call.name.isalnum():
         return call
-    items = {
+    items: dict[str, dict[str, Any]] = {
         "anthropic": {"type": "tool_use", "id": call.tool_call_id, "input": arguments},
         "openai-responses": {
             "type": "function_call",
@@ -165,7 +165,7 @@ def talks(draw: st.DrawFn, most: int = 8) -> Talk:
         talk.tools(draw(st.sampled_from(TOOLS)))
     mode = draw(st.sampled_from([None, None, "adaptive", "enabled", "disabled"]))
     if mode:
-        talk.settings(model="m", thinking={"type": mode})
+        talk.settings(model="m", thinking={"type": mode}, store=draw(st.booleans()))
     for number in range(draw(st.integers(0, most))):
         if draw(st.booleans()):
             blocks = [draw(st.one_of(SAID, CALLS, RESULTS))]

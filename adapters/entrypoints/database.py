@@ -1,0 +1,57 @@
+"""Opens the database that was asked for: by name, by the environment, or in the data folder."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from ...domain.errors import StorageError
+from ..session_store import SessionStore, StoredSession, open_store
+from ..sqlite.plain_errors import speaking_plainly
+from .invocation import DATABASE_VARIABLE, Invocation
+
+
+@contextmanager
+def opened_store(call: Invocation, *, creates: bool = False) -> Iterator[SessionStore]:
+    """The database, for as long as the verb needs it; a named one is made if the verb `creates`."""
+    name = _path(call, creates=creates)
+    with open_store(name) as store, speaking_plainly(name):
+        yield store
+
+
+@contextmanager
+def opened_session(call: Invocation, key: str, *, creates: bool = False) -> Iterator[StoredSession]:
+    """One session of it; opened if there is none and the verb `creates`."""
+    with opened_store(call, creates=creates) as store:
+        yield store.session(key, namespace=call.namespace, create=creates)
+
+
+def _path(call: Invocation, *, creates: bool) -> str:
+    if call.db == "":
+        raise StorageError("--db needs a path")
+    named = call.db or os.environ.get(DATABASE_VARIABLE)
+    if not named:
+        return str(_in_data_folder())
+    if named.startswith("file:"):
+        return named  # SQLite's own notation, which may say that nothing is to be written
+    path = Path(named)
+    with suppress(RuntimeError):  # nobody has that home: the name is taken as it stands
+        path = path.expanduser()
+    if not creates and not path.exists():
+        # Opening makes a file: a slip in the path would be answered by an empty database.
+        raise StorageError(f"{path} does not exist: `import`, `append` and `demo` make it")
+    return str(path)
+
+
+def _in_data_folder() -> Path:
+    """The database of somebody who names none."""
+    folder = user_data_path("cutbank", appauthor=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} cannot be made ({error.strerror}): name a database with --db"
+        ) from None
+    return folder / "cutbank.db"

@@ -1,0 +1,198 @@
+"""Reads a shell command: what it runs, whether it does more than look, and how it came out."""
+
+import re
+
+from pydantic import JsonValue
+
+from .wording import shortened, shortened_inside, tidied
+
+LABEL = 90
+"""Characters of a command or a result in a line of a summary."""
+MESSAGE = 200
+"""Characters of what went wrong."""
+
+_LOOKS = frozenset(
+    re.split(
+        " +",
+        "[ awk cat cd column cut date df diff dirname du echo env exit export fd file find grep "
+        "head jq kill less ls man more nl od printenv printf ps pwd read realpath rg set sleep "
+        "sort source stat strings tail tee test time top tr tree true type uniq wait wc which "
+        "whoami xxd",
+    )
+)
+_GIT_LOOKS = frozenset(
+    re.split(
+        " +",
+        "blame branch config describe diff fetch grep log ls-files ls-tree reflog remote rev-list "
+        "rev-parse shortlog show show-ref status",
+    )
+)
+_GH_LOOKS = frozenset({"api", "checks", "diff", "list", "status", "view"})
+_WRAPPERS = frozenset({"!", "command", "do", "env", "if", "nohup", "sudo", "then", "time"})
+_INTERPRETERS = re.compile(r"(?:python|node|bash|sh|ruby|deno|bun|perl|php)[\d.]*")
+_RUNNERS = frozenset({"compose", "exec", "run", "tool"})
+_VERB = re.compile(r"[a-zA-Z][\w:-]*")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_SEGMENT = re.compile(r"&&|\|\||[;|\n&()]")
+_LEADING = re.compile(
+    r"(?:cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;|\n)\s*|set -\w+\s*(?:;|&&|\n)\s*"
+    r"|[A-Z_]+=\S*\s+)+"
+)
+# How much of the output the agent wanted to see says nothing of what it ran.
+_VIEWING = re.compile(r"(?: ?(?:2>&1|2>/dev/null|\| ?(?:head|tail|cat|less)(?: -?\w+)*))+$")
+_IN_SCRIPT = re.compile(r"\b(?:cmd|command)[\"']?\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"")
+_LONGEST = 400
+
+# Some shells put a few lines about the process before what it wrote.
+_HEADER = re.compile(r"(?:[A-Z][\w ]{2,40}:? [^\n]*\n){1,6}Output:\n")
+_HEADER_WITHIN = 1_000
+_EXIT_CODE = re.compile(
+    r"(?:exit(?:ed)?(?: with)?(?: code| status)?:?|<returncode>|exit_code=) ?(-?\d{1,3})\b",
+    re.IGNORECASE,
+)
+_VERDICT = re.compile(
+    r"\b\d+ (?:passed|failed|passing|failing|failures?|skipped|errors?)\b"
+    r"|\b\d+ tests? (?:passed|failed|run)\b|\btest result:|^(?:ok|FAIL|PASS|FAILED|OK|SUCCESS)\b"
+    r"|^Tests?:|BUILD (?:SUCC|FAIL)|^\[[\w/. ()-]{1,80} [0-9a-f]{7,40}\]",
+    re.MULTILINE,
+)
+_BAD = re.compile(r"\b[1-9]\d* (?:failed|failing|failures?|errors?|tests? failed)\b|\bFAIL")
+_CULPRIT = re.compile(
+    "--- FAIL: |^FAILED \\S|^[ \t]*(?:[\u2717\u2715\u2718\u00d7]|not ok)|panicked at ",
+    re.MULTILINE,
+)
+_TROUBLE = re.compile(
+    r"\b(?:error|exception|fail(?:ed|ure)?|fatal|panic|cannot|can't|could not|unable|not found"
+    r"|no such|denied|refused|undefined|unexpected|invalid|unknown|missing|does not|doesn't"
+    r"|timed? ?out|conflict|rejected|abort(?:ed)?|not allowed|mismatch|assert\w*)\b",
+    re.IGNORECASE,
+)
+_RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Warning)\b", re.MULTILINE)
+_BORING = re.compile(
+    r"(?:process )?exit(?:ed)?(?: with)? code:? \d+|<[^>]*>|error:?", re.IGNORECASE
+)
+_TAGS = re.compile(r"\A<[\w-]+>|</[\w-]+>\Z")
+_ENDS = 3_000
+_VERDICT_WITHIN = 2_000
+
+
+def command_of(arguments: dict[str, JsonValue]) -> str:
+    """The command that a shell call runs."""
+    for key in ("command", "cmd", "script", "commands", "input", "_raw"):
+        value = arguments.get(key)
+        if isinstance(value, list):
+            words = [word for word in value if isinstance(word, str)]
+            # The command follows the option: bash, -lc, "...".
+            is_wrapped = len(words) > 1 and words[-2].startswith("-")
+            return words[-1] if is_wrapped else " ".join(words)
+        if isinstance(value, str):
+            script = _IN_SCRIPT.search(value) if key == "_raw" else None
+            return script[1].replace('\\"', '"').replace("\\n", "\n") if script else value
+    return ""
+
+
+def in_short(command: str) -> str:
+    """A command as a reader wants to see it: not where it ran, nor how much of it was shown."""
+    bare = _LEADING.sub("", command.strip()[:_LONGEST], count=1)
+    return shortened(_VIEWING.sub("", tidied(bare.partition("<<")[0])), LABEL)
+
+
+def targets_of(command: str) -> tuple[str, ...]:
+    """The programs with their subcommands that a command runs and that do more than look."""
+    plain = _QUOTED.sub('""', command.partition("<<")[0])
+    programs = (_program(part) for part in _SEGMENT.split(plain))
+    return tuple(_target(words) for words in programs if words and not _is_look(words))
+
+
+def verdict_of(result: str, *, is_error: bool, is_look: bool) -> tuple[bool, str]:
+    """Whether a command failed, and what its output says about how it came out."""
+    header = _HEADER.match(result[:_HEADER_WITHIN])
+    output = result[header.end() :] if header else result
+    ends = _ends(output)
+    # Whoever looks at a log of tests has not run them.
+    verdict = "" if is_look else tidied(_line(_VERDICT, ends[-_VERDICT_WITHIN:], last=True))
+    is_bad = _BAD.search(verdict) is not None
+    if is_error or is_bad or _is_exit(header[0] if header else ends):
+        culprit = tidied(_line(_CULPRIT, ends))
+        told = culprit or (verdict if is_bad and " " in verdict else trouble_in(ends))
+        return True, shortened(told, MESSAGE)
+    return False, shortened(verdict, LABEL) or brief(output)
+
+
+def trouble_in(text: str) -> str:
+    """The line of a failed call's output that says most about the failure."""
+    ends = _ends(text)
+    raised = _line(_RAISED, ends, last=True) if "Traceback" in ends else ""
+    telling = raised or _line(_TROUBLE, ends)
+    if not telling:
+        lines = (line.strip() for line in ends.split("\n"))
+        said = (line for line in lines if line and not _BORING.fullmatch(line))
+        telling = next(said, "no output")
+    if telling.endswith(":"):
+        # What it announces is what matters.
+        telling = f"{telling} {ends.partition(telling)[2].strip().partition(chr(10))[0]}"
+    return shortened_inside(tidied(_TAGS.sub("", telling)), MESSAGE)
+
+
+def brief(text: str) -> str:
+    """A result that is short enough to be its own summary."""
+    line = tidied(text) if len(text) <= _LONGEST else ""
+    return line if 0 < len(line) <= LABEL and line[0] not in "{[<(" else ""
+
+
+def _program(part: str) -> list[str]:
+    words = part.split()
+    while words and (words[0] in _WRAPPERS or "=" in words[0]):
+        words = words[1:]
+    return words[2:] if words[:1] == ["timeout"] else words
+
+
+def _is_look(words: list[str]) -> bool:
+    program = words[0].rpartition("/")[2]
+    if program == "git":
+        verbs = [word for word in words[1:] if not word.startswith("-") and "/" not in word]
+        return not verbs or verbs[0] in _GIT_LOOKS
+    if program == "sed":
+        return not any(word.startswith("-i") for word in words)
+    if program == "gh":
+        return not _GH_LOOKS.isdisjoint(words)
+    return program in _LOOKS
+
+
+def _target(words: list[str]) -> str:
+    """Program and subcommand, or the script that an interpreter runs."""
+    program = words[0].rpartition("/")[2]
+    rest = [word for word in words[1:] if not word.startswith("-")]
+    if _INTERPRETERS.fullmatch(program):
+        return " ".join([program, *rest[:1]])
+    verbs: list[str] = []
+    for word in rest[:2]:
+        if not _VERB.fullmatch(word):
+            break
+        verbs.append(word)
+        if word not in _RUNNERS:
+            break
+    return " ".join([program, *verbs])
+
+
+def _is_exit(text: str) -> bool:
+    """Whether a shell says that the process ended otherwise than with 0."""
+    return any(found[1] != "0" for found in _EXIT_CODE.finditer(f"{text[:400]}\n{text[-300:]}"))
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]}\n{text[-_ENDS:]}"
+
+
+def _line(pattern: re.Pattern[str], text: str, *, last: bool = False) -> str:
+    """The first or the last line that a pattern occurs in, if it says anything."""
+    found = ""
+    for match in pattern.finditer(text):
+        begin = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.end())
+        line = text[begin : end if end >= 0 else None].strip()
+        if not _BORING.fullmatch(line):
+            found = line
+            if not last:
+                break
+    return found

@@ -1,0 +1,84 @@
+"""The program as it is called: its words in, its code and what it said out."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cutbank
+from cutbank.adapters.entrypoints.cli import main
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one command line."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Answer]
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The database that the environment names; not made yet."""
+    path = tmp_path / "sessions.db"
+    monkeypatch.setenv("CUTBANK_DB", str(path))
+    # Whatever a test forgets to name must not end up in the home of who runs it.
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "100")
+    return path
+
+
+@pytest.fixture
+def run(database: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run one command line in this process."""
+
+    def running(*words: str | Path) -> Answer:
+        with pytest.raises(SystemExit) as exited:
+            main([str(word) for word in words])
+        said = capsys.readouterr()
+        assert isinstance(exited.value.code, int)
+        return Answer(exited.value.code, said.out, said.err)
+
+    return running
+
+
+@pytest.fixture
+def talk(database: Path) -> Path:
+    """A session `talk`: two turns, a tool call, and a note; #3 to #11."""
+    with cutbank.open(database) as store:
+        store.session("talk", title="About a file", source="claude-code").append(
+            cutbank.Block.user("Read a.py, please."),
+            cutbank.Block.thinking("It may be long."),
+            cutbank.ToolCall(tool_call_id="c1", name="read", arguments={"path": "a.py"}),
+            cutbank.ToolResult(tool_call_id="c1", content="print('sandstone')\n" * 3),
+            cutbank.Block.assistant("It prints sandstone."),
+            cutbank.Block.note("Seen by nobody."),
+            cutbank.Block.user("Now b.py."),
+            cutbank.ToolCall(tool_call_id="c2", name="read", arguments={"path": "b.py"}),
+        )
+    return database
+
+
+@pytest.fixture
+def long_talk(database: Path) -> Path:
+    """A session `long` of 12 turns with 1,000 tokens each: user blocks at #3, #6, #9, ..."""
+    with cutbank.open(database) as store:
+        session = store.session("long")
+        for turn in range(12):
+            session.append(
+                cutbank.Block.user(f"Question {turn}: " + "why is the river brown? " * 20),
+                cutbank.Block.assistant(f"Answer {turn}: " + "silt, silt and more silt. " * 140),
+            )
+    return database

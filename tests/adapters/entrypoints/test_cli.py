@@ -1,0 +1,193 @@
+"""The program as a whole: its options, its exit codes, its streams, and its reference page."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cutbank
+from cutbank.adapters.entrypoints.verbs import VERBS
+
+from .conftest import Run
+
+PROGRAM = [sys.executable, "-c", "from cutbank.adapters.entrypoints.cli import main; main()"]
+REFERENCE = Path(__file__).parents[3] / "docs" / "cli.md"
+
+CALLS = {
+    "demo": ["demo"],
+    "import": ["import", "small.jsonl"],
+    "sessions": ["sessions"],
+    "show": ["show", "long"],
+    "view": ["view", "long"],
+    "recall": ["recall", "long", "3"],
+    "append": ["append", "long", "hi"],
+    "pin": ["pin", "long", "3"],
+    "unpin": ["unpin", "long", "3"],
+    "hide": ["hide", "long", "3"],
+    "retract": ["retract", "long", "3"],
+    "fork": ["fork", "long", "branch"],
+    "compact": ["compact", "long", "--set", "keep_tokens=1000"],
+    "revert": ["revert", "long"],
+    "policies": ["policies"],
+    "verify": ["verify"],
+    "backup": ["backup", "copy.db"],
+}
+
+
+def test_every_verb_has_help(run: Run) -> None:
+    for verb in VERBS:
+        answer = run(verb, "--help")
+        assert answer.code == 0
+        assert f"Usage: cutbank {verb}" in answer.out
+    listed = run("--help").out
+    assert all(f"  {verb} " in listed for verb in VERBS)
+    assert "..." not in listed.partition("Commands:")[2], "a verb's first sentence is too long"
+
+
+def test_no_verb_at_all_is_answered_with_help(run: Run) -> None:
+    answer = run()
+
+    assert answer.code == 2
+    assert "Commands:" in answer.out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_key_of_an_answer_is_in_the_reference(
+    run: Run, long_talk: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(long_talk.parent)
+    monkeypatch.setattr("tempfile.tempdir", str(long_talk.parent))
+    Path("small.jsonl").write_text("\n", encoding="utf-8")
+    if verb == "revert":
+        run(*CALLS["compact"])
+
+    answer = run(*CALLS[verb], "--json").json
+
+    section = re.split(r"^## ", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    (text,) = [part for part in section if part.startswith(f"{verb}\n")]
+    documented = set(re.findall(r"`([a-z_0-9]+)`", text))
+    if verb == "show":
+        documented |= set(run("sessions", "--json").json[0])
+    first = answer[0] if isinstance(answer, list) else answer
+    assert set(first) <= documented
+    for value in first.values():
+        if isinstance(value, list) and value and isinstance(value[0], dict) and verb != "view":
+            assert set(value[0]) <= documented
+
+
+def test_the_database_and_json_are_taken_before_a_verb_and_after_it(
+    run: Run, tmp_path: Path
+) -> None:
+    one, two = tmp_path / "one.db", tmp_path / "two.db"
+
+    before = run("--db", one, "--json", "append", "s", "hi")
+    after = run("append", "s", "hi", "--db", two, "--json")
+    both = run("--db", two, "sessions", "--db", one, "--json")
+
+    assert before.json == after.json
+    assert one.exists()
+    assert two.exists()
+    assert both.json[0]["blocks"] == 1
+
+
+def test_without_a_name_the_database_is_in_the_data_folder(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from platformdirs import user_data_path
+
+    monkeypatch.delenv("CUTBANK_DB")
+
+    assert run("sessions", "--json").json == []
+    run("append", "s", "hi")
+
+    assert (user_data_path("cutbank", appauthor=False) / "cutbank.db").is_file()
+
+
+def test_the_version_needs_no_database_and_loads_nothing_heavy(
+    run: Run, database: Path, tmp_path: Path
+) -> None:
+    code = (
+        "import sys\n"
+        "from cutbank.adapters.entrypoints.cli import main\n"
+        "try:\n    main(['--version'])\n"
+        "finally:\n    print(sorted(m for m in sys.modules if '.' not in m))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True, cwd=tmp_path
+    )
+
+    assert done.stdout.startswith("cutbank ")
+    for module in ("pydantic", "eventsourcing", "rich", "sqlite3"):
+        assert f"'{module}'" not in done.stdout
+    assert "version" in run("--version", "--json").json
+    assert not database.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["append", "s", "hi"], 0),
+        (["recall", "talk", "--search", "basalt"], 1),
+        (["show", "unknown"], 2),
+        (["sessions", "--nonsense"], 2),
+    ],
+)
+def test_a_process_exits_with_the_code(talk: Path, words: list[str], code: int) -> None:
+    done = subprocess.run([*PROGRAM, *words], capture_output=True, check=False, text=True)
+
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error(database: Path) -> None:
+    with cutbank.open(database) as store:
+        store.session("s").append(cutbank.Block.user("silt\n" * 200_000))
+
+    with subprocess.Popen(
+        [*PROGRAM, "show", "s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as program:
+        assert program.stdout
+        assert program.stderr
+        program.stdout.readline()
+        program.stdout.close()
+        complaint = program.stderr.read()
+
+    assert complaint == b""
+    assert program.returncode == 141
+
+
+def test_an_interrupt_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Waiting(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Waiting()))
+
+    answer = run("append", "s", "-")
+
+    assert answer.code == 130
+    assert answer.err == "cutbank: interrupted\n"
+
+
+def test_any_text_survives_any_terminal(run: Run, tmp_path: Path) -> None:
+    text = "half \ud83d, caf\u00e9, \U0001f600, \x1b[2J"
+    blocks = tmp_path / "blocks.json"
+    blocks.write_text(json.dumps([{"kind": "user", "text": text}]), encoding="utf-8")
+    run("append", "s", "--blocks", blocks)
+
+    for encoding in ("ascii", "utf-8", "cp1252"):
+        environment = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+        said = [
+            subprocess.run(
+                [*PROGRAM, *words], capture_output=True, check=True, env=environment
+            ).stdout
+            for words in (["show", "s"], ["recall", "s", "last", "--json"])
+        ]
+        assert b"\\x1b[2J" in said[0]
+        assert json.loads(said[1].decode(encoding))["recalled"][0]["text"] == text

@@ -1,0 +1,95 @@
+"""A session can be compacted, tried out and reverted, by any policy."""
+
+from pathlib import Path
+
+from cutbank.domain.policies.catalog import DEFAULT, POLICIES
+
+from .conftest import Run
+
+KEEP = ("--set", "keep_tokens=1000")
+
+
+def test_compact_says_what_it_did(run: Run, long_talk: Path) -> None:
+    answer = run("compact", "long", *KEEP, "--json")
+
+    outcome = answer.json
+    assert answer.code == 0
+    assert outcome["compacted"]
+    assert outcome["policy"] == DEFAULT
+    assert outcome["post_tokens"] < outcome["pre_tokens"]
+    assert outcome["left"][0][0] == 3
+    assert outcome["summary"]
+    assert run("sessions", "--json").json[0]["lineages"] == ["main"]
+
+
+def test_compact_is_told_to_people(run: Run, long_talk: Path) -> None:
+    said = run("compact", "long", *KEEP).out
+
+    assert "boundary" in said
+    assert "tokens" in said
+    assert "recall" in said
+
+
+def test_a_dry_run_records_nothing(run: Run, long_talk: Path) -> None:
+    before = run("view", "long", "--json").json
+
+    answer = run("compact", "long", *KEEP, "--dry-run", "--json")
+
+    assert answer.code == 0
+    assert answer.json["summary"]
+    assert answer.json["boundary"] is None
+    assert run("view", "long", "--json").json == before
+    assert "dry run" in run("compact", "long", *KEEP, "--dry-run").out
+
+
+def test_nothing_to_compact_is_answered_with_no(run: Run, talk: Path) -> None:
+    answer = run("compact", "talk", "--json")
+
+    assert answer.code == 1
+    assert "nothing to compact" in answer.json["error"]
+    assert answer.err.startswith("cutbank: nothing to compact")
+
+
+def test_another_lineage_leaves_the_main_one_alone(run: Run, long_talk: Path) -> None:
+    before = run("view", "long", "--json").json
+
+    run("compact", "long", *KEEP, "--lineage", "what-if")
+
+    assert run("view", "long", "--json").json == before
+    what_if = run("view", "long", "--lineage", "what-if", "--json").json
+    assert what_if["tokens"] < before["tokens"]
+
+
+def test_revert_brings_the_view_back(run: Run, long_talk: Path) -> None:
+    before = run("view", "long", "--json").json
+    outcome = run("compact", "long", *KEEP, "--json").json
+
+    reverted = run("revert", "long", "--json").json
+
+    assert reverted["reverted"] == outcome["boundary"]
+    assert reverted["boundary"] is None
+    assert reverted["tokens"] == before["tokens"] > reverted["tokens_before"]
+    assert run("view", "long", "--json").json["fingerprint"] == before["fingerprint"]
+
+
+def test_nothing_to_revert_is_answered_with_no(run: Run, talk: Path) -> None:
+    assert run("revert", "talk").code == 1
+
+
+def test_every_policy_is_listed_with_its_settings(run: Run) -> None:
+    listed = run("policies", "--json").json
+
+    assert [one["name"] for one in listed] == list(POLICIES)
+    assert [one["name"] for one in listed if one["default"]] == [DEFAULT]
+    assert all(one["summary"].endswith(".") for one in listed)
+    said = run("policies").out
+    for one in listed:
+        assert one["name"] in said
+        for setting in one["settings"]:
+            assert f"--set {setting['name']}=" in said
+
+
+def test_listing_policies_opens_no_database(run: Run, database: Path) -> None:
+    run("policies")
+
+    assert not database.exists()

@@ -1,0 +1,205 @@
+"""What there is can be listed, shown, viewed and recalled."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+import cutbank
+from cutbank.projections.rendering.catalog import RENDERERS
+
+from .conftest import Run
+
+
+def test_sessions_say_how_long_they_are_and_what_is_open(run: Run, talk: Path) -> None:
+    (session,) = run("sessions", "--json").json
+
+    assert session["session"] == "talk"
+    assert session["namespace"] == "default"
+    assert (session["turn"], session["blocks"], session["position"]) == (2, 8, 11)
+    assert session["open_calls"] == 1
+    assert session["tokens"] > 0
+    assert (session["source"], session["title"]) == ("claude-code", "About a file")
+    assert session["lineages"] == []
+    assert session["closed"] is False
+
+
+def test_sessions_are_listed_for_people(run: Run, talk: Path) -> None:
+    answer = run("sessions")
+
+    assert answer.code == 0
+    assert "talk" in answer.out
+    assert "About a file" in answer.out
+
+
+def test_an_empty_database_says_what_to_try(run: Run, database: Path) -> None:
+    cutbank.open(database).close()
+
+    assert "cutbank demo" in run("sessions").out
+    assert run("sessions", "--json").json == []
+
+
+def test_sessions_can_be_those_of_one_namespace(run: Run, talk: Path) -> None:
+    run("append", "other", "hi", "--namespace", "elsewhere")
+
+    named = run("sessions", "--namespace", "elsewhere", "--json").json
+    assert [one["session"] for one in named] == ["other"]
+    assert len(run("sessions", "--json").json) == 2
+    assert "namespace" in run("sessions").out
+
+
+def test_show_marks_what_became_of_each_block(run: Run, talk: Path) -> None:
+    run("retract", "talk", "7")
+    run("pin", "talk", "3")
+
+    shown = run("show", "talk").out
+
+    assert "#3 user, 5 tokens  [pinned from the next boundary on]" in shown
+    assert "#7 assistant, 5 tokens  [retracted]" in shown
+    assert "#8 note, 4 tokens  [never sent]" in shown
+    assert "#11 tool_call read (c2)" in shown
+    assert "[open]" in shown
+    assert "    print('sandstone')" in shown
+    assert "turn 2" in shown
+
+
+def test_show_marks_what_a_summary_stands_for(run: Run, long_talk: Path) -> None:
+    run("hide", "long", "6")
+    run("compact", "long", "--set", "keep_tokens=1000")
+
+    log = {one["position"]: one for one in run("show", "long", "--json").json["log"]}
+    shown = run("show", "long").out
+
+    assert (log[3]["fate"], log[6]["fate"]) == ("summarised", "hidden")
+    assert log[max(log)]["fate"] == "visible"
+    assert "[summarised]" in shown
+    assert "[hidden]" in shown
+    assert "boundary" in shown
+
+
+def test_show_takes_the_first_and_the_last_handle(run: Run, talk: Path) -> None:
+    log = run("show", "talk", "--from", "5", "--to", "last-1", "--json").json["log"]
+
+    assert [one["position"] for one in log] == [5, 6, 7, 8, 10]
+
+
+def test_show_is_brief_where_asked(run: Run, talk: Path) -> None:
+    shown = run("show", "talk", "--brief").out
+
+    lines = [line for line in shown.splitlines() if line.startswith("#6 ")]
+    assert len(lines) == 1
+    assert "sandstone" in lines[0]
+
+
+def test_show_writes_blocks_as_append_reads_them(run: Run, talk: Path, tmp_path: Path) -> None:
+    import json
+
+    log = run("show", "talk", "--json").json["log"]
+    blocks = tmp_path / "blocks.json"
+    blocks.write_text(json.dumps([one["block"] for one in log]), encoding="utf-8")
+
+    assert run("append", "copy", "--blocks", blocks).code == 0
+
+    copied = run("show", "copy", "--json").json["log"]
+    assert [one["block"] for one in copied] == [one["block"] for one in log]
+
+
+def test_a_view_is_for_people_and_for_programs(run: Run, talk: Path) -> None:
+    shown = run("view", "talk").out
+    document = run("view", "talk", "--json").json
+
+    assert "fingerprint " + document["fingerprint"] in shown
+    assert "It prints sandstone." in shown
+    assert "Seen by nobody." not in shown
+    assert document["format"] == "neutral"
+    assert [message["kind"] for message in document["messages"]][:3] == [
+        "user",
+        "thinking",
+        "tool_call",
+    ]
+
+
+@pytest.mark.parametrize("form", RENDERERS)
+def test_a_view_comes_in_every_format(run: Run, talk: Path, form: str) -> None:
+    answer = run("view", "talk", "--as", form)
+
+    document = answer.json
+    assert answer.code == 0
+    assert document["format"] == form
+    assert document["messages"]
+    if form != "neutral":
+        body = document["body"]
+        assert document["messages"] == body.get("messages", body.get("input"))
+
+
+def test_a_view_is_the_same_again_at_its_coordinate(run: Run, talk: Path) -> None:
+    before = run("view", "talk", "--json").json
+
+    run("append", "talk", "More.", "--role", "developer")
+
+    again = run(
+        *("view", "talk", "--json", "--at", str(before["at"])),
+        *("--lineage-version", str(before["lineage_version"])),
+    ).json
+    assert again == before
+    assert run("view", "talk", "--json").json["fingerprint"] != before["fingerprint"]
+
+
+def test_a_view_names_its_boundary(run: Run, long_talk: Path) -> None:
+    outcome = run("compact", "long", "--set", "keep_tokens=1000", "--json").json
+
+    document = run("view", "long", "--json").json
+
+    assert document["boundary"] == outcome["boundary"]
+    assert document["tokens"] == outcome["post_tokens"]
+    assert document["messages"][0]["kind"] == "summary"
+    assert "stands for #" in run("view", "long").out
+
+
+def test_recall_gives_back_what_left(run: Run, long_talk: Path) -> None:
+    before = run("recall", "long", "3", "--json").json
+    run("compact", "long", "--set", "keep_tokens=1000")
+
+    after = run("recall", "long", "#3", "--json").json
+
+    assert after == before
+    assert after["recalled"][0]["text"].startswith("Question 0")
+    assert "Question 0" in run("recall", "long", "3").out
+
+
+def test_recall_takes_ranges_and_searches_in_them(run: Run, talk: Path) -> None:
+    found = run("recall", "talk", "--search", "SANDSTONE", "--json").json["recalled"]
+    within = run("recall", "talk", "3-6", "--search", "sandstone", "--json").json["recalled"]
+
+    assert [one["handle"] for one in found] == ["#6", "#7"]
+    assert [one["handle"] for one in within] == ["#6"]
+    assert "print('sandstone')" in run("recall", "talk", "--search", "sandstone").out
+
+
+def test_recall_of_nothing_says_no(run: Run, talk: Path) -> None:
+    answer = run("recall", "talk", "--search", "basalt", "--json")
+
+    assert answer.code == 1
+    assert answer.json["recalled"] == []
+    assert run("recall", "talk", "1-2").code == 1
+    assert "basalt" in run("recall", "talk", "--search", "basalt").out
+
+
+def test_recall_can_give_the_bytes_alone(
+    run: Run, talk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", taken)
+
+    run("recall", "talk", "6", "--raw")
+
+    assert isinstance(taken.buffer, io.BytesIO)
+    assert taken.buffer.getvalue() == b"print('sandstone')\n" * 3
+
+
+def test_last_is_the_newest_block_that_was_not_taken_back(run: Run, talk: Path) -> None:
+    run("retract", "talk", "last")
+
+    (found,) = run("recall", "talk", "last", "--json").json["recalled"]
+    assert found["position"] == 10

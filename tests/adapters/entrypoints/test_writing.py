@@ -1,0 +1,144 @@
+"""Blocks can be added, pinned, hidden and taken back, and a session forked."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import Run
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "developer", "note", "thinking"])
+def test_append_opens_a_session_and_adds_a_block(run: Run, role: str) -> None:
+    answer = run("append", "new", "Hello.", "--role", role, "--json")
+
+    (block,) = run("recall", "new", "last", "--json").json["recalled"]
+    assert answer.code == 0
+    assert answer.json["first"] == answer.json["last"] == block["position"]
+    assert (block["kind"], block["text"]) == (role, "Hello.")
+
+
+def test_append_says_where_the_block_stands(run: Run) -> None:
+    assert run("append", "new", "Hello.").out == "#3 appended to new\n"
+
+
+def test_append_reads_what_is_piped_in(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped = "Zwei Zeilen\nüber Sand".encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped), encoding="ascii"))
+
+    run("append", "new", "-")
+
+    assert run("recall", "new", "last", "--json").json["recalled"][0]["text"] == piped.decode()
+
+
+def test_append_takes_a_list_of_blocks(run: Run, tmp_path: Path) -> None:
+    blocks = tmp_path / "blocks.json"
+    image = {"type": "image", "mime": "image/png", "data": "iVBORw=="}
+    blocks.write_text(
+        json.dumps(
+            [
+                {"kind": "user", "text": "half a pair: \ud83d"},
+                {"kind": "tool_call", "tool_call_id": "c", "name": "see", "arguments": {"a": 1}},
+                {"kind": "tool_result", "tool_call_id": "c", "content": [image]},
+            ]
+        ),
+        encoding="utf-8",
+    )
+
+    answer = run("append", "new", "--blocks", blocks, "--json")
+
+    recalled = run("recall", "new", "3-5", "--json").json["recalled"]
+    assert (answer.json["first"], answer.json["last"]) == (3, 5)
+    assert recalled[0]["text"] == "half a pair: \ud83d"
+    assert recalled[1]["block"]["arguments"] == '{"a": 1}'
+    assert recalled[2]["block"]["content"] == [image]
+    assert "[image image/png, 4 bytes]" in run("recall", "new", "5").out
+
+
+def test_a_list_with_one_wrong_block_adds_nothing(run: Run, talk: Path, tmp_path: Path) -> None:
+    blocks = tmp_path / "blocks.json"
+    orphan = {"kind": "tool_result", "tool_call_id": "nobody asked"}
+    blocks.write_text(json.dumps([{"kind": "user", "text": "hi"}, orphan]), encoding="utf-8")
+
+    answer = run("append", "talk", "--blocks", blocks)
+
+    assert answer.code == 2
+    assert run("sessions", "--json").json[0]["position"] == 11
+
+
+def test_a_repeated_key_adds_nothing(run: Run) -> None:
+    first = run("append", "new", "Hello.", "--key", "k", "--json").json
+
+    again = run("append", "new", "Hello.", "--key", "k", "--json").json
+
+    assert again == first | {"repeated": True}
+    assert "before" in run("append", "new", "Hello.", "--key", "k").out
+    assert run("sessions", "--json").json[0]["blocks"] == 1
+
+
+def test_a_stale_expectation_is_answered_with_no(run: Run, talk: Path) -> None:
+    assert run("append", "talk", "Hello.", "--expect", "11").code == 0
+
+    stale = run("append", "talk", "Hello.", "--expect", "11", "--json")
+
+    assert stale.code == 1
+    assert "not #11" in stale.json["error"]
+
+
+def test_pins_are_named_by_handle_and_taken_back(run: Run, talk: Path) -> None:
+    pinned = run("pin", "talk", "3", "5-6", "--json").json
+
+    assert pinned["handles"] == [[3, 3], [5, 6]]
+    pending = [one["pending"] for one in run("show", "talk", "--json").json["log"][:4]]
+    assert pending == ["pinned", None, "pinned", "pinned"]
+    assert run("unpin", "talk", "3-6").code == 0
+    log = run("show", "talk", "--json").json["log"]
+    assert not any(one["pending"] for one in log)
+
+
+def test_a_range_passes_by_what_is_no_block(run: Run, talk: Path) -> None:
+    run("retract", "talk", "7")
+
+    hidden = run("hide", "talk", "1-8", "--json").json
+
+    assert hidden["handles"] == [[3, 6], [8, 8]]
+    assert hidden["position"] == 13
+
+
+@pytest.mark.parametrize("verb", ["pin", "unpin", "hide"])
+def test_a_single_handle_must_be_a_block_that_stands(run: Run, talk: Path, verb: str) -> None:
+    run("retract", "talk", "7")
+
+    assert "not a block" in run(verb, "talk", "1").err
+    assert "retracted" in run(verb, "talk", "7").err
+
+
+def test_hide_leaves_a_replacement(run: Run, long_talk: Path) -> None:
+    run("hide", "long", "last-1", "--replacement", "a question about rivers")
+    run("compact", "long", "--set", "keep_tokens=3000")
+
+    assert "a question about rivers" in run("view", "long").out
+
+
+def test_retract_takes_a_result_along_with_its_call(run: Run, talk: Path) -> None:
+    gone = run("retract", "talk", "5", "--json").json
+
+    assert gone["handles"] == [[5, 6]]
+    assert "sandstone')" not in run("view", "talk").out
+
+
+def test_a_fork_shares_its_history_and_goes_its_own_way(run: Run, talk: Path) -> None:
+    fork = run("fork", "talk", "branch", "--at", "7", "--json").json
+
+    run("append", "branch", "Another way.")
+
+    assert (fork["session"], fork["forked_from"], fork["at"]) == ("branch", "talk", 7)
+    assert run("recall", "branch", "6", "--json").json["recalled"][0]["kind"] == "tool_result"
+    assert "Now b.py." not in run("view", "branch").out
+    assert "Another way." not in run("view", "talk").out
+
+
+def test_a_fork_needs_a_new_name(run: Run, talk: Path) -> None:
+    assert run("fork", "talk", "talk").code == 1

@@ -1,0 +1,170 @@
+"""Whatever is asked wrongly is answered in one line, with exit code 2 and no traceback."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from .conftest import Answer, Run
+
+WRONG = [
+    (["nonsense"], "no such command"),
+    (["sesions"], "Did you mean 'sessions'"),
+    (["--nonsense"], "no such option"),
+    (["sessions", "--nonsense"], "no such option"),
+    (["show"], "missing argument"),
+    (["pin", "talk"], "missing argument"),
+    (["fork", "talk"], "missing argument"),
+    (["--db"], "requires an argument"),
+    (["show", "unknown"], "talk"),
+    (["view", "unknown"], "no session 'unknown'"),
+    (["view", "talk", "--namespace", "elsewhere"], "no session 'talk'"),
+    (["recall", "unknown", "3"], "no session 'unknown'"),
+    (["pin", "unknown", "3"], "no session 'unknown'"),
+    (["unpin", "unknown", "3"], "no session 'unknown'"),
+    (["hide", "unknown", "3"], "no session 'unknown'"),
+    (["retract", "unknown", "3"], "no session 'unknown'"),
+    (["fork", "unknown", "new"], "no session 'unknown'"),
+    (["compact", "unknown"], "no session 'unknown'"),
+    (["revert", "unknown"], "no session 'unknown'"),
+    (["verify", "unknown"], "no session 'unknown'"),
+    (["append", "unknown", "hi", "--expect", "3"], "no session 'unknown'"),
+    (["append", "", "hi"], "must have characters"),
+    (["append", "talk"], "takes a TEXT"),
+    (["append", "talk", "hi", "--blocks", "x.json"], "takes a TEXT"),
+    (["append", "talk", "hi", "--role", "king"], "'king'"),
+    (["append", "talk", "hi", "--expect", "x"], "no handle"),
+    (["append", "talk", "--blocks", "missing.json"], "missing.json cannot be read"),
+    (["recall", "talk"], "nothing to recall"),
+    (["recall", "talk", "x"], "'x' is no handle"),
+    (["recall", "talk", "9-3"], "write 3-9"),
+    (["recall", "talk", "999"], "ends at #11"),
+    (["recall", "talk", "1"], "not a block"),
+    (["recall", "talk", "last-99"], "8 blocks"),
+    (["show", "talk", "--from", "999"], "ends at #11"),
+    (["show", "talk", "--to", "999"], "ends at #11"),
+    (["show", "talk", "--from", "5", "--to", "4"], "#5 comes after #4"),
+    (["show", "talk", "--lineage", "unknown"], "no lineage 'unknown'"),
+    (["view", "talk", "--at", "999"], "no position 999"),
+    (["view", "talk", "--lineage", "unknown"], "no lineage 'unknown'"),
+    (["view", "talk", "--lineage-version", "7"], "no version 7"),
+    (["view", "talk", "--lineage-version", "-1"], "--lineage-version"),
+    (["view", "talk", "--lineage-version", "9" * 30], "--lineage-version"),
+    (["view", "talk", "--as", "xml"], "neutral, anthropic"),
+    (["fork", "talk", "new", "--at", "999"], "ends at #11"),
+    (["retract", "talk", "999"], "ends at #11"),
+    (["pin", "talk", "1"], "not a block"),
+    (["compact", "talk", "--policy", "unknown"], "reserve-headroom"),
+    (["compact", "talk", "--set", "keep_tokens"], "KEY=VALUE"),
+    (["compact", "talk", "--set", "unknown=1"], "keep_tokens"),
+    (["compact", "talk", "--set", "keep_tokens=many"], "whole number"),
+    (["compact", "talk", "--limit", "0"], "--limit"),
+    (["compact", "talk", "--limit", "many"], "--limit"),
+    (["revert", "talk", "--lineage", "unknown"], "no lineage 'unknown'"),
+    (["import"], "missing argument"),
+    (["import", "missing"], "missing does not exist"),
+    (["demo", "missing"], "missing does not exist"),
+    (["backup"], "missing argument"),
+    (["backup", "missing/copy.db"], "cannot be opened"),
+    (["sessions", "--db", ""], "--db needs a path"),
+    (["sessions", "--db", "missing.db"], "missing.db does not exist"),
+    (["append", "s", "hi", "--db", "missing/new.db"], "cannot be opened"),
+    (["append", "s", "hi", "--db", "."], "cannot be opened"),
+]
+
+
+def refused(answer: Answer) -> str:
+    """The one line that a refusal says."""
+    assert answer.code == 2, answer
+    assert answer.err.startswith("cutbank: ")
+    assert answer.err.count("\n") == 1
+    assert "Traceback" not in answer.err
+    return answer.err
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG, ids=[" ".join(words)[:60] for words, _ in WRONG])
+def test_wrong_usage_is_answered_in_one_line(
+    run: Run, talk: Path, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(talk.parent)
+
+    answer = run(*words)
+    in_json = run(*words, "--json")
+
+    assert said in refused(answer)
+    assert answer.out == ""
+    # `--db` at the very end would take the next word for its path.
+    if words[-1] != "--db":
+        assert said in in_json.json["error"]
+        assert refused(in_json) == answer.err
+
+
+BLOCKS = [
+    ("", "is not JSON"),
+    ("{}", "a JSON list"),
+    ("[]", "at least one"),
+    ("[3]", "block 1 must be a JSON object"),
+    ("[" * 100_000, "nested too deeply"),
+    ('[{"text": "x"}]', "block 1: kind"),
+    ('[{"kind": "song", "text": "x"}]', "block 1: kind"),
+    ('[{"kind": "user", "text": "x"}, {"kind": "tool_call"}]', "block 2: tool_call_id"),
+    ('[{"kind": "user", "txt": "x"}]', "a user has no 'txt'"),
+    ('[{"kind": "tool_result", "tool_call_id": "x"}]', "no open tool call 'x'"),
+    ('[{"kind": "tool_call", "tool_call_id": "c2", "name": "n"}]', "already open"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), BLOCKS, ids=[said for _, said in BLOCKS])
+def test_a_wrong_list_of_blocks_says_which_block_is_wrong(
+    run: Run, talk: Path, tmp_path: Path, text: str, said: str
+) -> None:
+    file = tmp_path / "blocks.json"
+    file.write_text(text, encoding="utf-8")
+
+    assert said in refused(run("append", "talk", "--blocks", file))
+
+
+def test_a_file_that_is_not_text_is_refused(run: Run, talk: Path, tmp_path: Path) -> None:
+    file = tmp_path / "blocks.json"
+    file.write_bytes(b"\xff\xfe\x00")
+
+    assert "not UTF-8" in refused(run("append", "talk", "--blocks", file))
+
+
+def test_a_file_that_is_no_database_is_refused(run: Run, tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("Dear river, " * 100, encoding="utf-8")
+
+    assert "is not a database" in refused(run("sessions", "--db", letter))
+
+
+def test_a_database_of_another_application_is_refused(run: Run, tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE songs (name TEXT)")
+    connection.close()
+
+    assert "another application" in refused(run("append", "s", "hi", "--db", other))
+
+
+def test_a_newer_database_is_refused(run: Run, talk: Path) -> None:
+    with sqlite3.connect(talk) as connection:
+        connection.execute("PRAGMA user_version = 1000")
+    connection.close()
+
+    assert "newer cutbank" in refused(run("sessions"))
+
+
+def test_a_damaged_database_is_refused(run: Run, talk: Path) -> None:
+    with talk.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (talk.stat().st_size - 4096))
+
+    assert "damaged" in refused(run("show", "talk"))
+
+
+def test_what_cannot_be_written_can_still_be_read(run: Run, talk: Path) -> None:
+    read_only = f"{talk.as_uri()}?mode=ro"
+
+    assert run("sessions", "--db", read_only, "--json").json[0]["session"] == "talk"
+    assert "read-only" in refused(run("append", "talk", "hi", "--db", read_only))

@@ -1,0 +1,303 @@
+"""Transcripts become sessions: all of it, once, and whatever is wrong is said."""
+
+import json
+from pathlib import Path
+
+import pytest
+from claude_code_talk import SESSION, Talk, text
+from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
+
+from cutbank import Block, HistoryView, SessionStore
+from cutbank.adapters import importer
+from cutbank.adapters.importer import import_path
+from cutbank.adapters.reports import FileReport
+from cutbank.adapters.verifier import verify
+from cutbank.domain.errors import ImportFileError, NothingToCompactError
+from cutbank.domain.session_events import ModelCalled
+from cutbank.projections.rendering.catalog import render
+
+
+def imported(store: SessionStore, path: Path) -> FileReport:
+    (report,) = import_path(store, path)
+    return report
+
+
+def texts(view: HistoryView) -> list[str]:
+    return [entry.text for entry in view.entries]
+
+
+def violations(view: HistoryView) -> list[str]:
+    return [
+        *check_anthropic(render(view, "anthropic")),
+        *check_openai_chat(render(view, "openai-chat")),
+        *check_openai_responses(render(view, "openai-responses")),
+    ]
+
+
+@pytest.fixture
+def talk() -> Talk:
+    """Two turns with parallel calls."""
+    talk = Talk()
+    talk.user("look around")
+    talk.says("m1", text("I look"))
+    talk.calls("m1", "t1")
+    talk.calls("m1", "t2")
+    talk.result("t1", "a.txt")
+    talk.result("t2", "b.txt")
+    talk.says("m2", text("two files"), output=9)
+    talk.user("thanks")
+    return talk
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / f"{SESSION}.jsonl"
+
+
+def test_a_transcript_becomes_a_session(store: SessionStore, talk: Talk, file: Path) -> None:
+    file.write_bytes(talk.raw())
+
+    report = imported(store, file)
+
+    view = store.session(SESSION, create=False).view()
+    assert texts(view) == [
+        "look around", "I look", '{"command":"ls"}', '{"command":"ls"}',
+        "a.txt", "b.txt", "two files", "thanks",
+    ]  # fmt: skip
+    assert (report.format, report.sessions, report.complete) == ("claude-code", [SESSION], True)
+    assert (report.entries, report.imported, report.added) == (8, 8, 8)
+    assert (report.tool_calls, report.tool_results, report.errors) == (2, 2, [])
+
+
+def test_importing_again_adds_nothing(store: SessionStore, talk: Talk, file: Path) -> None:
+    file.write_bytes(talk.raw())
+    imported(store, file)
+    before = store.session(SESSION).position
+
+    again = imported(store, file)
+
+    assert (again.added, again.imported) == (0, 8)
+    assert store.session(SESSION).position == before
+
+
+def test_a_grown_file_adds_what_is_new(store: SessionStore, talk: Talk, file: Path) -> None:
+    file.write_bytes(talk.raw())
+    imported(store, file)
+    talk.says("m3", text("my pleasure"))
+    file.write_bytes(talk.raw())
+
+    again = imported(store, file)
+
+    assert again.added == 1
+    assert texts(store.session(SESSION).view())[-1] == "my pleasure"
+
+
+def test_a_call_is_recorded_once_with_what_it_saw(
+    store: SessionStore, talk: Talk, file: Path
+) -> None:
+    file.write_bytes(talk.raw())
+    imported(store, file)
+    imported(store, file)
+
+    chain = store.events.session_chain("default", SESSION)
+    head = store.session(SESSION).position
+    log = store.events.read(chain, importer.Ranges.span(1, head))
+    calls = [one.event for one in log if isinstance(one.event, ModelCalled)]
+    view = store.session(SESSION).view(at=calls[1].position)
+
+    assert [call.call_id for call in calls] == ["m1", "m2"]
+    assert calls[1].usage is not None
+    assert (calls[1].usage.context, calls[1].usage.output) == (123, 9)
+    assert texts(view)[-1] == "b.txt"
+
+
+def test_a_rewind_takes_back_the_old_tail(store: SessionStore, file: Path) -> None:
+    talk = Talk()
+    talk.user("one")
+    answer = talk.says("m1", text("two"))
+    talk.user("wrong turn")
+    talk.says("m2", text("off we go"))
+    talk.user("right turn", parentUuid=answer)
+    talk.says("m3", text("much better"))
+    file.write_bytes(talk.raw())
+
+    imported(store, file)
+    imported(store, file)
+
+    session = store.session(SESSION)
+    assert texts(session.view()) == ["one", "two", "right turn", "much better"]
+    assert [found.block.text for found in session.recall(search="off we go")] == ["off we go"]
+    assert verify(store).ok
+
+
+def test_its_own_compactions_are_the_lineage_recorded(
+    store: SessionStore, talk: Talk, file: Path
+) -> None:
+    talk.boundary(postTokens=900)
+    talk.summary("They looked around.")
+    talk.says("m3", text("what next?"))
+    file.write_bytes(talk.raw())
+
+    report = imported(store, file)
+
+    session = store.session(SESSION)
+    view = session.view()
+    assert report.compactions == 1
+    assert session.lineages == ["recorded"]
+    assert view.inherited_from == "recorded"
+    assert view.summary is not None
+    assert view.summary.text == "They looked around."
+    assert view.boundary is not None
+    assert (view.boundary.pre_tokens, view.boundary.post_tokens) == (155_000, 900)
+    assert texts(view) == ["what next?"]
+    assert texts(session.view(lineage_version=0))[0] == "look around"
+    assert verify(store).ok
+
+
+def test_what_it_preserved_stays_in_view(store: SessionStore, talk: Talk, file: Path) -> None:
+    kept = [talk.user("remember this"), talk.says("m3", text("I shall"))]
+    anchor = talk.boundary(preservedMessages={"uuids": kept, "allUuids": kept, "anchorUuid": "x"})
+    talk.summary("They looked around.", parentUuid=anchor)
+    talk.says("m4", text("and on"))
+    file.write_bytes(talk.raw())
+
+    imported(store, file)
+
+    assert texts(store.session(SESSION).view()) == ["remember this", "I shall", "and on"]
+    assert verify(store).ok
+
+
+def test_unknown_entries_are_kept_raw_and_counted(
+    store: SessionStore, talk: Talk, file: Path
+) -> None:
+    talk.add("hologram", payload={"x": 1})
+    file.write_bytes(talk.raw())
+
+    report = imported(store, file)
+
+    (found,) = store.session(SESSION).recall(search="hologram")
+    assert report.unknown == {"hologram": 1}
+    assert json.loads(found.block.text)["payload"] == {"x": 1}
+    assert "hologram" not in json.dumps(render(store.session(SESSION).view(), "neutral"))
+
+
+def test_an_error_names_file_and_line_and_the_rest_is_imported(
+    store: SessionStore, talk: Talk, file: Path
+) -> None:
+    lines = talk.raw().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines[:3], b"{not json\n", *lines[3:]]))
+
+    report = imported(store, file)
+
+    (error,) = report.errors
+    assert error.startswith(f"{file}:4: ")
+    assert report.entries == 9
+    assert report.imported == 8
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x00\x01\x02\xff" * 500, b"just words\n", b'{"some": "json"}\n']
+)
+def test_a_file_that_is_no_transcript_is_one_error(
+    store: SessionStore, file: Path, content: bytes
+) -> None:
+    file.write_bytes(content)
+
+    report = imported(store, file)
+
+    assert len(report.errors) == 1
+    assert str(file) in report.errors[0]
+    assert store.sessions() == []
+
+
+def test_a_folder_is_imported_file_by_file(
+    store: SessionStore, talk: Talk, tmp_path: Path
+) -> None:
+    (tmp_path / "in" / "deep").mkdir(parents=True)
+    (tmp_path / "in" / "deep" / f"{SESSION}.jsonl").write_bytes(talk.raw())
+    (tmp_path / "in" / "notes.txt").write_text("nothing")
+
+    (report,) = import_path(store, tmp_path / "in")
+
+    assert report.imported == 8
+
+
+def test_nothing_to_import_is_said(store: SessionStore, tmp_path: Path) -> None:
+    with pytest.raises(ImportFileError, match="does not exist"):
+        list(import_path(store, tmp_path / "nowhere"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ImportFileError, match="holds no transcripts"):
+        list(import_path(store, tmp_path / "empty"))
+
+
+def test_an_interrupted_import_is_marked_and_resumes(
+    store: SessionStore, talk: Talk, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_bytes(talk.raw())
+    monkeypatch.setattr(importer, "BATCH_CHARACTERS", 10)
+
+    def interrupt(done: int, _: int) -> None:
+        if done > len(talk.raw()) // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(import_path(store, file, progress=interrupt))
+    assert store.incomplete_imports() == {SESSION: str(file)}
+    partial = store.session(SESSION).state.blocks
+
+    report = imported(store, file)
+
+    assert 0 < partial < 8
+    assert report.added == 8 - partial
+    assert store.incomplete_imports() == {}
+    assert len(texts(store.session(SESSION).view())) == 8
+
+
+def test_others_may_append_while_it_is_imported(
+    store: SessionStore, talk: Talk, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import cutbank  # noqa: PLC0415
+
+    file.write_bytes(talk.raw())
+    monkeypatch.setattr(importer, "BATCH_CHARACTERS", 10)
+    with cutbank.open(tmp_path / "test.db") as other:
+
+        def meddle(_: int, __: int) -> None:
+            if any(one.key == SESSION for one in other.sessions()):
+                other.session(SESSION).append(Block.note("meanwhile"))
+
+        (report,) = import_path(store, file, progress=meddle)
+
+    assert report.added == 8
+    assert report.errors == []
+    assert len(texts(store.session(SESSION).view())) == 8
+    assert verify(store).ok
+
+
+@pytest.mark.slow
+def test_every_shared_transcript_imports_verifies_and_compacts(
+    store: SessionStore, shared_sessions: Path
+) -> None:
+    reports = list(import_path(store, shared_sessions / "claude-code"))
+
+    assert reports
+    assert all(report.complete for report in reports)
+    for report in reports:
+        accounted = report.imported + sum(report.skipped.values()) + sum(report.unknown.values())
+        assert accounted + len(report.errors) >= report.entries, report
+    assert verify(store).violations == []
+    for session in store.sessions():
+        assert violations(session.view()) == [], session
+        for version in range(1, 30):
+            if session.lineages:
+                at = session.view().coordinate
+                if version <= at.lineage_version:
+                    assert violations(session.view(lineage_version=version)) == [], session
+        try:
+            outcome = session.compact(limit=12_000)
+        except NothingToCompactError:
+            continue
+        assert outcome.post_tokens < outcome.pre_tokens
+        assert violations(session.view()) == [], session
+    assert verify(store).violations == []
+    assert all(not report.added for report in import_path(store, shared_sessions / "claude-code"))
