@@ -67,10 +67,7 @@ class EventMapper(Mapper[UUID]):
         try:
             return self._event(row)
         except Exception as error:  # whatever is wrong with a row, the message must say which
-            raise MapperDeserialisationError(
-                f"cannot read event {row.originator_version} ({row.topic}) "
-                f"of stream {row.originator_id}: {' '.join(str(error).split())}"
-            ) from error
+            raise _unreadable(row, error) from error
 
     def plaintext(self, row: StoredRow) -> bytes:
         """The state as it was hashed."""
@@ -78,9 +75,12 @@ class EventMapper(Mapper[UUID]):
 
     def bodies_of(self, row: StoredRow) -> Iterator[tuple[bytes, bytes]]:
         """Hash and content of every body that a row refers to."""
-        for _, _, digest in loads(self.plaintext(row)).get("bodies", ()):
-            hashed = bytes.fromhex(digest)
-            yield hashed, self._decompressed(self.body_of(row.subject, hashed))
+        try:
+            for _, _, digest in loads(self.plaintext(row)).get("bodies", ()):
+                hashed = bytes.fromhex(digest)
+                yield hashed, self._decompressed(self.body_of(row.subject, hashed))
+        except Exception as error:
+            raise _unreadable(row, error) from error
 
     def _event(self, row: StoredRow) -> Event:
         event_class: type[Event] = resolve_topic(row.topic)
@@ -110,6 +110,13 @@ class EventMapper(Mapper[UUID]):
         if stored[:4] == ZstdCompressor.MAGIC:
             return ZstdCompressor().decompress(stored)
         return stored
+
+
+def _unreadable(row: StoredRow, error: Exception) -> MapperDeserialisationError:
+    return MapperDeserialisationError(
+        f"cannot read event {row.originator_version} ({row.topic}) "
+        f"of stream {row.originator_id}: {' '.join(str(error).split())}"
+    )
 
 
 class ZstdCompressor(Compressor):

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from eventsourcing.application import Application
 from eventsourcing.persistence import Recording
+from eventsourcing.persistence import OperationalError
 from eventsourcing.utils import Environment, EnvType, get_topic
 
 from ..domain import session_events
@@ -281,7 +282,12 @@ class EventStore(Application[UUID]):
 
     def _first_or_none(self, id: UUID) -> Event | None:
         rows: Sequence[StoredRow] = self.recorder.select_events(id, limit=1)
-        return self.mapper.to_domain_event(rows[0]) if rows else None
+        if not rows:
+            return None
+        first = self.mapper.to_domain_event(rows[0])
+        if not isinstance(first, session_events.SessionOpened | CompactionOpened):
+            raise OperationalError(f"malformed: stream {id} does not begin with its opening")
+        return first
 
 
 def _opened_streams(events: Sequence[Event]) -> list[Stream]:

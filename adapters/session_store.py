@@ -211,16 +211,19 @@ class StoredSession:
         return Appended(*done)
 
     def set_system_prompt(self, text: str) -> None:
-        """The system prompt from here on."""
-        self._change(lambda session: session.set_system_prompt(text))
+        """The system prompt from here on; nothing is stored where it is that already."""
+        if self.view().system_prompt != text:
+            self._change(lambda session: session.set_system_prompt(text))
 
     def set_tools(self, tools: list[JsonValue]) -> None:
-        """The tools from here on, in the provider's own shape."""
-        self._change(lambda session: session.set_tools(tools))
+        """The tools from here on, in the provider's own shape; as above where they are the same."""
+        if self.view().tool_definitions != tools:
+            self._change(lambda session: session.set_tools(tools))
 
     def set_request_settings(self, **settings: JsonValue) -> None:
-        """What else a request holds from here on: model, max_tokens, ..."""
-        self._change(lambda session: session.set_request_settings(settings))
+        """What else a request holds from here on (model, max_tokens, ...); as above."""
+        if self.view().request_settings != settings:
+            self._change(lambda session: session.set_request_settings(settings))
 
     def retitle(self, title: str) -> None:
         """What the session is called from here on."""

@@ -51,12 +51,12 @@ class ViewReader:
         if at is None and lineage_version is None:
             if advanced := self._advanced(chain, coordinate, lineage_state):
                 return advanced, coordinate
-            history = self._folded(chain, coordinate, state, lineage_state.active)
+            history = self._folded(chain, coordinate, state, lineage_state)
             self._newest = (history, coordinate, lineage_state)
             return history, coordinate
         in_effect = self.state_in_effect(position, lineage_version)[1]
         return (
-            self._folded(chain, coordinate, state, in_effect.active),
+            self._folded(chain, coordinate, state, in_effect),
             coordinate,
         )
 
@@ -121,13 +121,14 @@ class ViewReader:
         chain: Chain,
         coordinate: Coordinate,
         state: SessionState,
-        active: int,
+        in_effect: CompactionState,
     ) -> History:
+        active, effective_from = in_effect.active, in_effect.effective_from
         while True:
             boundary, summary, digest = self.boundary(active) if active else (None, None, b"")
             kept = boundary.kept if boundary else Ranges()
             after = boundary.after if boundary else 0
-            history = History(boundary, summary, digest)
+            history = History(boundary, summary, digest, effective_from if active else 0)
             # What a fork inherits may have been decided about later positions than it shares.
             shared = Ranges.span(1, coordinate.position)
             positions = (kept | Ranges.span(after + 1, coordinate.position)) & shared

@@ -81,6 +81,9 @@ class HistoryView:
     settings: Recorded | None
     entries: tuple[Entry, ...]
     summary_digest: bytes = b""
+    effective_from: int = 0
+    """The position from which views begin at the boundary; what stands before it was written by
+    a model that saw more."""
 
     @property
     def system_prompt(self) -> str | None:
@@ -145,7 +148,9 @@ class History:
         boundary: CompactBoundary | None = None,
         summary: Summary | None = None,
         summary_digest: bytes = b"",
+        effective_from: int = 0,
     ) -> None:
+        self.effective_from = effective_from
         self.boundary = boundary
         self.summary = summary
         self.summary_digest = summary_digest
@@ -261,4 +266,5 @@ class History:
             if pinned
             else tuple(self.entries.values()),
             summary_digest=self.summary_digest,
+            effective_from=self.effective_from,
         )

@@ -92,11 +92,14 @@ def turns(seed: int, pairs: int | None = None) -> Iterator[list[Piece]]:
     """A prompt, an answer and 3-8 calls with their results, for ever; the same everywhere.
 
     Results are log-normal with a median of 1.5 KB and a p99 of 60 KB; arguments are a seventh.
+    Piece by piece the text compresses to 0.45, about as the text of real sessions does.
     """
     dice = random.Random(seed)  # noqa: S311 - nothing here is secret
     words = ["".join(dice.choices("aeioulnrstdkmp", k=dice.randint(2, 9))) for _ in range(4_000)]
     marks = (" ", " ", " ", " ", "\n", ", ", ". ", " = ", "(", ")\n    ", ": ", '"', "/", "_")
-    pool = "".join(dice.choice(words) + dice.choice(marks) for _ in range(200_000))
+    often = [1 / rank for rank in range(1, 4_001)]  # as words are: a few are most of them
+    told = dice.choices(words, often, k=200_000)
+    pool = "".join(word + dice.choice(marks) for word in told)
 
     def text(middle: float, spread: float) -> str:
         length = min(16 + int(dice.lognormvariate(math.log(middle), spread)), 512 * 1024)
@@ -339,8 +342,8 @@ def growth(options: Options) -> Found:
             fork.pin(Ranges.of(both.positions[::20]))
             fork.compact(KeepNewest(), summariser=KeepNewest())
             kept = len(fork.view().entries)
-            seconds = median(elapsed(reopened, folder, fork.key) for _ in range(9))
-            yield figure("its block, every 20th pinned,", size, seconds / kept)
+            times = paired(range(9), partial(reopened, folder, fork.key), str)
+            yield figure("reopened, per scattered block", size, median(times[0]) / kept)
     for what, values in found.items() if len(sizes) > 1 else ():
         exponent = math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0])
         met = exponent <= 0.1
@@ -384,7 +387,9 @@ def imported(folder: Path) -> tuple[float, float]:
     """Seconds, and this process's own peak in MB; 0 where /proc does not tell."""
     import_path = import_module("cutbank.adapters.importer").import_path
     with TemporaryDirectory(dir=folder.parent) as made, open_store(Path(made, "new.db")) as store:
-        taken = elapsed(lambda: list(import_path(store, folder)))
+        reports = list[Any]()
+        taken = elapsed(lambda: reports.extend(import_path(store, folder)))
+        assert all(report.complete and report.added for report in reports), reports
     # Not getrusage: there a process inherits the peak of the one that started it.
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []

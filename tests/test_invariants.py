@@ -47,6 +47,13 @@ WORDS = st.text(
 SIZES = st.integers(min_value=20, max_value=200)
 
 
+def long(words: str, size: int) -> str:
+    """A text of `size` times 16 characters, so that a few of them are worth compacting."""
+    return (words * size * 16)[: size * 16]
+
+
+
+
 @dataclass(frozen=True)
 class Scripted:
     """A summariser that does what the test says while it is asked."""
@@ -117,7 +124,7 @@ class TheInvariants(RuleBasedStateMachine):
 
     @rule(key=sessions, words=WORDS, size=SIZES, pieces=st.integers(1, 3))
     def the_user_speaks(self, key: str, words: str, size: int, pieces: int) -> None:
-        self._append(key, *(Block.user(words * size) for _ in range(pieces)))
+        self._append(key, *(Block.user(long(words, size)) for _ in range(pieces)))
 
     @rule(key=sessions, words=WORDS, size=SIZES, calls=st.integers(0, 4), thinks=st.booleans())
     def the_model_answers(
@@ -126,7 +133,7 @@ class TheInvariants(RuleBasedStateMachine):
         self.counter += 1
         message = f"m{self.counter}"
         blocks: list[Any] = [Block.thinking(words, message_id=message)] if thinks else []
-        blocks.append(Block.assistant(words * size, message_id=message))
+        blocks.append(Block.assistant(long(words, size), message_id=message))
         blocks += [
             ToolCall(
                 tool_call_id=f"c{self.counter}.{number}",
@@ -138,6 +145,16 @@ class TheInvariants(RuleBasedStateMachine):
         ]
         self._append(key, *blocks)
 
+    @rule(key=sessions, words=WORDS, size=SIZES, turns=st.integers(1, 4))
+    def turns_pass(self, key: str, words: str, size: int, turns: int) -> None:
+        """What most of a session is: prompts, parallel calls and their results."""
+        for _ in range(turns):
+            self.the_user_speaks(key, words, size, 1)
+            self.the_model_answers(key, words, size, 2, thinks=True)
+            for name in list(self.models[key].open_calls())[-2:]:
+                result = ToolResult(tool_call_id=name, content=long(words, size))
+                self._append(key, result)
+
     @rule(key=sessions, data=st.data(), words=WORDS, size=SIZES, failed=st.booleans())
     def a_tool_returns(
         self, key: str, data: st.DataObject, words: str, size: int, *, failed: bool
@@ -146,7 +163,7 @@ class TheInvariants(RuleBasedStateMachine):
         waiting = sorted(model.open_calls().items())
         if waiting:
             name, _ = data.draw(st.sampled_from(waiting))
-            result = ToolResult(tool_call_id=name, content=words * size * 3, is_error=failed)
+            result = ToolResult(tool_call_id=name, content=long(words, size), is_error=failed)
             self._append(key, result)
 
     @rule(key=sessions, data=st.data())

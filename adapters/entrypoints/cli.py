@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
 import typer
+from typer.main import get_command
 
 from ...domain.errors import (
     ConflictError,
@@ -89,7 +90,7 @@ def _run(words: list[str]) -> int:
     asked = Invocation(as_json="--json" in words)
     try:
         # Not `app()`: it would draw boxes around errors, and swallow interrupts.
-        program = typer.main.get_command(app)
+        program = get_command(app)
         with program.make_context("cutbank", list(words), obj=asked) as context:
             program.invoke(context)
     except typer.Exit as done:

@@ -80,7 +80,7 @@ def _tell_compaction(tour: Tour) -> None:
         "and no network."
     )
     if tour.before.boundary:
-        _tell("It was compacted before by the program that ran it, so its view was shorter then.")
+        _tell("It had been compacted before, so that its view began with a summary already.")
     for name, view in (("before", tour.before), ("after", tour.after)):
         blocks = counted(len(view.entries), "block")
         say(f"  {name:<7}{_bar(view.tokens, before)}  {view.tokens:>9,} tokens, {blocks}")

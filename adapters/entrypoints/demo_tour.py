@@ -48,10 +48,11 @@ class Tour:
 def toured(
     store: SessionStore, sessions: Sequence[StoredSession]
 ) -> tuple[Tour | None, dict[str, str]]:
-    """A tour of the first session that can be compacted, and why those before it cannot."""
+    """A tour of the largest view that can be compacted, and why those before it cannot."""
     reasons: dict[str, str] = {}
-    for session in sessions[:TRIED]:
-        before = session.view()
+    # Of a log that was compacted while it was made, little may be in the view.
+    views = [(session, session.view()) for session in sessions[:TRIED]]
+    for session, before in sorted(views, key=lambda pair: -pair[1].tokens):
         began = perf_counter()
         try:
             outcome = session.compact()

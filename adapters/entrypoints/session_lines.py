@@ -73,9 +73,8 @@ def say_recalled(blocks: Sequence[Recalled], search: str | None) -> None:
         else:
             _say_block(top, _holding(one.block.text, search))
     if search is not None:
-        say(
-            f"{counted(len(blocks), 'block')}; `cutbank recall SESSION {blocks[0].position}` gives a whole one."
-        )
+        whole = f"`cutbank recall SESSION {blocks[0].position}`"
+        say(f"{counted(len(blocks), 'block')}; {whole} gives all of one.")
 
 
 def write_raw(blocks: Sequence[Recalled]) -> None:

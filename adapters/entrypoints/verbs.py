@@ -5,6 +5,8 @@ from importlib import import_module
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from .invocation import accepting_all_options
 
@@ -37,7 +39,7 @@ class Verbs(Mapping[str, Any]):
         verb = getattr(import_module(f".{module}", __package__), function)
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(name)(accepting_all_options(verb))
-        return typer.main.get_command(app)
+        return get_command(app)
 
     def __iter__(self) -> Iterator[str]:
         return iter(VERBS)
@@ -46,7 +48,7 @@ class Verbs(Mapping[str, Any]):
         return len(VERBS)
 
 
-class Program(typer.core.TyperGroup):
+class Program(TyperGroup):
     """The program's verbs, looked up where they are needed."""
 
     def __init__(self, **attributes: Any) -> None:

@@ -1,6 +1,7 @@
 """Every transcript format by name, how to tell them apart, and where transcripts lie."""
 
 import os
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def find_transcripts(path: Path) -> Iterator[Path]:
 
 def _first_values(path: Path) -> list[Any]:
     with path.open("rb") as file:
-        head = file.read(LONGEST)
+        head = file.read(LONGEST).removeprefix(BOM_UTF8)
     raws = [stripped for raw in head.split(b"\n", _FIRST_LINES) if (stripped := raw.strip())]
     parsed = [parse(raw) for raw in raws[:_FIRST_LINES]]
     return [line.value for line in parsed if line.problem is None]

@@ -9,12 +9,17 @@ from typing import Any
 
 from ...domain.blocks import Block, ToolResult
 from .claude_code_content import Said, UnheardError, user_item
-from .claude_code_entries import Item, MalformedError, take, take_optional
+from .claude_code_entries import (
+    FOR_THE_PERSON,
+    NOTHING_SAID,
+    Item,
+    MalformedError,
+    take,
+    take_optional,
+)
 from .json_lines import Line
 
-FOR_THE_PERSON = "shown to the person only"
 TEXT_NOT_KEPT = "the transcript does not hold the text that the model saw"
-NOTHING_SAID = "says nothing"
 
 _WITHOUT_TEXT = {
     "hook_system_message": FOR_THE_PERSON,

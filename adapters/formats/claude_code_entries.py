@@ -29,7 +29,8 @@ _NOT_TYPED = (
 )
 """How text begins that has the user's role and that no person typed."""
 
-_PERSON = "shown to the person only"
+FOR_THE_PERSON = "shown to the person only"
+NOTHING_SAID = "says nothing"
 _STATE = "state of the program"
 _AUDIT = "audit of a request"
 _BACKUP = "backups of edited files"
@@ -59,7 +60,7 @@ SKIPPED = {
             *("system/scheduled_task_fire", "system/stop_hook_summary", "system/thinking"),
             "system/turn_duration",
         ),
-        _PERSON,
+        FOR_THE_PERSON,
     ),
 }
 """Types of entries that say nothing a session holds, and why."""

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...domain.blocks import AnyBlock, Block, Kind, ToolResult
-from .claude_code_attachments import FOR_THE_PERSON, read_attachment
+from .claude_code_attachments import read_attachment
 from .claude_code_compaction import Boundary, boundary_of
 from .claude_code_content import Said, UnheardError, assistant_item, user_item
 from .claude_code_conversation import Conversation
 from .claude_code_entries import (
+    FOR_THE_PERSON,
     NOTED,
+    NOTHING_SAID,
     Item,
     MalformedError,
     content_of,
@@ -24,8 +26,6 @@ from .claude_code_sessions import Entry, Sessions
 from .claude_code_tree import Tree
 from .json_lines import Line
 from .steps import Append
-
-NOTHING_SAID = "says nothing"
 
 _ItemReader = Callable[[Item, Any, Line, Said], AnyBlock]
 _Made = list[tuple[int, Any, AnyBlock]]

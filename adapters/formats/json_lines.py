@@ -1,6 +1,7 @@
 """Reads a JSON Lines file line by line, whatever is wrong with some of its lines."""
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,6 @@ LONGEST = 8_000_000
 _ALL_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
 _TWENTY_DIGITS = b"0" * 20
 _NINETEEN_BELOW_ZERO = b"-" + b"0" * 19
-_BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 20
 
 
@@ -70,7 +70,7 @@ def lines(path: Path, longest: int = LONGEST) -> Iterator[Line]:
                 end += _skip_line(file)
                 yield Line(number, end, problem=f"longer than {longest:,} bytes")
                 continue
-            body = raw.removeprefix(_BOM).strip() if number == 1 else raw.strip()
+            body = raw.removeprefix(BOM_UTF8).strip() if number == 1 else raw.strip()
             if not body:
                 continue
             line = parse(body, number, end)
@@ -110,7 +110,7 @@ def _slow(text: str) -> Any:
     try:
         spelt.encode()
     except UnicodeEncodeError:
-        # Half a surrogate pair is no text: it becomes U+FFFD, as in every JSON writer's UTF-8.
+        # Half a surrogate pair is no text, and cannot be stored: it becomes U+FFFD.
         return json.loads(spelt.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return value
 

@@ -69,7 +69,11 @@ def stems(text: str) -> frozenset[str]:
 
 def _goals(lines: Sequence[Line]) -> Iterator[Line]:
     """Requests, of which the first and the latest say most."""
-    requests = sorted(merged(lines), key=lambda line: line.newest)
+    # An earlier summary may quote one message twice, once the longer.
+    longest = {
+        line.handles or line.text: line for line in sorted(lines, key=lambda line: len(line.text))
+    }
+    requests = sorted(merged(longest.values()), key=lambda line: line.newest)
     telling = [line for line in requests if line.weight > WEAK] or requests
     for number, line in enumerate(requests):
         if line is telling[0]:

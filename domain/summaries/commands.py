@@ -4,6 +4,7 @@ import re
 
 from pydantic import JsonValue
 
+from ..digest import names
 from .wording import shortened, shortened_inside, tidied
 
 LABEL = 90
@@ -11,21 +12,15 @@ LABEL = 90
 MESSAGE = 200
 """Characters of what went wrong."""
 
-_LOOKS = frozenset(
-    re.split(
-        " +",
-        "[ awk cat cd column cut date df diff dirname du echo env exit export fd file find grep "
-        "head jq kill less ls man more nl od printenv printf ps pwd read realpath rg set sleep "
-        "sort source stat strings tail tee test time top tr tree true type uniq wait wc which "
-        "whoami xxd",
-    )
+_LOOKS = names(
+    "[ awk cat cd column cut date df diff dirname du echo env exit export fd file find grep "
+    "head jq kill less ls man more nl od printenv printf ps pwd read realpath rg set sleep "
+    "sort source stat strings tail tee test time top tr tree true type uniq wait wc which "
+    "whoami xxd"
 )
-_GIT_LOOKS = frozenset(
-    re.split(
-        " +",
-        "blame branch config describe diff fetch grep log ls-files ls-tree reflog remote rev-list "
-        "rev-parse shortlog show show-ref status",
-    )
+_GIT_LOOKS = names(
+    "blame branch config describe diff fetch grep log ls-files ls-tree reflog remote rev-list "
+    "rev-parse shortlog show show-ref status"
 )
 _GH_LOOKS = frozenset({"api", "checks", "diff", "list", "status", "view"})
 _WRAPPERS = frozenset({"!", "command", "do", "env", "if", "nohup", "sudo", "then", "time"})
@@ -93,7 +88,9 @@ def command_of(arguments: dict[str, JsonValue]) -> str:
 
 def in_short(command: str) -> str:
     """A command as a reader wants to see it: not where it ran, nor how much of it was shown."""
-    bare = _LEADING.sub("", command.strip()[:_LONGEST], count=1)
+    command = command.strip()[:_LONGEST]
+    leading = _LEADING.match(command)
+    bare = command[leading.end() :] if leading else command
     return shortened(_VIEWING.sub("", tidied(bare.partition("<<")[0])), LABEL)
 
 

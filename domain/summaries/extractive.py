@@ -35,7 +35,8 @@ NEEDS_HEADINGS = 480
 """Characters below which a summary is its most important lines and nothing else."""
 _GLANCE = 160
 MOST_FACTS = 0.25
-FACTS_A_LINE = 10
+_HANDLES = 36
+"""Characters that the handles of a row may take."""
 
 _PROGRESS = (Section.DONE, Section.IN_PROGRESS, Section.BLOCKED)
 
@@ -142,15 +143,27 @@ def _about_facts(lines: Iterable[Line], facts: Sequence[Fact]) -> Iterator[Line]
 def _ledger(facts: Iterable[Fact], page: Page) -> Iterator[Line]:
     """The facts that the page does not name yet, as many as it has room for."""
     said, room = page.text, min(page.left, int(page.room * MOST_FACTS))
-    listed: dict[Sort, list[Fact]] = {}
+    listed: dict[Sort, list[Fact]] = {sort: [] for sort in Sort}
     for fact in facts:
         cost = len(fact.text) + len(", ")
         if cost <= room and fact.text not in said:
             room -= cost
-            listed.setdefault(fact.sort, []).append(fact)
-    for sort in Sort:
-        of_sort = sorted(listed.get(sort, []), key=lambda fact: fact.newest)
-        for at in range(0, len(of_sort), FACTS_A_LINE):
-            some = of_sort[at : at + FACTS_A_LINE]
-            text = f"{sort}: {', '.join(folded(fact.text) for fact in some)}"
-            yield Line(Section.CONTEXT, text, Ranges.of(fact.newest for fact in some))
+            listed[fact.sort].append(fact)
+    for sort, some in listed.items():
+        yield from _rows(sort, sorted(some, key=lambda fact: fact.newest), page.line_room)
+
+
+def _rows(sort: Sort, facts: Sequence[Fact], room: int) -> Iterator[Line]:
+    """Facts of one sort, as many a row as a line has room for together with its handles."""
+    row: list[Fact] = []
+    for fact in facts:
+        if row and len(_row(sort, [*row, fact])) > room - _HANDLES:
+            yield Line(Section.CONTEXT, _row(sort, row), Ranges.of(f.newest for f in row))
+            row = []
+        row.append(fact)
+    if row:
+        yield Line(Section.CONTEXT, _row(sort, row), Ranges.of(f.newest for f in row))
+
+
+def _row(sort: Sort, facts: Iterable[Fact]) -> str:
+    return f"{sort}: {', '.join(folded(fact.text) for fact in facts)}"

@@ -159,7 +159,7 @@ class _Ledger:
         for text, last in self.last.items():
             times, own = self.times[text], by_agent[text]
             if times > 1 or own or text in by_user:
-                recency = exp(-4 * (self.ends - last) / self.length)
+                recency = exp(-4 * max(0, self.ends - last) / self.length)
                 span = min(1.0, (last - first[text]) / self.length)
                 value = 0.45 * log(times) + 1.2 * recency + 0.7 * span
                 if own:

@@ -17,7 +17,7 @@ FOR_MODIFIED = 0.65
 
 
 def file_lists(digest: Digest, items: Iterable[Item], room: int) -> str:
-    """Both lists in tags, within so many characters; nothing where not even one file fits."""
+    """Both lists in tags, within so many characters; what was modified matters more."""
     newest = {
         path: item.position
         for item in items
@@ -25,6 +25,8 @@ def file_lists(digest: Digest, items: Iterable[Item], room: int) -> str:
         for path in touched(item.block).paths
     }
     modified = _list(MODIFIED, digest.modified_files, newest, int(room * FOR_MODIFIED))
+    if digest.modified_files and not modified:
+        return ""
     read = _list(READ, digest.read_files, newest, room - len(modified) - 1)
     return "\n".join(filter(None, [read, modified]))
 

@@ -13,7 +13,8 @@ MAIN = 0.9
 GLANCE = 200
 """Characters of a quote in which a rule needs no line of its own to be seen."""
 SAME = 0.8
-"""Two lines that share this much of the shorter one's words say the same."""
+FEWEST = 3
+"""Two lines that share this much of the shorter one's longer words, and so many, say the same."""
 
 
 class Page:
@@ -57,6 +58,11 @@ class Page:
         return words in self._tags or any(words in written for _, written in self._taken)
 
     @property
+    def line_room(self) -> int:
+        """How long a line may be on a page of this size: what a reader takes in at a glance."""
+        return min(max(self.room // 24, 90), 280)
+
+    @property
     def cites(self) -> Ranges:
         """The handles that are named."""
         runs = (run for line, _ in self._taken for run in cited(line.handles).runs)
@@ -97,11 +103,10 @@ class Page:
         return cost + len(written)
 
     def _longest(self, line: Line) -> int:
-        """How long a line may be on a page of this size: what a reader takes in at a glance."""
-        if line.is_quote:
-            most = self.room // 8 if line.weight >= MAIN else self.room // 24
-            return min(max(most, 90), 900 if line.weight >= MAIN else 320)
-        return min(max(self.room // 24, 90), 280)
+        if not line.is_quote:
+            return self.line_room
+        most = self.room // 8 if line.weight >= MAIN else self.room // 24
+        return min(max(most, 90), 900 if line.weight >= MAIN else 320)
 
     def _is_quoted(self, line: Line) -> bool:
         """Whether another quote that a reader takes in at a glance has these words in it."""
@@ -111,6 +116,7 @@ class Page:
         )
 
     def _is_said(self, words: frozenset[str]) -> bool:
-        return len(words) > 2 and any(
-            len(words & said) >= SAME * min(len(words), len(said)) for said in self._said
+        return any(
+            len(words & said) >= max(SAME * min(len(words), len(said)), FEWEST)
+            for said in self._said
         )

@@ -93,7 +93,7 @@ def _as_told(text: str) -> str:
 
 _SORTS = frozenset(Sort)
 # What was done is followed by how often, or by what came of it.
-_DEED = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x(\d+))?(?:: .*)?$", re.DOTALL)
+_DEED = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x\d+)?(?:: .*)?$", re.DOTALL)
 
 
 def overhead(section: Section) -> int:
@@ -132,7 +132,8 @@ def carried(sections: Mapping[str, str], text: str | None, covers: Ranges) -> It
         if heading := _HEADING.fullmatch(line):
             section = _section_named(next(filter(None, heading.groups())))
             continue
-        line = _BULLET.sub("", line[:_LONGEST_CARRIED])
+        bullet = _BULLET.match(line)
+        line = line[bullet.end() :] if bullet else line
         said, handles = without_handles(line)
         if not handles or handles - covers:
             said, handles = line, Ranges()
@@ -165,19 +166,20 @@ def merged(lines: Iterable[Line]) -> list[Line]:
 
 
 def _joined(older: Line, newer: Line) -> Line:
-    counts = [int(deed[2] or 1) for deed in map(_DEED.match, (older.text, newer.text)) if deed]
-    again = _EDIT.fullmatch(newer.text) if len(counts) == 2 else None
+    text = newer.text
+    if not newer.is_quote and (edit := _EDIT.fullmatch(text)):
+        before = _EDIT.fullmatch(older.text)
+        text = f"{edit[1]} x{int(edit[2] or 1) + (int(before[2] or 1) if before else 0)}"
     return replace(
         newer,
-        text=f"{again[1]} x{sum(counts)}" if again else newer.text,
+        text=text,
         handles=older.handles | newer.handles,
         weight=max(older.weight, newer.weight),
     )
 
 
-_EDIT = re.compile(r"((?:edited|wrote) `[^`]*`)(?: x\d+)?")
+_EDIT = re.compile(r"((?:edited|wrote) `[^`]*`)(?: x(\d{1,6}))?")
 _MOST_CARRIED = 400
-_LONGEST_CARRIED = 1_000
 _UNSAID = re.compile(
     r"<(read-files|modified-files)>.*?</\1>|^```.*?^```|</?summary>|</?analysis>",
     re.DOTALL | re.MULTILINE,

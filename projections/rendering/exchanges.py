@@ -110,5 +110,6 @@ def speaker(told: Entry) -> str:
 
 def _changes(view: HistoryView) -> Iterator[int]:
     yield view.boundary.after if view.boundary else 0
+    yield view.effective_from
     yield view.system.position if view.system else 0
     yield view.tools.position if view.tools else 0

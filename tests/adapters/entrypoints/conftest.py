@@ -10,6 +10,7 @@ import pytest
 
 import cutbank
 from cutbank.adapters.entrypoints.cli import main
+from cutbank.adapters.session_store import open_store
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def run(database: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 @pytest.fixture
 def talk(database: Path) -> Path:
     """A session `talk`: two turns, a tool call, and a note; #3 to #11."""
-    with cutbank.open(database) as store:
+    with open_store(database) as store:
         store.session("talk", title="About a file", source="claude-code").append(
             cutbank.Block.user("Read a.py, please."),
             cutbank.Block.thinking("It may be long."),
@@ -74,7 +75,7 @@ def talk(database: Path) -> Path:
 @pytest.fixture
 def long_talk(database: Path) -> Path:
     """A session `long` of 12 turns with 1,000 tokens each: user blocks at #3, #6, #9, ..."""
-    with cutbank.open(database) as store:
+    with open_store(database) as store:
         session = store.session("long")
         for turn in range(12):
             session.append(

@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from platformdirs import user_data_path
 
 import cutbank
 from cutbank.adapters.entrypoints.verbs import VERBS
+from cutbank.adapters.session_store import open_store
 
 from .conftest import Run
 
@@ -98,8 +100,6 @@ def test_the_database_and_json_are_taken_before_a_verb_and_after_it(
 def test_without_a_name_the_database_is_in_the_data_folder(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from platformdirs import user_data_path
-
     monkeypatch.delenv("CUTBANK_DB")
 
     assert run("sessions", "--json").json == []
@@ -146,7 +146,7 @@ def test_a_process_exits_with_the_code(talk: Path, words: list[str], code: int) 
 
 
 def test_a_reader_that_goes_away_is_no_error(database: Path) -> None:
-    with cutbank.open(database) as store:
+    with open_store(database) as store:
         store.session("s").append(cutbank.Block.user("silt\n" * 200_000))
 
     with subprocess.Popen(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import cutbank
+from cutbank.adapters.session_store import open_store
 
 from .conftest import Run
 
@@ -39,7 +39,7 @@ def test_the_demo_answers_in_json(run: Run, tmp_path: Path) -> None:
     assert tour["recalled"]
     assert all(one["original"] for one in tour["recalled"])
     assert tour["verify"]["ok"]
-    with cutbank.open(tmp_path / "x.db") as store:
+    with open_store(tmp_path / "x.db") as store:
         view = store.session(tour["session"], create=False).view()
         assert view.tokens == tour["after"]["tokens"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import cutbank
 from cutbank.adapters.reports import FileReport
+from cutbank.adapters.session_store import open_store
 
 from .conftest import Run
 
@@ -117,7 +117,8 @@ def test_a_violation_is_answered_with_no(run: Run, talk: Path) -> None:
         damaged.execute("DROP TRIGGER stored_events_are_immutable")
         damaged.execute(
             "UPDATE stored_events SET state ="
-            " CAST(replace(CAST(state AS TEXT), 'sandstone', 'limestone') AS BLOB) WHERE originator_version = 7"
+            " CAST(replace(CAST(state AS TEXT), 'sandstone', 'limestone') AS BLOB)"
+            " WHERE originator_version = 7"
         )
     damaged.close()
 
@@ -135,7 +136,7 @@ def test_a_backup_is_a_whole_database(run: Run, talk: Path, tmp_path: Path) -> N
     answer = run("backup", copy, "--json")
 
     assert answer.json["bytes"] == copy.stat().st_size
-    with cutbank.open(copy) as store:
+    with open_store(copy) as store:
         assert [session.key for session in store.sessions()] == ["talk"]
 
 

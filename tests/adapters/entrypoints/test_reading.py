@@ -1,12 +1,13 @@
 """What there is can be listed, shown, viewed and recalled."""
 
 import io
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
-import cutbank
+from cutbank.adapters.session_store import open_store
 from cutbank.projections.rendering.catalog import RENDERERS
 
 from .conftest import Run
@@ -34,7 +35,7 @@ def test_sessions_are_listed_for_people(run: Run, talk: Path) -> None:
 
 
 def test_an_empty_database_says_what_to_try(run: Run, database: Path) -> None:
-    cutbank.open(database).close()
+    open_store(database).close()
 
     assert "cutbank demo" in run("sessions").out
     assert run("sessions", "--json").json == []
@@ -93,8 +94,6 @@ def test_show_is_brief_where_asked(run: Run, talk: Path) -> None:
 
 
 def test_show_writes_blocks_as_append_reads_them(run: Run, talk: Path, tmp_path: Path) -> None:
-    import json
-
     log = run("show", "talk", "--json").json["log"]
     blocks = tmp_path / "blocks.json"
     blocks.write_text(json.dumps([one["block"] for one in log]), encoding="utf-8")
