@@ -22,7 +22,15 @@ _HOMES = {
     "open": (".adapters.session_store", "open_store"),
 }
 
-__all__ = list(_HOMES)
+__all__ = [
+    "Block",
+    "HistoryView",
+    "SessionStore",
+    "StoredSession",
+    "ToolCall",
+    "ToolResult",
+    "open",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from eventsourcing.persistence import IntegrityError
 
-from ..domain.blocks import AnyBlock, Block
+from ..domain.blocks import AnyBlock, Block, ToolCall
 from ..domain.compaction import RECORDED, lineage_id
 from ..domain.compaction_events import Repair
 from ..domain.errors import DuplicateToolCallError, ImportFileError, OrphanToolResultError
@@ -58,11 +58,12 @@ def import_path(
     """
     if not path.exists():
         raise ImportFileError(f"{path} does not exist")
-    files = sorted(find_transcripts(path)) if path.is_dir() else [path]
+    files = list(find_transcripts(path)) if path.is_dir() else [path]
     if not files:
         raise ImportFileError(f"{path} holds no transcripts")
     total = sum(_size(file) for file in files)
     done = 0
+    links: dict[str, Linked] = {}
     for file in files:
 
         def heard(offset: int, before: int = done) -> None:
@@ -70,7 +71,7 @@ def import_path(
                 progress(before + offset, total)
 
         with speaking_plainly(store.name):
-            report = import_file(store, file, namespace=namespace, heard=heard)
+            report = import_file(store, file, namespace=namespace, heard=heard, links=links)
         yield report
         done += _size(file)
 
@@ -81,8 +82,12 @@ def import_file(
     *,
     namespace: str = "default",
     heard: Callable[[int], None] | None = None,
+    links: dict[str, Linked] | None = None,
 ) -> FileReport:
-    """Import one transcript; what is wrong in it is reported, and the rest imported."""
+    """Import one transcript; what is wrong in it is reported, and the rest imported.
+
+    `links` carries from file to file which call started which sub-agent.
+    """
     report = FileReport(path=str(path))
     try:
         found = recognise(path)
@@ -93,13 +98,14 @@ def import_file(
         report.errors.append(f"{path}: no known transcript format; nothing was imported")
         return report
     report.format = found.name
-    importing = _Importing(store, namespace, path, report, heard)
+    importing = _Importing(store, namespace, path, report, heard, {} if links is None else links)
     try:
         for step in found.read(path):
             importing.take(step)
         report.complete = True
         importing.flush()
         importing.entitle()
+        importing.abandon_orphans()
     except OSError as error:
         report.errors.append(f"{path}: reading stopped: {error.strerror or error}")
     finally:
@@ -138,7 +144,9 @@ class _Importing:
         path: Path,
         report: FileReport,
         heard: Callable[[int], None] | None,
+        links: dict[str, Linked],
     ) -> None:
+        self.links = links
         self.store = store
         self.namespace = namespace
         self.source = str(path.resolve())
@@ -155,8 +163,8 @@ class _Importing:
             case Begin(key=key):
                 self.current = self.targets.setdefault(key, _Target(step))
                 self.current.title = step.title or self.current.title
-            case Linked():
-                self.flush()
+            case Linked(key=key):
+                self.links[key] = step
                 self._link(step)
             case Append(block=block):
                 self._count(block)
@@ -237,8 +245,11 @@ class _Importing:
             target.is_new = events.session(self.namespace, begin.key) is None
             parent = None
             if begin.parent_key:
+                link = self.links.get(begin.key)
                 parent = Parent(
-                    namespace=self.namespace, key=begin.parent_key, tool_call_id=begin.parent_call
+                    namespace=self.namespace,
+                    key=begin.parent_key,
+                    tool_call_id=begin.parent_call or (link.parent_call if link else None),
                 )
             target.session = self.store.session(
                 begin.key,
@@ -251,7 +262,7 @@ class _Importing:
         return target.session
 
     def _link(self, step: Linked) -> None:
-        """Say of a sub-agent, whose own file does not, which call started it."""
+        """Say of a sub-agent that was imported before its parent which call started it."""
         if self.store.events.session(self.namespace, step.key) is None:
             return
         agent = self.store.session(step.key, namespace=self.namespace)
@@ -266,6 +277,21 @@ class _Importing:
         for target in self.targets.values():
             if target.session and target.title and target.session.title != target.title:
                 target.session.retitle(target.title)
+
+    def abandon_orphans(self) -> None:
+        """Close the calls that the source went on without: a later turn began, and no answer came.
+
+        Left open they would stay in every view for ever.
+        """
+        for target in self.targets.values():
+            if (session := target.session) is None:
+                continue
+            state = session.state
+            calls = session.recall(*state.open_calls.values()) if state.open_calls else []
+            for call in calls:
+                if call.turn < state.turn and isinstance(call.block, ToolCall):
+                    session.abandon(call.block.tool_call_id, "never answered in the source")
+                    self.report.abandoned += 1
 
     def _rewind(self, step: Rewind) -> None:
         target = self.current

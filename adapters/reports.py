@@ -22,6 +22,8 @@ class FileReport:
     tool_calls: int = 0
     tool_results: int = 0
     compactions: int = 0
+    abandoned: int = 0
+    """Calls that the source went on without: closed, since nobody will answer them."""
     added: int = 0
     """Blocks that were not there before."""
     complete: bool = False

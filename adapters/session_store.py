@@ -272,18 +272,20 @@ class StoredSession:
         }
         self._change(lambda session: session.record_call(fields))
 
-    def pin(self, *positions: int | Ranges) -> None:
+    def pin(self, *positions: int | Ranges) -> Ranges:
         """Keep blocks in every view, word for word, from the next boundary on.
 
-        Their tool pairs and provider messages are pinned with them.
+        Their tool pairs and provider messages are pinned with them; returns all of these.
         """
         groups = self._groups(positions)
         self._change(lambda session: session.pin(groups))
+        return groups
 
-    def unpin(self, *positions: int | Ranges) -> None:
-        """Let pinned blocks leave the view again, from the next boundary on."""
+    def unpin(self, *positions: int | Ranges) -> Ranges:
+        """Let pinned blocks leave the view again, from the next boundary on; returns them."""
         groups = self._groups(positions)
         self._change(lambda session: session.unpin(groups))
+        return groups
 
     def hide(self, *positions: int | Ranges, replacement: str | None = None) -> None:
         """Take blocks out of the view from the next boundary on, or show `replacement` there."""

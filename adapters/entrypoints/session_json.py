@@ -14,15 +14,14 @@ from .logged_blocks import BlockLog, Logged
 
 def described(session: StoredSession) -> dict[str, Any]:
     """A session in a list of sessions: all of it read in O(1)."""
-    opened = session.store.events.opened(session.namespace, session.key)
-    state = session.state
+    state, parent, fork = session.state, session.parent, session.forked_from
     return {
         "session": session.key,
         "namespace": session.namespace,
-        "title": opened.title,
-        "source": opened.source,
-        "parent": opened.parent.key if opened.parent else None,
-        "forked_from": opened.fork.key if opened.fork else None,
+        "title": session.title,
+        "source": session.source,
+        "parent": parent.key if parent else None,
+        "forked_from": fork.key if fork else None,
         "position": session.position,
         "turn": state.turn,
         "blocks": state.blocks,

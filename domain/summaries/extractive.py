@@ -10,24 +10,24 @@ from .excerpts import excerpts
 from .facts import Fact, Sort, facts_of, words_of
 from .file_lists import file_lists
 from .gate import ALWAYS_SMALL, worthwhile
-from .page import Page
+from .page import LIST_ROW, Page
 from .sections import Line, Section, carried, laid_out
 from .summariser import Draft, Material
 from .wording import cited, folded, with_handles
 
 SHARES: Mapping[Section, float] = {
-    Section.GOAL: 0.20,
-    Section.CONSTRAINTS: 0.12,
-    Section.DONE: 0.16,
-    Section.IN_PROGRESS: 0.04,
-    Section.BLOCKED: 0.07,
-    Section.DECISIONS: 0.12,
-    Section.NEXT: 0.06,
+    Section.GOAL: 0.18,
+    Section.CONSTRAINTS: 0.10,
+    Section.DONE: 0.12,
+    Section.IN_PROGRESS: 0.03,
+    Section.BLOCKED: 0.05,
+    Section.DECISIONS: 0.10,
+    Section.NEXT: 0.05,
     Section.TURN: 0.0,
-    Section.CONTEXT: 0.05,
+    Section.CONTEXT: 0.04,
 }
 """What part of the room each section has first call on, in the order in which they call."""
-FOR_FILES = 0.20
+FOR_FILES = 0.15
 FOR_FACTS = 0.35
 FOR_LEDGER = 0.15
 """Room kept for the lists of files, for the facts in all, and for those that have no line."""
@@ -150,14 +150,14 @@ def _ledger(facts: Iterable[Fact], page: Page) -> Iterator[Line]:
             room -= cost
             listed[fact.sort].append(fact)
     for sort, some in listed.items():
-        yield from _rows(sort, sorted(some, key=lambda fact: fact.newest), page.line_room)
+        yield from _rows(sort, sorted(some, key=lambda fact: fact.newest))
 
 
-def _rows(sort: Sort, facts: Sequence[Fact], room: int) -> Iterator[Line]:
+def _rows(sort: Sort, facts: Sequence[Fact]) -> Iterator[Line]:
     """Facts of one sort, as many a row as a line has room for together with its handles."""
     row: list[Fact] = []
     for fact in facts:
-        if row and len(_row(sort, [*row, fact])) > room - _HANDLES:
+        if row and len(_row(sort, [*row, fact])) > LIST_ROW - _HANDLES:
             yield Line(Section.CONTEXT, _row(sort, row), Ranges.of(f.newest for f in row))
             row = []
         row.append(fact)

@@ -8,6 +8,8 @@ from .wording import cited
 
 SHORTEST = 60
 """Characters below which a line that was shortened to fit says nothing."""
+LIST_ROW = 200
+"""Characters of a row of the ledger, handles and all."""
 MAIN = 0.9
 """Weight from which on a line may be long."""
 GLANCE = 200
@@ -58,11 +60,6 @@ class Page:
         return words in self._tags or any(words in written for _, written in self._taken)
 
     @property
-    def line_room(self) -> int:
-        """How long a line may be on a page of this size: what a reader takes in at a glance."""
-        return min(max(self.room // 24, 90), 280)
-
-    @property
     def cites(self) -> Ranges:
         """The handles that are named."""
         runs = (run for line, _ in self._taken for run in cited(line.handles).runs)
@@ -103,8 +100,11 @@ class Page:
         return cost + len(written)
 
     def _longest(self, line: Line) -> int:
+        """How long a line may be on a page of this size: what a reader takes in at a glance."""
+        if line.is_list:
+            return LIST_ROW
         if not line.is_quote:
-            return self.line_room
+            return min(max(self.room // 24, 90), 280)
         most = self.room // 8 if line.weight >= MAIN else self.room // 24
         return min(max(most, 90), 900 if line.weight >= MAIN else 320)
 

@@ -167,6 +167,23 @@ def test_what_it_preserved_stays_in_view(store: SessionStore, talk: Talk, file: 
     assert verify(store).ok
 
 
+def test_a_call_that_the_source_went_on_without_is_closed(
+    store: SessionStore, talk: Talk, file: Path
+) -> None:
+    talk.calls("m3", "t3")
+    talk.user("never mind")
+    talk.calls("m4", "t4")
+    file.write_bytes(talk.raw())
+
+    report = imported(store, file)
+
+    session = store.session(SESSION)
+    assert report.abandoned == 1
+    assert list(session.state.open_calls) == ["t4"]
+    assert imported(store, file).abandoned == 0
+    assert violations(session.view()) == []
+
+
 def test_unknown_entries_are_kept_raw_and_counted(
     store: SessionStore, talk: Talk, file: Path
 ) -> None:
@@ -210,9 +227,7 @@ def test_a_file_that_is_no_transcript_is_one_error(
     assert store.sessions() == []
 
 
-def test_a_folder_is_imported_file_by_file(
-    store: SessionStore, talk: Talk, tmp_path: Path
-) -> None:
+def test_a_folder_is_imported_file_by_file(store: SessionStore, talk: Talk, tmp_path: Path) -> None:
     (tmp_path / "in" / "deep").mkdir(parents=True)
     (tmp_path / "in" / "deep" / f"{SESSION}.jsonl").write_bytes(talk.raw())
     (tmp_path / "in" / "notes.txt").write_text("nothing")
