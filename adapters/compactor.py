@@ -16,6 +16,7 @@ from ..domain.ranges import Ranges
 from ..domain.session_events import BlockAppended
 from ..domain.summaries.extractive import Extractive
 from ..domain.summaries.gate import check
+from ..domain.summaries.listing import Listing
 from ..domain.summaries.summariser import Draft, Material, Summariser
 from ..domain.token_budget import estimate_text
 from ..domain.window import Plan, Window
@@ -50,8 +51,8 @@ class Outcome:
     split_turn: int | None = None
     summary: str | None = None
     summariser: str | None = None
-    rejected: str | None = None
-    """Why the asked-for summariser's draft was not taken, where another stood in."""
+    rejected: tuple[str, ...] = ()
+    """Why other summarisers' drafts were not taken, if this one stood in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class _Prepared:
     settlement: Settlement
     draft: Draft
     summariser: str
-    rejected: str | None
+    rejected: tuple[str, ...]
     planned_on: int
     post_tokens: int
 
@@ -171,24 +172,27 @@ class Compactor:
         )
 
     def _draft(
-        self, material: Material, summariser: Summariser | None
-    ) -> tuple[Draft, str, str | None]:
-        """The first draft that passes the gate; the last summariser of the chain cannot fail."""
-        rejected = None
-        if summariser is not None:
+        self, material: Material, asked: Summariser | None
+    ) -> tuple[Draft, str, tuple[str, ...]]:
+        """The first draft that passes the gate, who wrote it, and why others' were not taken.
+
+        The chain ends in a listing, which cannot fail.
+        """
+        complaints: list[str] = []
+        for summariser in (asked, Extractive()):
+            if summariser is None:
+                continue
             try:
                 draft = summariser.summarise(material)
                 check(draft, material, user_texts=self._user_texts(draft, material))
             except RejectedSummaryError as error:
-                rejected = str(error)
+                complaints.append(f"{summariser.name}: {error}")
             except Exception as error:  # noqa: BLE001 - users' summarisers may raise anything
-                rejected = f"{summariser.name} failed: {error}"
+                complaints.append(f"{summariser.name} failed: {error}")
             else:
-                return draft, summariser.name, None
-        fallback = Extractive()
-        draft = fallback.summarise(material)
-        check(draft, material, user_texts=self._user_texts(draft, material))
-        return draft, fallback.name, rejected
+                return draft, summariser.name, tuple(complaints)
+        last = Listing()
+        return last.summarise(material), last.name, tuple(complaints)
 
     def _user_texts(self, draft: Draft, material: Material) -> list[str]:
         """What users really said of what the draft may quote: all that leaves, and all it cites."""
@@ -228,7 +232,9 @@ class Compactor:
             )
             if prepared.rejected:
                 compaction.fail(
-                    reason=prepared.rejected, tried=("asked",), stood_in=prepared.summariser
+                    reason="no draft of those that were tried was fit to serve",
+                    tried=prepared.rejected,
+                    stood_in=prepared.summariser,
                 )
             boundary = compaction.draw(
                 {

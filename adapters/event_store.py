@@ -8,8 +8,7 @@ from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from eventsourcing.application import Application
-from eventsourcing.persistence import Recording
-from eventsourcing.persistence import OperationalError
+from eventsourcing.persistence import OperationalError, Recording
 from eventsourcing.utils import Environment, EnvType, get_topic
 
 from ..domain import session_events

@@ -153,6 +153,7 @@ class CompactionFailed(Event):
 
     reason: str
     tried: tuple[str, ...] = ()
+    """One line for each attempt: who, and what went wrong."""
     stood_in: str | None = None
 
 

@@ -28,7 +28,6 @@ from ..domain.session_events import (
 from ..domain.token_budget import estimate_text
 from .recorded import Recorded
 
-
 BROKEN_OFF = frozenset({"aborted", "error"})
 """Stop reasons of calls whose reported usage says nothing about the view (S3.5)."""
 

@@ -114,6 +114,9 @@ class TheInvariants(RuleBasedStateMachine):
         finally:
             self.store.close()
             shutil.rmtree(self.folder)
+            # Hypothesis holds on to its machines; two thousand of them need not hold on to this.
+            self.models.clear()
+            self.rows.clear()
 
     # What agents and people do
 
@@ -321,7 +324,7 @@ class TheInvariants(RuleBasedStateMachine):
         outcome = self._compact(key, summariser=Scripted("bad", lambda _: draft))
         if outcome and outcome.boundary:
             assert outcome.rejected
-            assert outcome.summariser == "extractive"
+            assert outcome.summariser != "bad"
             summary = self.models[key].session.view().summary
             assert summary is not None
             assert summary.text != text
@@ -335,8 +338,8 @@ class TheInvariants(RuleBasedStateMachine):
 
         outcome = self._compact(key, summariser=Scripted("down", fails))
         if outcome and outcome.boundary:
-            assert outcome.summariser == "extractive"
-            assert "no route" in (outcome.rejected or "")
+            assert outcome.summariser in {"extractive", "listing"}
+            assert "no route" in outcome.rejected[0]
 
     @rule(key=sessions, prepared=st.integers(0, 2))
     def a_boundary_is_prepared_and_activated(self, key: str, prepared: int) -> None:
@@ -436,8 +439,7 @@ class TheInvariants(RuleBasedStateMachine):
         gone = [at for at in model.said if at not in shown and at not in model.retracted]
         named = _named_in(render(view, "neutral"))
         for at in gone:
-            hidden = view.boundary is not None and at in view.boundary.hidden
-            assert hidden or at in named, f"#{at} is in no range that the view names"
+            assert at in named, f"#{at} is in no range that the view names"
         for at in gone[:3]:
             (recalled,) = model.session.recall(at)
             assert recalled.block == model.said[at]
@@ -513,11 +515,11 @@ class TheInvariants(RuleBasedStateMachine):
 
 
 def _named_in(body: Any) -> Ranges:
-    """The handles that a neutral view's summary says it stands for: `#1-80 #84`."""
+    """The handles that a neutral view says have left: `#1-80 #84`."""
     summaries = [m for m in body["messages"] if m.get("kind") == "summary"]
     runs = []
     for summary in summaries:
-        for word in summary["covers"].split():
+        for word in (summary["covers"] + " " + summary["hidden"]).split():
             first, _, last = word.removeprefix("#").partition("-")
             runs.append((int(first), int(last or first)))
     return Ranges(runs)

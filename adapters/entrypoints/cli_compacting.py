@@ -127,7 +127,7 @@ def as_json(outcome: Outcome, lineage: str) -> dict[str, Any]:
         ],
         "summary": outcome.summary,
         "summariser": outcome.summariser,
-        "rejected": outcome.rejected,
+        "rejected": list(outcome.rejected),
     }
 
 
@@ -147,8 +147,8 @@ def _say_outcome(session: str, lineage: str, outcome: Outcome) -> None:
     for repair in outcome.repairs:
         say(f"repair   {repair.rule}: #{repair.wanted} was wanted, #{repair.got} is legal")
     say(f"summary  by {outcome.summariser}")
-    if outcome.rejected:
-        say(f"         it stood in for another: {outcome.rejected}")
+    for complaint in outcome.rejected:
+        say(f"         it stood in for another: {complaint}")
     if outcome.compacted:
         say("`cutbank view` shows the summary, `cutbank recall` gives back what left.")
 

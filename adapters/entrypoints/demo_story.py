@@ -4,7 +4,8 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from shutil import get_terminal_size
+from pathlib import Path
+from shutil import get_terminal_size, which
 from textwrap import fill
 
 from ...domain.blocks import ToolCall
@@ -197,6 +198,10 @@ def _commands(database: str, *commands: tuple[str, ...]) -> None:
     if os.name == "nt":
         say(f"  > set {DATABASE_VARIABLE}={database}")
     else:
+        program = Path(sys.argv[0]).absolute()
+        if which("cutbank") is None and program.name == "cutbank":
+            # Run from an environment that is not active: the commands below would not be found.
+            say(f"  $ export PATH={shlex.quote(str(program.parent))}:$PATH")
         say(f"  $ export {DATABASE_VARIABLE}={shlex.quote(database)}")
     for words in commands:
         say(f"  $ {_command(*words)}")

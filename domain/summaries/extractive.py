@@ -18,16 +18,16 @@ from .wording import cited, folded, with_handles
 SHARES: Mapping[Section, float] = {
     Section.GOAL: 0.18,
     Section.CONSTRAINTS: 0.10,
-    Section.DONE: 0.12,
-    Section.IN_PROGRESS: 0.03,
-    Section.BLOCKED: 0.05,
-    Section.DECISIONS: 0.10,
+    Section.DONE: 0.15,
+    Section.IN_PROGRESS: 0.04,
+    Section.BLOCKED: 0.06,
+    Section.DECISIONS: 0.12,
     Section.NEXT: 0.05,
     Section.TURN: 0.0,
-    Section.CONTEXT: 0.04,
+    Section.CONTEXT: 0.05,
 }
 """What part of the room each section has first call on, in the order in which they call."""
-FOR_FILES = 0.15
+FOR_FILES = 0.18
 FOR_FACTS = 0.35
 FOR_LEDGER = 0.15
 """Room kept for the lists of files, for the facts in all, and for those that have no line."""

@@ -62,9 +62,9 @@ _SORTS = re.compile(
     (?:(?:\.|::|->)\w+)*)""",
     re.ASCII | re.VERBOSE,
 )
-_LONGEST, _OLDEST = 6_000, 1_500
+_LONGEST, _OLDEST = 5_000, 1_500
 """Characters at both ends of a block that are searched, and where it is one of the older ones."""
-_MOST = 600
+_MOST = 400
 _CARRIED = 5
 # What the sort of a fact adds to how likely it is needed again (see _Ledger.likely).
 _BIAS = {

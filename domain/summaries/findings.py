@@ -30,7 +30,7 @@ WEAK = 0.1
 """What a request weighs that is hardly one."""
 _LONGEST = 40_000
 _GLANCE = 500
-_MOST_PROSE, _MOST_THOUGHT = 120_000, 40_000
+_MOST_PROSE, _MOST_THOUGHT = 120_000, 30_000
 _MOST_RULES = 12
 _RECENT = 4
 """How many of the agent's last texts may say what comes next."""

@@ -40,7 +40,7 @@ def _messages(view: HistoryView, talk: Conversation, thoughts_since: int) -> lis
     definitions = tool_definitions.definitions(view, tool_definitions.ANTHROPIC)
     offered = frozenset(tool["name"] for tool in definitions if _is_named(tool))
     if view.summary:
-        _add(messages, "user", [_text(summary_message.said(view.summary))])
+        _add(messages, "user", [_text(summary_message.said(view))])
     for exchange in talk.exchanges:
         _add(messages, "assistant", _said(exchange, thoughts_since))
         answers = [_answer(call, offered) for call in exchange.calls]

@@ -2,6 +2,7 @@
 
 from ...domain.blocks import Block, Kind, Media, Native, NativePart, Part, Text, ToolCall
 from ...domain.compaction_events import Summary
+from ...domain.ranges import Ranges
 from ..history_view import Entry, HistoryView
 from . import media, sendable
 from .sendable import JsonObject
@@ -43,7 +44,8 @@ def render(view: HistoryView) -> JsonObject:
 def _messages(view: HistoryView) -> list[JsonObject]:
     replaced = {r.position for r in view.boundary.replacements} if view.boundary else set()
     answered = {entry.call for entry in view.entries}
-    messages = [_summary(view.summary)] if view.summary else []
+    hidden = view.boundary.hidden if view.boundary else Ranges()
+    messages = [_summary(view.summary, hidden)] if view.summary else []
     for entry in view.entries:
         message = _message(entry)
         if entry.shown is not None:
@@ -54,12 +56,13 @@ def _messages(view: HistoryView) -> list[JsonObject]:
     return messages
 
 
-def _summary(summary: Summary) -> JsonObject:
+def _summary(summary: Summary, hidden: Ranges) -> JsonObject:
     return {
         "role": "user",
         "kind": "summary",
         "boundary": summary.boundary,
         "covers": str(summary.covers),
+        "hidden": str(hidden),
         "text": sendable.text(summary.text),
     }
 

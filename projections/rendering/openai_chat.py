@@ -20,7 +20,7 @@ def render(view: HistoryView) -> JsonObject:
         body["tools"] = tool_definitions.definitions(view, tool_definitions.OPENAI_CHAT)
     messages: list[JsonObject] = []
     if view.summary:
-        messages.append(_user([_text(summary_message.said(view.summary))]))
+        messages.append(_user([_text(summary_message.said(view))]))
     for exchange in conversation(view, LONGEST_ID).exchanges:
         messages += _said(exchange)
         messages += _answers(exchange.calls)

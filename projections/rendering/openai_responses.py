@@ -25,7 +25,7 @@ def render(view: HistoryView) -> JsonObject:
         body["tools"] = tool_definitions.definitions(view, tool_definitions.OPENAI_RESPONSES)
     items: list[JsonObject] = []
     if view.summary:
-        items.append(_message("user", [_text(summary_message.said(view.summary))]))
+        items.append(_message("user", [_text(summary_message.said(view))]))
     boundary = view.boundary.after if view.boundary else 0
     is_stored = body.get("store") is not False
     sent_ids: set[str] = set()

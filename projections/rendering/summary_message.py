@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from ...domain.compaction_events import Summary
 from ...domain.ranges import Ranges
+from ..history_view import HistoryView
 from . import sendable
 
 LEAD = (
@@ -21,15 +21,22 @@ class SummaryMessage:
     text: str
 
 
-def said(summary: Summary) -> str:
-    """The text that is sent in the place of what the summary covers."""
-    return wrapped(summary.text, summary.covers)
+def said(view: HistoryView) -> str:
+    """The text that is sent in the place of what left the view."""
+    if view.summary is None:
+        return ""
+    hidden = view.boundary.hidden if view.boundary else Ranges()
+    return wrapped(view.summary.text, view.summary.covers, hidden)
 
 
-def wrapped(text: str, covers: Ranges) -> str:
-    """A summary's text within its mark; nothing in it can end the mark early."""
+def wrapped(text: str, covers: Ranges, hidden: Ranges | None = None) -> str:
+    """A summary's text within its mark; nothing in it can end the mark early.
+
+    The mark names all that left: what the text stands for, and what was hidden without a word.
+    """
     inner = _CLOSING.sub(r"<\\\1\2", sendable.text(text))
-    return f'{LEAD}\n<conversation-summary covers="{covers}">\n{inner}\n</conversation-summary>'
+    left = f'covers="{covers}"' + (f' hidden="{hidden}"' if hidden else "")
+    return f"{LEAD}\n<conversation-summary {left}>\n{inner}\n</conversation-summary>"
 
 
 def recognised(text: str) -> SummaryMessage | None:
@@ -46,7 +53,7 @@ _ESCAPED = re.compile(r"<\\(\\*)(/conversation-summary)", re.IGNORECASE)
 _RUN = re.compile(r"#(\d+)(?:-(\d+))?")
 _WRAPPED = re.compile(
     re.escape(LEAD)
-    + r'\n<conversation-summary covers="(?P<covers>[#\d\s-]*)">\n(?P<inner>.*)\n'
-    + r"</conversation-summary>",
+    + r'\n<conversation-summary covers="(?P<covers>[#\d\s-]*)"(?: hidden="[#\d\s-]*")?>'
+    + r"\n(?P<inner>.*)\n</conversation-summary>",
     re.DOTALL,
 )

@@ -8,11 +8,12 @@ from claude_code_talk import SESSION, Talk, text
 from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
 
 from cutbank import Block, HistoryView, SessionStore
-from cutbank.adapters import importer
+from cutbank.adapters import transcript_import
 from cutbank.adapters.importer import import_path
 from cutbank.adapters.reports import FileReport
 from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import ImportFileError, NothingToCompactError
+from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.rendering.catalog import render
 
@@ -101,7 +102,7 @@ def test_a_call_is_recorded_once_with_what_it_saw(
 
     chain = store.events.session_chain("default", SESSION)
     head = store.session(SESSION).position
-    log = store.events.read(chain, importer.Ranges.span(1, head))
+    log = store.events.read(chain, Ranges.span(1, head))
     calls = [one.event for one in log if isinstance(one.event, ModelCalled)]
     view = store.session(SESSION).view(at=calls[1].position)
 
@@ -249,7 +250,7 @@ def test_an_interrupted_import_is_marked_and_resumes(
     store: SessionStore, talk: Talk, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write_bytes(talk.raw())
-    monkeypatch.setattr(importer, "BATCH_CHARACTERS", 10)
+    monkeypatch.setattr(transcript_import, "BATCH_CHARACTERS", 10)
 
     def interrupt(done: int, _: int) -> None:
         if done > len(talk.raw()) // 2:
@@ -274,7 +275,7 @@ def test_others_may_append_while_it_is_imported(
     import cutbank  # noqa: PLC0415
 
     file.write_bytes(talk.raw())
-    monkeypatch.setattr(importer, "BATCH_CHARACTERS", 10)
+    monkeypatch.setattr(transcript_import, "BATCH_CHARACTERS", 10)
     with cutbank.open(tmp_path / "test.db") as other:
 
         def meddle(_: int, __: int) -> None:

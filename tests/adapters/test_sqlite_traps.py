@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from inspect import getsource
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event as Signal
@@ -74,7 +75,7 @@ def one_line(*words: str) -> Iterator[None]:
 
 
 def test_a_conflict_leaves_no_phantom_in_a_cached_aggregate(tmp_path: Path) -> None:
-    """With eventsourcing's own cache the refused event stays applied, and the next save succeeds."""
+    """In eventsourcing's own cache the refused event stays, and the next save succeeds."""
     env = {"SQLITE_DBNAME": str(tmp_path / "log.db")}
     with EventStore(env) as one, EventStore(env) as two:
         one.save(Session.open("space", "key", clock=one.clock))
@@ -242,9 +243,9 @@ def test_several_aggregates_are_saved_together_or_not_at_all(tmp_path: Path) -> 
         check_log(SessionStore(one, "one"))
 
         again = [one.session("space", "first"), one.session("space", "second")]
-        for aggregate in again:
-            assert aggregate
-            aggregate.append(Block.user("together"))
+        for session in again:
+            assert session
+            session.append(Block.user("together"))
         recordings = one.save(*again, Session.open("space", "third", clock=one.clock))
         # A turn and a block, a block in the turn that the other began, and an opening.
         assert [recording.notification.id - ids for recording in recordings] == [1, 2, 3, 4]
@@ -254,11 +255,30 @@ def test_several_aggregates_are_saved_together_or_not_at_all(tmp_path: Path) -> 
 # Many writers
 
 
-def run_children(path: Path, verb: str, number: int, *arguments: object) -> None:
-    """Run processes of this file that begin together, and expect each to end well and silently."""
+PRELUDE = """
+import sys
+import cutbank
+from cutbank import Block, SessionStore, ToolCall, ToolResult
+path, name, *rest = sys.argv[1:]
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+OPENS = """
+with cutbank.open(path) as store:
+    for key in ("shared", f"own {name}"):
+        store.session(key).append(Block.user(f"said by {name}"))
+"""
+APPENDS = """
+with cutbank.open(path, synchronous="NORMAL") as store:
+    append_many(store, name, *map(int, rest))
+"""
+
+
+def run_children(code: str, path: Path, number: int, *arguments: int) -> None:
+    """Run processes that begin together, and expect each to end well and without a word."""
     children = [
         subprocess.Popen(
-            [sys.executable, __file__, verb, str(path), str(child), *map(str, arguments)],
+            [sys.executable, "-c", PRELUDE + code, path, str(child), *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -281,18 +301,6 @@ def run_children(path: Path, verb: str, number: int, *arguments: object) -> None
         for child in children:
             child.kill()
             child.communicate()
-
-
-def child_opens(path: str, name: str) -> None:
-    """Open a file that may not be there yet, and say something to two sessions of it."""
-    with cutbank.open(path) as store:
-        for key in ("shared", f"own {name}"):
-            store.session(key).append(Block.user(f"said by {name}"))
-
-
-def child_appends(path: str, name: str, sessions: str, times: str) -> None:
-    with cutbank.open(path, synchronous="NORMAL") as store:
-        append_many(store, name, int(sessions), int(times))
 
 
 def append_many(store: SessionStore, name: str, sessions: int, times: int) -> None:
@@ -324,7 +332,7 @@ def test_processes_that_start_together_on_a_new_file_all_get_in(
 ) -> None:
     path = tmp_path / "new.db"
 
-    run_children(path, "child_opens", number)
+    run_children(OPENS, path, number)
 
     names = [f"said by {child}" for child in range(number)]
     with cutbank.open(path) as store:
@@ -346,7 +354,7 @@ def test_threads_and_processes_lose_nothing(tmp_path: Path, sessions: int) -> No
             for number in range(8)
         ]
 
-        run_children(path, "child_appends", 4, sessions, times)
+        run_children(getsource(append_many) + APPENDS, path, 4, sessions, times)
 
         for one in done:
             one.result()
@@ -754,8 +762,10 @@ def test_a_full_disk_loses_nothing_and_passes(store: SessionStore, blocks: list[
 
     with one_line("test.db cannot grow, the disk is full"):
         while acknowledged < 1_000:
-            distinct = [block.model_copy(update={"text": f"{acknowledged} {block.text}"})
-                        for block in blocks]  # fmt: skip
+            distinct = [
+                block.model_copy(update={"text": f"{acknowledged} {block.text}"})
+                for block in blocks
+            ]
             session.append(*distinct)
             acknowledged += 1
 
@@ -878,9 +888,3 @@ def version(connection: Connection) -> int:
 
 def tables(connection: Connection) -> list[str]:
     return [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
-
-
-if __name__ == "__main__":
-    print("ready", flush=True)  # noqa: T201
-    sys.stdin.readline()
-    {"child_opens": child_opens, "child_appends": child_appends}[sys.argv[1]](*sys.argv[2:])

@@ -199,6 +199,7 @@ def test_neutral_says_everything_where_it_stands() -> None:
             "kind": "summary",
             "boundary": 2,
             "covers": "#1",
+            "hidden": "",
             "text": "What came before.",
         },
         {

@@ -275,7 +275,7 @@ def test_nothing_that_shows_is_lost(name: str, view: HistoryView) -> None:
             if words.strip():
                 assert any(whole(words).rstrip() in text for text in said)
     if view.summary and name != "neutral":
-        mark = summary_message.said(view.summary)
+        mark = summary_message.said(view)
         assert mark in said
         assert summary_message.recognised(mark) is not None
 
