@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .adapters.session_store import SessionStore as SessionStore
-    from .adapters.session_store import StoredSession as StoredSession
     from .adapters.session_store import open_store as open
+    from .adapters.stored_session import StoredSession as StoredSession
     from .domain.blocks import Block as Block
     from .domain.blocks import ToolCall as ToolCall
     from .domain.blocks import ToolResult as ToolResult
@@ -16,7 +16,7 @@ _HOMES = {
     "Block": (".domain.blocks", "Block"),
     "HistoryView": (".projections.history_view", "HistoryView"),
     "SessionStore": (".adapters.session_store", "SessionStore"),
-    "StoredSession": (".adapters.session_store", "StoredSession"),
+    "StoredSession": (".adapters.stored_session", "StoredSession"),
     "ToolCall": (".domain.blocks", "ToolCall"),
     "ToolResult": (".domain.blocks", "ToolResult"),
     "open": (".adapters.session_store", "open_store"),

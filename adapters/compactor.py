@@ -7,7 +7,7 @@ from eventsourcing.persistence import IntegrityError
 
 from ..domain.blocks import Kind
 from ..domain.compaction import Compaction, lineage_id
-from ..domain.compaction_events import CompactBoundary, Digest, Repair, Trigger
+from ..domain.compaction_events import CompactBoundary, Digest, Trigger
 from ..domain.coverage import Settlement, nothing_to_gain, settle
 from ..domain.digest import digest_of
 from ..domain.errors import NothingToCompactError, RejectedSummaryError, StalePlanError
@@ -22,6 +22,7 @@ from ..domain.token_budget import estimate_text
 from ..domain.window import Plan, Window
 from ..projections.compaction_window import window_of
 from ..projections.history_view import Entry, History
+from .compaction_outcome import Outcome
 from .event_store import EventStore
 from .sqlite.recorder import AppendKey
 from .view_reader import ViewReader
@@ -30,29 +31,6 @@ DEFAULT_LIMIT = 200_000
 """Tokens of context where nobody says how much the model holds."""
 REPLANS = 3
 """How often a plan that was overtaken is made anew before the conflict is the caller's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a compaction did, or why it did nothing."""
-
-    compacted: bool
-    reason: str
-    policy: str
-    pre_tokens: int
-    post_tokens: int
-    boundary: int | None = None
-    after: int | None = None
-    first_kept: int | None = None
-    left: Ranges = Ranges()
-    """The blocks that left the view with this boundary."""
-    kept: Ranges = Ranges()
-    repairs: tuple[Repair, ...] = ()
-    split_turn: int | None = None
-    summary: str | None = None
-    summariser: str | None = None
-    rejected: tuple[str, ...] = ()
-    """Why other summarisers' drafts were not taken, if this one stood in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from ..domain.compaction import RECORDED
 from ..domain.errors import DuplicateToolCallError, OrphanToolResultError
 from ..domain.session import Session
 from .formats.steps import Append, Begin, Call
-from .session_store import SessionStore, StoredSession
+from .session_store import SessionStore
 from .sqlite.recorder import AppendKey
+from .stored_session import StoredSession
 
 
 @dataclass

@@ -13,9 +13,10 @@ from ..projections.recorded import Recorded
 from .chain import Chain
 from .event_store import EventStore
 from .reports import Verdict, Violation
-from .session_store import SessionStore, StoredSession
+from .session_store import SessionStore
 from .sqlite.plain_errors import speaking_plainly
 from .stored_row import StoredRow
+from .stored_session import StoredSession
 from .view_reader import ViewReader
 
 PAGE = 1_000

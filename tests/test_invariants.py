@@ -23,7 +23,7 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compactor import Outcome
+from cutbank.adapters.compaction_outcome import Outcome
 from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import (
     CutbankError,
@@ -50,8 +50,6 @@ SIZES = st.integers(min_value=20, max_value=200)
 def long(words: str, size: int) -> str:
     """A text of `size` times 16 characters, so that a few of them are worth compacting."""
     return (words * size * 16)[: size * 16]
-
-
 
 
 @dataclass(frozen=True)
@@ -432,9 +430,7 @@ class TheInvariants(RuleBasedStateMachine):
             assert view.entries[: len(before.entries)] == before.entries
         model.was_retracted_since = False
 
-    def invariant_9_nothing_dropped_is_unreachable(
-        self, model: Model, view: HistoryView
-    ) -> None:
+    def invariant_9_nothing_dropped_is_unreachable(self, model: Model, view: HistoryView) -> None:
         shown = {entry.position for entry in view.entries}
         gone = [at for at in model.said if at not in shown and at not in model.retracted]
         named = _named_in(render(view, "neutral"))

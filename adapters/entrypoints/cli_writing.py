@@ -8,7 +8,7 @@ import typer
 from ...domain.blocks import AnyBlock, Block
 from ...domain.errors import InvalidSettingError
 from ...domain.ranges import Ranges
-from ..session_store import StoredSession
+from ..stored_session import StoredSession
 from . import block_json, handles
 from .database import opened_session
 from .given_text import PIPED, read_text

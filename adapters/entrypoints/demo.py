@@ -11,7 +11,8 @@ from ...domain.errors import ImportFileError
 from ..importer import import_path
 from ..reports import FileReport
 from ..sample_session import write_sample
-from ..session_store import SessionStore, StoredSession
+from ..session_store import SessionStore
+from ..stored_session import StoredSession
 from . import demo_story as story
 from .database import opened_store
 from .demo_tour import as_json, toured

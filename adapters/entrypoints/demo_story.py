@@ -11,7 +11,7 @@ from textwrap import fill
 from ...domain.blocks import ToolCall
 from ...projections.history_view import Entry
 from ..reports import FileReport
-from ..session_store import StoredSession
+from ..stored_session import StoredSession
 from .demo_tour import Tour
 from .invocation import DATABASE_VARIABLE
 from .printing import clipped, counted, say

@@ -9,9 +9,10 @@ from ...domain.errors import NothingToCompactError
 from ...domain.ranges import Ranges
 from ...domain.token_budget import estimate
 from ...projections.history_view import HistoryView
-from ..compactor import Outcome
+from ..compaction_outcome import Outcome
 from ..reports import Verdict
-from ..session_store import SessionStore, StoredSession
+from ..session_store import SessionStore
+from ..stored_session import StoredSession
 from ..verifier import verify
 from . import cli_compacting, cli_keeping
 from .printing import runs

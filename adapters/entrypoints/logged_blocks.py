@@ -9,7 +9,7 @@ from ...domain.coverage import Fate, fate
 from ...domain.errors import InvalidPositionError
 from ...domain.ranges import Ranges
 from ..recall import PAGE, recalled
-from ..session_store import StoredSession
+from ..stored_session import StoredSession
 from ..view_reader import ViewReader
 
 

@@ -7,7 +7,7 @@ from ...domain.token_budget import estimate
 from ...projections.history_view import HistoryView
 from ...projections.rendering.catalog import render
 from ..recall import Recalled
-from ..session_store import StoredSession
+from ..stored_session import StoredSession
 from . import block_json
 from .logged_blocks import BlockLog, Logged
 

@@ -8,7 +8,7 @@ from ...domain.blocks import AnyBlock, Kind
 from ...domain.ranges import Ranges
 from ...projections.history_view import Entry
 from ..recall import Recalled
-from ..session_store import StoredSession
+from ..stored_session import StoredSession
 
 
 @dataclass(frozen=True, slots=True)

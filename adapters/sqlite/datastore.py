@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from uuid import uuid4
 from weakref import WeakSet
 
@@ -39,7 +40,7 @@ class Datastore(SQLiteDatastore):
             with speaking_plainly(db_name):
                 # Another program's database is refused before anything is changed in it.
                 is_current(self.writer, db_name)
-                self.writer.execute("PRAGMA journal_mode = WAL")
+                _begin_wal(self.writer)
                 migrate(self.writer, db_name)
         except BaseException:
             self.close()
@@ -123,6 +124,20 @@ class _Reader:
 
     def __del__(self) -> None:
         self.connection.close()
+
+
+def _begin_wal(connection: sqlite3.Connection) -> None:
+    """Let readers and a writer not wait for each other; SQLite does not wait to begin with it."""
+    deadline = monotonic() + LOCK_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                raise
+            sleep(0.01)
+        else:
+            return
 
 
 def _address(name: str) -> str:

@@ -70,9 +70,10 @@ def stems(text: str) -> frozenset[str]:
 def _goals(lines: Sequence[Line]) -> Iterator[Line]:
     """Requests, of which the first and the latest say most."""
     # An earlier summary may quote one message twice, once the longer.
-    longest = {
-        line.handles or line.text: line for line in sorted(lines, key=lambda line: len(line.text))
-    }
+    longest: dict[Ranges | str, Line] = {}
+    for line in lines:
+        key = line.handles or line.text
+        longest[key] = max(longest.get(key, line), line, key=lambda line: len(line.text))
     requests = sorted(merged(longest.values()), key=lambda line: line.newest)
     telling = [line for line in requests if line.weight > WEAK] or requests
     for number, line in enumerate(requests):

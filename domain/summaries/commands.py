@@ -24,7 +24,12 @@ _GIT_LOOKS = names(
 )
 _GH_LOOKS = frozenset({"api", "checks", "diff", "list", "status", "view"})
 _WRAPPERS = frozenset({"!", "command", "do", "env", "if", "nohup", "sudo", "then", "time"})
-_INTERPRETERS = re.compile(r"(?:python|node|bash|sh|ruby|deno|bun|perl|php)[\d.]*")
+_INTERPRETERS = re.compile(r"(?:python|node|bash|sh|ruby|perl|php)[\d.]*")
+_WITH_SUBCOMMANDS = names(
+    "apt apt-get aws az brew bun bundle cargo composer deno docker dotnet gcloud gh git go gradle "
+    "gradlew hatch helm just kubectl make mise mix mvn nox npm nx pip pnpm podman poetry rails rake "
+    "rustup swift systemctl task terraform tox uv yarn"
+)
 _RUNNERS = frozenset({"compose", "exec", "run", "tool"})
 _VERB = re.compile(r"[a-zA-Z][\w:-]*")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
@@ -162,6 +167,8 @@ def _target(words: list[str]) -> str:
     rest = [word for word in words[1:] if not word.startswith("-")]
     if _INTERPRETERS.fullmatch(program):
         return " ".join([program, *rest[:1]])
+    if program not in _WITH_SUBCOMMANDS:
+        return program
     verbs: list[str] = []
     for word in rest[:2]:
         if not _VERB.fullmatch(word):

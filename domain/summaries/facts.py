@@ -64,6 +64,8 @@ _SORTS = re.compile(
 )
 _LONGEST, _OLDEST = 5_000, 1_500
 """Characters at both ends of a block that are searched, and where it is one of the older ones."""
+_LONGEST_NAME = 60
+"""Characters beyond which a name is encoded data."""
 _MOST = 400
 _CARRIED = 5
 # What the sort of a fact adds to how likely it is needed again (see _Ledger.likely).
@@ -113,7 +115,8 @@ def _is_wished(text: str, wished: frozenset[str]) -> bool:
 def sort_of(word: str) -> Sort | None:
     """What a word is a fact of, if it is one."""
     found = _SORTS.fullmatch(word)
-    return None if found is None else Sort[found.lastgroup or ""]
+    sort = Sort[found.lastgroup or ""] if found else None
+    return None if sort is Sort.NAME and len(word) > _LONGEST_NAME else sort
 
 
 def words_of(text: str) -> Iterator[str]:

@@ -46,7 +46,7 @@ def requests_of(items: Iterable[Item]) -> Iterator[Line]:
         if not words.strip(ELLIPSIS + " ") or _BRACKETED.fullmatch(words):
             continue
         # A line above or below what a program inserted is the program's too.
-        if len(words) > 0.2 * min(len(item.block.text), _GLANCE):
+        if len(said) > 0.2 * min(len(item.block.text), _GLANCE):
             weight = WEAK if is_small_talk(words) else 0.5
             yield _quote(Section.GOAL, words, item.position, weight)
 

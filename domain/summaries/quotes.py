@@ -56,13 +56,14 @@ def comparable(text: str) -> str:
 def stands_in(quote: str, comparables: Iterable[str]) -> bool:
     """Whether the words are in one of the texts, in order, omissions aside.
 
-    A line with several quotes in it may have taken them from several texts.
+    A line with several quotes in it may have taken them from several texts; what stands between
+    quotes is not the user's.
     """
     texts = tuple(comparables)
     quote = comparable(quote)
     pieces = _PIECES.findall(f'"{quote}"')
     return _stands_in_one(quote, texts) or (
-        len(pieces) > 1 and all(_stands_in_one(piece, texts) for piece in pieces)
+        bool(pieces) and all(_stands_in_one(piece, texts) for piece in pieces)
     )
 
 

@@ -117,7 +117,14 @@ def test_what_names_no_file_touches_none(call: ToolCall) -> None:
 
 
 def test_a_tool_is_known_whatever_its_spelling() -> None:
-    spellings = ["Read_File", "read-file", "ReadFile", "mcp__x__read_file", "fs.readFile", "ReadFileTool"]
+    spellings = [
+        "Read_File",
+        "read-file",
+        "ReadFile",
+        "mcp__x__read_file",
+        "fs.readFile",
+        "ReadFileTool",
+    ]
 
     assert {bare_name(spelling) for spelling in spellings} == {"readfile"}
 

@@ -1,0 +1,486 @@
+"""One session of a store: append to it, view it, compact it, recall what left."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from eventsourcing.persistence import IntegrityError
+from pydantic import JsonValue
+
+from ..domain.blocks import AnyBlock
+from ..domain.compaction import MAIN
+from ..domain.compaction_events import Trigger
+from ..domain.errors import (
+    ConflictError,
+    CutbankError,
+    InvalidPositionError,
+    NotFoundError,
+)
+from ..domain.event import Event
+from ..domain.policies.catalog import DEFAULT, policy_named
+from ..domain.policies.policy import Policy
+from ..domain.ranges import Ranges
+from ..domain.session import Session, SessionState, session_id
+from ..domain.session_events import (
+    Fork,
+    Parent,
+    ParentNamed,
+    SessionOpened,
+    SessionTitled,
+    Usage,
+)
+from ..domain.summaries.summariser import Summariser
+from ..projections.history_view import HistoryView
+from .compaction_outcome import Outcome
+from .compactor import DEFAULT_LIMIT, Compactor
+from .recall import Recalled, found_in, recalled
+from .retraction import closed_retraction
+from .sqlite.plain_errors import speaking_plainly
+from .sqlite.recorder import AppendKey
+from .view_reader import ViewReader
+from .whole_groups import check_blocks, whole_groups
+
+if TYPE_CHECKING:
+    from .session_store import SessionStore
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where an append stands: the positions of its first and last block."""
+
+    first: int
+    last: int
+    repeated: bool = False
+    """The key was used before: nothing was stored, and this is what was stored then."""
+
+
+class StoredSession:
+    """One session: append to it, view it, compact it, recall what left."""
+
+    def __init__(self, store: "SessionStore", namespace: str, key: str) -> None:
+        self.store = store
+        self.namespace = namespace
+        self.key = key
+        self.id = session_id(namespace, key)
+        self._events = store.events
+        self._readers: dict[str, ViewReader] = {}
+
+    def __repr__(self) -> str:
+        return f"<session {self.key!r} in {self.store.name}>"
+
+    # Writing
+
+    def append(
+        self, *blocks: AnyBlock, key: str | None = None, expect: int | None = None
+    ) -> Appended:
+        """Store blocks in order, all in one transaction, durably before this returns.
+
+        `key` names the append: the same key again stores nothing and returns the first result.
+        `expect` is the position that the caller believes newest; ConflictError if it is not.
+        Without it an append never conflicts. Raises OrphanToolResultError,
+        DuplicateToolCallError or SessionClosedError, and then nothing is stored.
+        """
+        if not blocks:
+            raise InvalidPositionError("nothing to append: give at least one block")
+
+        def decide(session: Session) -> tuple[int, int]:
+            positions = [session.append(block) for block in blocks]
+            return positions[0], positions[-1]
+
+        with speaking_plainly(self.store.name):
+            done = self._decide(decide, key=key, expect=expect)
+        if isinstance(done, AppendKey):
+            return Appended(done.first, done.last, repeated=True)
+        return Appended(*done)
+
+    def set_system_prompt(self, text: str) -> None:
+        """The system prompt from here on; nothing is stored where it is that already."""
+        if self.view().system_prompt != text:
+            self._change(lambda session: session.set_system_prompt(text))
+
+    def set_tools(self, tools: list[JsonValue]) -> None:
+        """The tools from here on, in the provider's own shape; as above where they are the same."""
+        if self.view().tool_definitions != tools:
+            self._change(lambda session: session.set_tools(tools))
+
+    def set_request_settings(self, **settings: JsonValue) -> None:
+        """What else a request holds from here on (model, max_tokens, ...); as above."""
+        if self.view().request_settings != settings:
+            self._change(lambda session: session.set_request_settings(settings))
+
+    def retitle(self, title: str) -> None:
+        """What the session is called from here on."""
+        self._change(lambda session: session.retitle(title))
+
+    def name_parent(self, parent: Parent) -> None:
+        """Whom the session works for, where that was not known when it was opened."""
+        self._change(lambda session: session.name_parent(parent))
+
+    def abandon(self, tool_call_id: str, reason: str) -> None:
+        """Close an open tool call that nobody will answer."""
+        self._change(lambda session: session.abandon(tool_call_id, reason))
+
+    def end_turn(self, outcome: str | None = None) -> None:
+        """The agent came to rest."""
+        self._change(lambda session: session.end_turn(outcome))
+
+    def close(self, reason: str | None = None) -> None:
+        """Refuse further appends; the session can still be viewed and forked."""
+        self._change(lambda session: session.close(reason))
+
+    def record_call(
+        self,
+        view: HistoryView,
+        *,
+        call_id: str,
+        renderer: str = "neutral/1",
+        model: str | None = None,
+        usage: Usage | None = None,
+        cost_usd: float | None = None,
+        latency_s: float | None = None,
+    ) -> None:
+        """Record that a model was sent `view`: its coordinate and fingerprint prove which."""
+        at = view.coordinate
+        fields: dict[str, Any] = {
+            "call_id": call_id,
+            "model": model,
+            "usage": usage,
+            "cost_usd": cost_usd,
+            "latency_s": latency_s,
+            "position": at.position,
+            "lineage": at.lineage,
+            "lineage_version": at.lineage_version,
+            "renderer": renderer,
+            "fingerprint": view.fingerprint,
+        }
+        self._change(lambda session: session.record_call(fields))
+
+    def pin(self, *positions: int | Ranges) -> Ranges:
+        """Keep blocks in every view, word for word, from the next boundary on.
+
+        Their tool pairs and provider messages are pinned with them; returns all of these.
+        """
+        groups = self._groups(positions)
+        self._change(lambda session: session.pin(groups))
+        return groups
+
+    def unpin(self, *positions: int | Ranges) -> Ranges:
+        """Let pinned blocks leave the view again, from the next boundary on; returns them."""
+        groups = self._groups(positions)
+        self._change(lambda session: session.unpin(groups))
+        return groups
+
+    def hide(self, *positions: int | Ranges, replacement: str | None = None) -> None:
+        """Take blocks out of the view from the next boundary on, or show `replacement` there."""
+        wanted = self._checked(positions)
+        self._change(lambda session: session.hide(wanted, replacement))
+
+    def retract(self, *positions: int | Ranges, reason: str | None = None) -> Ranges:
+        """Take blocks back: they leave every view at once and stay in the log.
+
+        A call takes its result along; a call whose result is taken back is open again. Returns
+        the positions that were taken back.
+        """
+        wanted = _ranges(positions)
+
+        def decide(session: Session) -> Ranges:
+            chain = self._events.session_chain(self.namespace, self.key)
+            gone = self._reader(MAIN).retracted(session.version)
+            closed = closed_retraction(
+                self._events,
+                chain,
+                wanted,
+                retracted=gone,
+                head=session.version,
+                open_calls=session.state.open_calls,
+            )
+            session.retract(closed.positions, closed.reopened, reason)
+            return closed.positions
+
+        with speaking_plainly(self.store.name):
+            return cast(Ranges, self._decide(decide))
+
+    def rewind(self, to: int, *, reason: str | None = None) -> Ranges:
+        """Take back every block after position `to`."""
+        return self.retract(Ranges.span(to + 1, self.position), reason=reason)
+
+    def fork(self, key: str, *, at: int | None = None) -> "StoredSession":
+        """Open a session that shares this one's history up to `at` and goes its own way after.
+
+        Copies nothing. Raises ConflictError if the key is taken.
+        """
+        check_name("session key", key)
+        with speaking_plainly(self.store.name), self._events.deciding:
+            chain = self._events.session_chain(self.namespace, self.key)
+            position, state = self._events.head(chain, at)
+            if at is not None and position != at:
+                raise InvalidPositionError(f"#{at} does not exist: the session ends at #{position}")
+            if self._events.session(self.namespace, key) is not None:
+                raise ConflictError(f"session {key!r} exists already: choose another key")
+            in_effect = self._reader(MAIN).state_in_effect(position)[1]
+            session = self._events.session(self.namespace, self.key)
+            assert session is not None, "this session was opened"
+            self._events.save(
+                Session.fork(
+                    self.namespace,
+                    key,
+                    clock=self._events.clock,
+                    subject=session.subject,
+                    fork=Fork(
+                        namespace=self.namespace,
+                        key=self.key,
+                        position=position,
+                        lineage_version=in_effect.switched,
+                    ),
+                    at=state,
+                )
+            )
+        return StoredSession(self.store, self.namespace, key)
+
+    # Reading
+
+    @property
+    def position(self) -> int:
+        """The newest position."""
+        with speaking_plainly(self.store.name):
+            chain = self._events.session_chain(self.namespace, self.key)
+            return self._events.head(chain)[0]
+
+    @property
+    def title(self) -> str | None:
+        """What the session is called, where it was ever said."""
+        titled = self.state.titled
+        if titled:
+            return cast(SessionTitled, self._single(titled)).title
+        return self._opened().title
+
+    @property
+    def parent(self) -> Parent | None:
+        """The session, and the call in it, that this one works for."""
+        parented = self.state.parented
+        if parented:
+            return cast(ParentNamed, self._single(parented)).parent
+        return self._opened().parent
+
+    @property
+    def source(self) -> str | None:
+        """The format that the session was imported from."""
+        return self._opened().source
+
+    @property
+    def forked_from(self) -> Fork | None:
+        """Where the session left its parent, if it is a fork."""
+        return self._opened().fork
+
+    @property
+    def state(self) -> SessionState:
+        """Turn, open calls, sizes: as of now."""
+        with speaking_plainly(self.store.name):
+            chain = self._events.session_chain(self.namespace, self.key)
+            return self._events.head(chain)[1]
+
+    @property
+    def lineages(self) -> list[str]:
+        """The lineages that were written to, by name."""
+        with speaking_plainly(self.store.name):
+            return self._events.lineages(self.namespace, self.key)
+
+    def view(
+        self,
+        *,
+        lineage: str = MAIN,
+        at: int | None = None,
+        lineage_version: int | None = None,
+    ) -> HistoryView:
+        """What a model is sent: the summary and the kept blocks.
+
+        Without coordinates the newest; with them exactly what was served there. Raises
+        NotFoundError for a position, lineage or version that does not exist.
+        """
+        with speaking_plainly(self.store.name):
+            self._check_lineage(lineage)
+            return self._reader(lineage).view(at, lineage_version)
+
+    def recall(self, *positions: int | Ranges, search: str | None = None) -> list[Recalled]:
+        """The original blocks at these handles, hidden, trimmed, summarised or not.
+
+        With `search`, only those that hold the text, whatever its case. Without positions, all
+        blocks that ever were are searched.
+        """
+        with speaking_plainly(self.store.name):
+            chain = self._events.session_chain(self.namespace, self.key)
+            head = self._events.head(chain)[0]
+            if not positions and search is None:
+                raise InvalidPositionError("nothing to recall: give handles, or text to search")
+            wanted = _ranges(positions) if positions else Ranges.span(1, head)
+            if wanted.runs[-1][1] > head:
+                raise InvalidPositionError(
+                    f"#{wanted.runs[-1][1]} does not exist: the session ends at #{head}"
+                )
+            blocks = recalled(self._events, chain, wanted)
+            if search is not None:
+                return list(found_in(blocks, search))
+            found = list(blocks)
+            missing = wanted - Ranges.of(block.position for block in found)
+            if missing and all(first == last for first, last in wanted.runs):
+                raise InvalidPositionError(f"{missing} is not a block")
+            return found
+
+    # Compaction
+
+    def compact(
+        self,
+        policy: str | Policy = DEFAULT,
+        *,
+        settings: Mapping[str, str] | None = None,
+        limit: int = DEFAULT_LIMIT,
+        lineage: str = MAIN,
+        trigger: Trigger = Trigger.MANUAL,
+        instructions: str | None = None,
+        idempotency_key: str | None = None,
+        summariser: Summariser | None = None,
+        activate: bool = True,
+        dry_run: bool = False,
+    ) -> Outcome:
+        """Compact now, if the policy finds something to take out.
+
+        `policy` is a name or a value, `settings` its fields as text, `limit` the model's context
+        in tokens. `activate=False` prepares a boundary for `activate()`; `dry_run` records
+        nothing. Raises NothingToCompactError where the view would not become smaller.
+        """
+        chosen = policy_named(policy, settings or {}) if isinstance(policy, str) else policy
+        with speaking_plainly(self.store.name):
+            return Compactor(self._events, self._reader(lineage)).compact(
+                chosen,
+                limit=limit,
+                trigger=trigger,
+                instructions=instructions,
+                idempotency_key=idempotency_key,
+                summariser=summariser,
+                activate=activate,
+                dry_run=dry_run,
+            )
+
+    def activate(self, *, lineage: str = MAIN) -> int:
+        """Serve the boundary that was prepared last; returns it."""
+        with speaking_plainly(self.store.name):
+            return Compactor(self._events, self._reader(lineage)).activate()
+
+    def revert(self, *, lineage: str = MAIN) -> int:
+        """Undo the newest compaction; returns the boundary that was reverted."""
+        with speaking_plainly(self.store.name):
+            return Compactor(self._events, self._reader(lineage)).revert()
+
+    # How
+
+    def _opened(self) -> SessionOpened:
+        with speaking_plainly(self.store.name):
+            return self._events.opened(self.namespace, self.key)
+
+    def _single(self, position: int) -> Event:
+        with speaking_plainly(self.store.name):
+            chain = self._events.session_chain(self.namespace, self.key)
+            return self._events.read(chain, Ranges.of([position]))[0].event
+
+    def _reader(self, lineage: str) -> ViewReader:
+        if (reader := self._readers.get(lineage)) is None:
+            reader = ViewReader(self._events, self.namespace, self.key, lineage)
+            self._readers[lineage] = reader
+        return reader
+
+    def _check_lineage(self, lineage: str) -> None:
+        if lineage != MAIN and lineage not in (known := self.lineages):
+            exist = ", ".join(sorted({MAIN, *known}))
+            raise NotFoundError(
+                f"session {self.key!r} has no lineage {lineage!r} (there is: {exist})"
+            )
+
+    def _change(self, decision: Callable[[Session], Any]) -> None:
+        with speaking_plainly(self.store.name):
+            self._decide(decision)
+
+    def _decide(
+        self,
+        decision: Callable[[Session], T],
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+    ) -> T | AppendKey:
+        """Decide on the session as stored and save, again and again while others win the race."""
+        with self._events.deciding:
+            while True:
+                if key is not None and (done := self._events.select_key(self.id, key)):
+                    return done
+                session = self._events.session(self.namespace, self.key)
+                if session is None:
+                    raise NotFoundError(f"session {self.key!r} was never opened")
+                before = session.version
+                if expect is not None and before != expect:
+                    self._events.refresh(self.id)
+                    session = cast(Session, self._events.session(self.namespace, self.key))
+                    if session.version != expect:
+                        raise ConflictError(
+                            f"session {self.key!r} is at #{session.version}, not #{expect}:"
+                            " read it again before you append"
+                        )
+                    before = expect
+                try:
+                    result = decision(session)
+                except CutbankError:
+                    # What was decided half is forgotten; what was decided on old news is repeated.
+                    self._events.evict(self.id)
+                    fresh = self._events.session(self.namespace, self.key)
+                    if fresh is None or fresh.version == before:
+                        raise
+                    continue
+                keys = []
+                if key is not None:
+                    first, last = cast("tuple[int, int]", result)
+                    keys = [AppendKey(self.id, key, first, last)]
+                try:
+                    self._events.save(session, keys=keys)
+                except IntegrityError:
+                    continue  # somebody else appended first: that made progress, and so shall we
+                return result
+
+    def _checked(self, positions: tuple[int | Ranges, ...]) -> Ranges:
+        wanted = _ranges(positions)
+        with speaking_plainly(self.store.name):
+            chain = self._events.session_chain(self.namespace, self.key)
+            head = self._events.head(chain)[0]
+            log = self._events.read(chain, wanted & Ranges.span(1, head))
+            check_blocks(log, wanted, self._reader(MAIN).retracted(head))
+        return wanted
+
+    def _groups(self, positions: tuple[int | Ranges, ...]) -> Ranges:
+        wanted = self._checked(positions)
+        with speaking_plainly(self.store.name):
+            chain = self._events.session_chain(self.namespace, self.key)
+            head = self._events.head(chain)[0]
+            retracted = self._reader(MAIN).retracted(head)
+            return whole_groups(self._events, chain, wanted, head, retracted)
+
+
+def _ranges(positions: tuple[int | Ranges, ...]) -> Ranges:
+    wanted = Ranges()
+    for position in positions:
+        if isinstance(position, Ranges):
+            wanted |= position
+        elif position < 1:
+            raise InvalidPositionError(f"positions begin at 1, not {position}")
+        else:
+            wanted |= Ranges.of([position])
+    if not wanted:
+        raise InvalidPositionError("no positions were given")
+    return wanted
+
+
+def check_name(what: str, name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidPositionError(f"{what} {name!r} is not valid Unicode") from None
+    if not name or "\0" in name:
+        raise InvalidPositionError(f"{what} {name!r} must have characters, and no NUL among them")

@@ -1,0 +1,175 @@
+"""A draft that is not what it should be never comes to stand for anything."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.domain.blocks import Block
+from cutbank.domain.errors import RejectedSummaryError
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries.gate import ALWAYS_SMALL, RULES, TOLERANCE, check
+from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.window import Item
+
+USER_TEXTS = ["Fix the  parser,\nplease: it says “line 3...” and stops.", "Never push to main!"]
+MATERIAL = Material(
+    gone=(Item(2, Block.user(USER_TEXTS[0]), turn=1, tokens=5_000),),
+    covers=Ranges([(1, 40)]),
+    budget=1_000,
+)
+
+
+def rejected_by(draft: Draft, material: Material = MATERIAL) -> str:
+    with pytest.raises(RejectedSummaryError) as caught:
+        check(draft, material, user_texts=USER_TEXTS)
+    assert caught.value.reason
+    assert str(caught.value) == f"{caught.value.rule}: {caught.value.reason}"
+    return caught.value.rule
+
+
+def passes(text: str, material: Material = MATERIAL) -> None:
+    check(Draft(text), material, user_texts=USER_TEXTS)
+
+
+@pytest.mark.parametrize("text", ["", " \n\t"])
+def test_an_empty_text_is_rejected(text: str) -> None:
+    assert rejected_by(Draft(text)) == "empty"
+
+
+def test_a_text_that_was_cut_off_is_rejected() -> None:
+    assert rejected_by(Draft("## Goal\n- Fix the", was_truncated=True)) == "truncated"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>\n{}\n</tool_call>",
+        "I will look first. <function_calls><invoke name='x'>",
+        "<|python_tag|>open()",
+        "[TOOL_CALLS] [{}]",
+        '{"tool_calls": []}',
+        '{"name": "bash", "arguments": {"command": "ls"}}',
+        '```json\n[{"name": "bash", "input": {}}]\n```',
+    ],
+)
+def test_a_tool_call_is_no_summary(text: str) -> None:
+    assert rejected_by(Draft(text)) == "tool-calling"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The gate knows `<tool_call>` markup.",
+        "Found:\n```xml\n<tool_call>\n```\nand fixed it.",
+        '{"name": "a person"}',
+        "{not json",
+        "[1, 2]",
+    ],
+)
+def test_a_text_may_speak_of_tool_calls(text: str) -> None:
+    passes(text)
+
+
+def test_a_text_over_its_budget_is_rejected() -> None:
+    most = int(MATERIAL.budget * TOLERANCE)
+
+    passes("x" * 4 * most)
+    assert rejected_by(Draft("x" * 4 * (most + 1))) == "oversized"
+
+
+def test_a_text_as_large_as_what_it_replaces_is_rejected() -> None:
+    little = replace(MATERIAL, gone=(Item(2, Block.user("x"), turn=1, tokens=50),))
+
+    passes("x" * 4 * 49, little)
+    assert rejected_by(Draft("x" * 4 * 50), little) == "not-smaller"
+
+
+def test_the_summary_before_is_replaced_too() -> None:
+    little = replace(MATERIAL, gone=(Item(2, Block.user("x"), turn=1, tokens=50),))
+
+    passes("x" * 4 * 59, replace(little, previous="y" * 4 * 10))
+
+
+def test_a_text_of_a_line_is_always_small_enough() -> None:
+    passes("x" * 4 * ALWAYS_SMALL, replace(MATERIAL, gone=()))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'User: "Fix the parser, please: it says “line 3...” and stops."',
+        '- User: "Fix the parser, please" (#2)',
+        "* **User**: “Never push to main!”",
+        '1. The user asked: "Fix the parser… and stops." (#2)',
+        'User (later): "Never push to main"',
+        'User: "Fix the parser" is done',
+        'User: "Fix the parser" and "Never push to main!" (#2, #7)',
+        "## Constraints\n> Never push to main! (#7)",
+        "## Goal\n> Fix the ... stops.",
+        "The user wants the parser fixed.",
+        "User: wants the parser fixed",
+        '## Critical Context\n> "error: no such file"',
+        'Said "yes" to everything.',
+    ],
+)
+def test_what_the_user_said_may_be_quoted(line: str) -> None:
+    passes(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'User: "Fix the lexer"',
+        '- User: "Push to main" (#2)',
+        '- **User**: "please fix the parser"',
+        'The user asked: "stops. Fix the parser"',
+        'The user asked: "and stops… Fix the parser"',
+        'Human: "yes, delete it all"',
+        'User: "Fix the parser" and "push it"',
+        "## Goal\n> Fix everything (#2)",
+        "## Constraints & Preferences\n- none\n> Always push to main",
+        'User: "Fix the parser, please" (#2) (#3) "and more"',
+    ],
+)
+def test_what_the_user_never_said_is_rejected(line: str) -> None:
+    assert rejected_by(Draft(f"## Progress\n- much\n{line}\n- more")) == "misquoted-user"
+
+
+def test_no_quote_stands_where_no_user_spoke() -> None:
+    with pytest.raises(RejectedSummaryError, match="never said"):
+        check(Draft('User: "..."'), MATERIAL, user_texts=[])
+
+
+def test_a_handle_of_something_else_is_rejected() -> None:
+    assert rejected_by(Draft("done (#41)", cites=Ranges([(40, 41)]))) == "cites-elsewhere"
+    check(Draft("done (#40)", cites=Ranges([(40, 40)])), MATERIAL, user_texts=[])
+
+
+def test_each_rule_has_a_name_and_they_are_asked_in_order() -> None:
+    assert list(RULES) == [
+        "empty",
+        "truncated",
+        "tool-calling",
+        "oversized",
+        "not-smaller",
+        "misquoted-user",
+        "cites-elsewhere",
+    ]
+
+
+@given(st.text(st.characters() | st.sampled_from('User:"…>#`<\n\ud800 ')), st.lists(st.text()))
+def test_any_text_is_judged(text: str, user_texts: list[str]) -> None:
+    try:
+        check(Draft(text), MATERIAL, user_texts=user_texts)
+    except RejectedSummaryError as error:
+        assert error.rule in RULES
+
+
+@given(st.text(st.characters(exclude_characters="\n") | st.sampled_from(' "…')), st.data())
+def test_any_piece_of_what_the_user_said_may_be_quoted(said: str, data: st.DataObject) -> None:
+    begin = data.draw(st.integers(0, len(said)))
+    end = data.draw(st.integers(begin, len(said)))
+
+    check(Draft(f'x\n- User: "{said[begin:end]}" (#2)'), MATERIAL, user_texts=[said])
