@@ -113,10 +113,11 @@ class Compactor:
         reader = self.reader
         chain = self.store.lineage_chain(reader.namespace, reader.key, reader.lineage)
         planned_on = self.store.lineage_state(chain)[1].decided
-        history, coordinate = reader.history()
-        view = history.view(reader.key, reader.namespace, coordinate, None)
-        recalled = self._recalled(history)
-        return history, window_of(history, view, limit, trigger, recalled), planned_on
+        with reader.advancing:
+            history, coordinate = reader.history()
+            view = history.view(reader.key, reader.namespace, coordinate, None)
+            recalled = self._recalled(history)
+            return history, window_of(history, view, limit, trigger, recalled), planned_on
 
     def _prepare(
         self,

@@ -46,7 +46,7 @@ class EventStore(Application[UUID]):
         "MAPPER_TOPIC": get_topic(EventMapper),
     }
     recorder: Recorder
-    mapper: EventMapper
+    mapper: EventMapper  # pyright: ignore[reportIncompatibleVariableOverride] - made by env
 
     def __init__(self, env: EnvType | None = None, clock: Callable[[], datetime] = utc_now) -> None:
         super().__init__(env)

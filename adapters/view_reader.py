@@ -1,5 +1,6 @@
 """Reads the view at a coordinate: the boundary in effect, what it kept, and what follows."""
 
+from threading import RLock
 from typing import cast
 
 from ..domain.compaction import CompactionState
@@ -26,17 +27,21 @@ class ViewReader:
         self.namespace = namespace
         self.key = key
         self.lineage = lineage
+        self.advancing = RLock()
+        """Held while the newest fold is used: threads may share a session."""
         self._newest: tuple[History, Coordinate, CompactionState] | None = None
 
     def view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
         """The view at a position and lineage version; the newest where they are None."""
-        history, coordinate = self.history(at, lineage_version)
-        return history.view(self.key, self.namespace, coordinate, self._inherited_from(history))
+        with self.advancing:
+            history, coordinate = self.history(at, lineage_version)
+            inherited_from = self._inherited_from(history)
+            return history.view(self.key, self.namespace, coordinate, inherited_from)
 
     def history(
         self, at: int | None = None, lineage_version: int | None = None
     ) -> tuple[History, Coordinate]:
-        """The fold at a coordinate, not to be changed by the caller."""
+        """The fold at a coordinate, to be read under `advancing` and not to be changed."""
         chain = self.store.session_chain(self.namespace, self.key)
         position, state = self.store.head(chain, at)
         if at is not None and position < at:

@@ -4,7 +4,13 @@ from collections.abc import Iterator
 
 from ..domain.errors import InvalidPositionError
 from ..domain.ranges import Ranges
-from ..domain.session_events import BlockEvent, ToolCallAbandoned, ToolCalled, ToolReturned
+from ..domain.session_events import (
+    BlockAppended,
+    BlockEvent,
+    ToolCallAbandoned,
+    ToolCalled,
+    ToolReturned,
+)
 from ..projections.recorded import Recorded
 from .chain import Chain
 from .event_store import EventStore
@@ -42,7 +48,7 @@ def _group_of(
     block = store.read(chain, Ranges.of([position]))[0].event
     call = block.call if isinstance(block, ToolReturned | ToolCallAbandoned) else position
     asked = store.read(chain, Ranges.of([call]))[0].event
-    said = asked.block if isinstance(asked, BlockEvent) and hasattr(asked, "block") else None
+    said = asked.block if isinstance(asked, BlockAppended | ToolCalled | ToolReturned) else None
     group = {position, call}
     if said is not None and said.message_id is not None:
         group |= _message(store, chain, call, head, said.message_id)

@@ -2,8 +2,9 @@
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, JsonValue, field_serializer, field_validator
 
@@ -150,6 +151,19 @@ class ToolCall(Said):
     tool_call_id: str = Field(min_length=1)
     name: str
     arguments: str = "{}"
+
+    if TYPE_CHECKING:
+        # What the validator below accepts: arguments as text, or as what that text says.
+        def __init__(
+            self,
+            *,
+            tool_call_id: str,
+            name: str,
+            arguments: str | Mapping[str, Any] = "{}",
+            message_id: str | None = None,
+            native: Native | None = None,
+            origin: Origin | None = None,
+        ) -> None: ...
 
     @field_validator("arguments", mode="before")
     @classmethod

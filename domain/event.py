@@ -47,7 +47,8 @@ class Event(Record):
     def __eq__(self, other: object) -> bool:
         """Equal as facts: the state that one of them takes along is not part of what happened."""
         return (
-            type(self) is type(other)
+            isinstance(other, Event)
+            and type(self) is type(other)
             and self.__dict__ == other.__dict__
             and self.__pydantic_extra__ == other.__pydantic_extra__
         )

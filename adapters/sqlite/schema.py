@@ -101,9 +101,12 @@ def is_current(connection: sqlite3.Connection, name: str) -> bool:
 
     Raises StorageError for a newer database, or one that is not cutbank's.
     """
-    version = _version(connection)
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    # One look, for another process may be making the tables at this moment.
+    seen: tuple[int, int, int] = connection.execute(
+        "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master)"
+        " FROM pragma_user_version, pragma_application_id"
+    ).fetchone()
+    version, application, tables = seen
     if application != APPLICATION_ID and (version or application or tables):
         raise StorageError(
             f"{name} is a database of another application: give cutbank a file of its own"

@@ -11,7 +11,16 @@ from ..blocks import ToolCall, ToolResult
 from ..digest import SHELLS, Touch, arguments_of, bare_name, touched
 from ..ranges import Ranges
 from ..window import Item
-from .commands import LABEL, brief, command_of, in_short, targets_of, trouble_in, verdict_of
+from .commands import (
+    LABEL,
+    brief,
+    command_of,
+    in_short,
+    is_refusal,
+    targets_of,
+    trouble_in,
+    verdict_of,
+)
 from .todo_lists import is_planning
 from .wording import code, shortened, tidied
 
@@ -100,7 +109,8 @@ def tail_of(path: str) -> str:
 
 def _edits(call: ToolCall, touch: Touch, position: int, result: ToolResult) -> Iterator[Action]:
     verb = "wrote" if bare_name(call.name).startswith(_CREATES) else "edited"
-    outcome = trouble_in(result.text) if result.is_error else ""
+    is_failure = result.is_error or is_refusal(result.text)
+    outcome = trouble_in(result.text) if is_failure else ""
     for path in touch.paths:
         file = code(tail_of(path))
         yield Action(
@@ -110,7 +120,7 @@ def _edits(call: ToolCall, touch: Touch, position: int, result: ToolResult) -> I
             targets=(path,),
             position=position,
             outcome=outcome,
-            is_failure=result.is_error,
+            is_failure=is_failure,
         )
 
 
@@ -123,7 +133,7 @@ def _run(call: ToolCall, position: int, result: ToolResult) -> Action:
         deed=Deed.RUN if targets else Deed.LOOK,
         label=f"ran {shown}",
         noun=shown,
-        targets=targets or (command,),
+        targets=targets or (shown,),
         position=position,
         outcome=outcome,
         is_failure=is_failure,
@@ -134,14 +144,15 @@ def _call(call: ToolCall, position: int, result: ToolResult, *, is_look: bool) -
     spoken = ", ".join(_spoken(arguments_of(call)))
     shown = code(shortened(f"{tidied(call.name)} {spoken}".strip(), LABEL))
     is_look = is_look or _LOOKING.match(bare_name(call.name)) is not None
+    is_failure = result.is_error or is_refusal(result.text)
     return Action(
         deed=Deed.LOOK if is_look else Deed.CALL,
         label=f"called {shown}",
         noun=shown,
         targets=(shown,),
         position=position,
-        outcome=trouble_in(result.text) if result.is_error else brief(result.text),
-        is_failure=result.is_error,
+        outcome=trouble_in(result.text) if is_failure else brief(result.text),
+        is_failure=is_failure,
     )
 
 

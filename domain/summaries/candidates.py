@@ -7,16 +7,8 @@ from dataclasses import replace
 from ..ranges import Ranges
 from ..window import Item
 from .actions import actions_of
-from .findings import (
-    WEAK,
-    is_over,
-    media_of,
-    plans_of,
-    progress_of,
-    remarks_of,
-    requests_of,
-    rules_of,
-)
+from .findings import is_over, media_of, plans_of, progress_of, remarks_of
+from .requests import WEAK, requests_of, rules_of
 from .sections import Line, Section, merged
 from .summariser import Material
 

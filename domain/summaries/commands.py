@@ -26,22 +26,22 @@ _GH_LOOKS = frozenset({"api", "checks", "diff", "list", "status", "view"})
 _WRAPPERS = frozenset({"!", "command", "do", "env", "if", "nohup", "sudo", "then", "time"})
 _INTERPRETERS = re.compile(r"(?:python|node|bash|sh|ruby|perl|php)[\d.]*")
 _WITH_SUBCOMMANDS = names(
-    "apt apt-get aws az brew bun bundle cargo composer deno docker dotnet gcloud gh git go gradle "
-    "gradlew hatch helm just kubectl make mise mix mvn nox npm nx pip pnpm podman poetry rails rake "
-    "rustup swift systemctl task terraform tox uv yarn"
+    "apt apt-get aws az brew bun bundle cargo composer deno docker dotnet gcloud gh git go "
+    "gradle gradlew hatch helm just kubectl make mise mix mvn nox npm nx pip pnpm podman poetry "
+    "rails rake rustup swift systemctl task terraform tox uv yarn"
 )
 _RUNNERS = frozenset({"compose", "exec", "run", "tool"})
 _VERB = re.compile(r"[a-zA-Z][\w:-]*")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _SEGMENT = re.compile(r"&&|\|\||[;|\n&()]")
 _LEADING = re.compile(
-    r"(?:cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;|\n)\s*|set -\w+\s*(?:;|&&|\n)\s*"
+    r"(?:#[^\n]*\n\s*|cd\s+(?:\"[^\"]*\"|'[^']*'|\S+)\s*(?:&&|;|\n)\s*|set -\w+\s*(?:;|&&|\n)\s*"
     r"|[A-Z_]+=\S*\s+)+"
 )
 # How much of the output the agent wanted to see says nothing of what it ran.
 _VIEWING = re.compile(r"(?: ?(?:2>&1|2>/dev/null|\| ?(?:head|tail|cat|less)(?: -?\w+)*))+$")
 _IN_SCRIPT = re.compile(r"\b(?:cmd|command)[\"']?\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"")
-_LONGEST = 400
+_LONGEST, _LONGEST_RUN = 400, 4_000
 
 # Some shells put a few lines about the process before what it wrote.
 _HEADER = re.compile(r"(?:[A-Z][\w ]{2,40}:? [^\n]*\n){1,6}Output:\n")
@@ -71,9 +71,10 @@ _RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Warning)\b", r
 _BORING = re.compile(
     r"(?:process )?exit(?:ed)?(?: with)? code:? \d+|<[^>]*>|error:?", re.IGNORECASE
 )
+_REFUSAL = re.compile(r"\s*(?:error|exception|failed|fatal|traceback)\b", re.IGNORECASE)
 _TAGS = re.compile(r"\A<[\w-]+>|</[\w-]+>\Z")
 _ENDS = 3_000
-_VERDICT_WITHIN = 2_000
+_VERDICT_WITHIN = 1_500
 
 
 def command_of(arguments: dict[str, JsonValue]) -> str:
@@ -101,7 +102,7 @@ def in_short(command: str) -> str:
 
 def targets_of(command: str) -> tuple[str, ...]:
     """The programs with their subcommands that a command runs and that do more than look."""
-    plain = _QUOTED.sub('""', command.partition("<<")[0])
+    plain = _QUOTED.sub('""', command[:_LONGEST_RUN].partition("<<")[0])
     programs = (_program(part) for part in _SEGMENT.split(plain))
     return tuple(_target(words) for words in programs if words and not _is_look(words))
 
@@ -134,6 +135,11 @@ def trouble_in(text: str) -> str:
         # What it announces is what matters.
         telling = f"{telling} {ends.partition(telling)[2].strip().partition(chr(10))[0]}"
     return shortened_inside(tidied(_TAGS.sub("", telling)), MESSAGE)
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a tool says that it failed, where nothing else says so."""
+    return _REFUSAL.match(text[:MESSAGE]) is not None
 
 
 def brief(text: str) -> str:

@@ -155,15 +155,17 @@ def _ledger(facts: Iterable[Fact], page: Page) -> Iterator[Line]:
 
 def _rows(sort: Sort, facts: Sequence[Fact]) -> Iterator[Line]:
     """Facts of one sort, as many a row as a line has room for together with its handles."""
-    row: list[Fact] = []
+    rows: list[list[Fact]] = []
     for fact in facts:
-        if row and len(_row(sort, [*row, fact])) > LIST_ROW - _HANDLES:
-            yield Line(Section.CONTEXT, _row(sort, row), Ranges.of(f.newest for f in row))
-            row = []
-        row.append(fact)
-    if row:
-        yield Line(Section.CONTEXT, _row(sort, row), Ranges.of(f.newest for f in row))
+        if rows and len(_listed(sort, [*rows[-1], fact])) <= LIST_ROW - _HANDLES:
+            rows[-1].append(fact)
+        else:
+            rows.append([fact])
+    for row in rows:
+        # Another writer's summary need not say where it took a fact from.
+        handles = Ranges.of(fact.newest for fact in row if fact.newest)
+        yield Line(Section.CONTEXT, _listed(sort, row), handles)
 
 
-def _row(sort: Sort, facts: Iterable[Fact]) -> str:
+def _listed(sort: Sort, facts: Iterable[Fact]) -> str:
     return f"{sort}: {', '.join(folded(fact.text) for fact in facts)}"

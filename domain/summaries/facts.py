@@ -51,18 +51,20 @@ _SORTS = re.compile(
     r"""(?P<URL>https?://.*)
     |(?P<FLAG>--[a-z].*)
     |(?P<COMMIT>(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,40}(?:-[0-9a-f]{4,12}){0,4})
-    |(?P<ERROR>(?:\w+[.:]+)*\w+(?:Error|Exception|Warning|Failure|Panic)|E[A-Z]{4,12}|[A-Z]{1,3}\d{3,5})
+    |(?P<ERROR>(?:\w+[.:]+)*\w+(?:Error|Exception|Warning|Failure|Panic)
+    |(?:TS|CS|PLR|[CDEFW])\d{3,5}|E(?:NOENT|ACCES|PERM|EXIST|ISDIR|NOTDIR|NOTEMPTY|ADDRINUSE
+    |CONNREFUSED|CONNRESET|TIMEDOUT|PIPE|AGAIN|INVAL|NOSPC|LIFECYCLE))
     |(?P<NUMBER>v?\d+\.\d+\.\d+[\w.+-]*|\d+(?:\.\d+)?(?:ms|s|h|min|[kKMGT]i?B|%|px|k)|\d{5,12}|\#\d+)
     |(?P<PATH>(?=.*\w{2})(?:(?=[~./])[~.]*/?(?:[\w.@+-]+/)+[\w.@+-]+|(?:[\w.@+-]+/){2,}[\w.@+-]+
     |(?=.*[._\d-])(?!.*\.{3})[\w.@+-]{2,}/[\w.@+-]{2,}
     |[\w-]+\.(?:py|pyi|js|jsx|ts|tsx|mjs|go|rs|c|h|cc|cpp|hpp|cs|java|kt|rb|php|swift|scala|sh|sql
     |md|rst|txt|json|jsonl|ya?ml|toml|ini|cfg|conf|lock|csv|html|css|scss|vue|proto|ipynb|xml|log
     |env|tf|lua|zig|exs?|hs|ml|bats|pkl))(?::\d+)?)
-    |(?P<NAME>(?:[\w]+(?:\.|::|->))*(?:[A-Za-z]\w*_\w+|_\w{4,}|[a-z]+\d*[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)
+    |(?P<NAME>[A-Z]{2,5}\d{2,6}|(?:[\w]+(?:\.|::|->))*(?:[A-Za-z]\w*_\w+|_\w{4,}|[a-z]+\d*[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)
     (?:(?:\.|::|->)\w+)*)""",
     re.ASCII | re.VERBOSE,
 )
-_LONGEST, _OLDEST = 5_000, 1_500
+_LONGEST, _OLDEST = 4_000, 1_000
 """Characters at both ends of a block that are searched, and where it is one of the older ones."""
 _LONGEST_NAME = 60
 """Characters beyond which a name is encoded data."""
@@ -158,18 +160,20 @@ class _Ledger:
         What comes often, came lately, came all along, and above all what the agent or the user
         wrote themselves.
         """
-        by_agent, by_user, first = self.by_agent, self.by_user, self.first
-        for text, last in self.last.items():
-            times, own = self.times[text], by_agent[text]
-            if times > 1 or own or text in by_user:
-                recency = exp(-4 * max(0, self.ends - last) / self.length)
-                span = min(1.0, (last - first[text]) / self.length)
-                value = 0.45 * log(times) + 1.2 * recency + 0.7 * span
-                if own:
-                    value += 0.5 + 0.4 * log(own) + 0.8 * recency
-                if text in by_user:
-                    value += 0.9
-                yield value, text
+        recency = {
+            last: exp(-4 * max(0, self.ends - last) / self.length) for last in {*self.last.values()}
+        }
+        own, by_user = self.by_agent, self.by_user
+        words = {text for text, times in self.times.items() if times > 1}
+        for text in words.union(own, by_user):
+            last = self.last[text]
+            span = min(1.0, (last - self.first[text]) / self.length)
+            value = 0.45 * log(self.times[text]) + 1.2 * recency[last] + 0.7 * span
+            if text in own:
+                value += 0.5 + 0.4 * log(own[text]) + 0.8 * recency[last]
+            if text in by_user:
+                value += 0.9
+            yield value, text
 
 
 def searched(item: Item, longest: int = _LONGEST) -> str:

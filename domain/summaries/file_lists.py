@@ -18,26 +18,21 @@ FOR_MODIFIED = 0.65
 
 def file_lists(digest: Digest, items: Iterable[Item], room: int) -> str:
     """Both lists in tags, within so many characters; what was modified matters more."""
-    newest = {
-        path: item.position
-        for item in items
-        if isinstance(item.block, ToolCall)
-        for path in touched(item.block).paths
-    }
-    modified = _list(MODIFIED, digest.modified_files, newest, int(room * FOR_MODIFIED))
+    items = tuple(items)
+    modified = _list(MODIFIED, digest.modified_files, items, int(room * FOR_MODIFIED))
     if digest.modified_files and not modified:
         return ""
-    read = _list(READ, digest.read_files, newest, room - len(modified) - 1)
+    read = _list(READ, digest.read_files, items, room - len(modified) - 1)
     return "\n".join(filter(None, [read, modified]))
 
 
-def _list(tag: str, paths: Sequence[str], newest: dict[str, int], room: int) -> str:
+def _list(tag: str, paths: Sequence[str], items: Sequence[Item], room: int) -> str:
     frame = len(f"<{tag}>\n</{tag}>")
     shown = {path: _shown(path) for path in paths}
     if not shown:
         return ""
     if frame + sum(len(path) + 1 for path in shown.values()) > room:
-        shown = _newest(shown, newest, room - frame - len("... and 99999 more\n"))
+        shown = _newest(shown, items, room - frame - len("... and 99999 more\n"))
         if not shown:
             return ""
     lines = sorted(shown.values())
@@ -46,7 +41,14 @@ def _list(tag: str, paths: Sequence[str], newest: dict[str, int], room: int) -> 
     return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
 
 
-def _newest(shown: dict[str, str], newest: dict[str, int], room: int) -> dict[str, str]:
+def _newest(shown: dict[str, str], items: Sequence[Item], room: int) -> dict[str, str]:
+    """Those of the files that fit, the latest touched first."""
+    newest = {
+        path: item.position
+        for item in items
+        if isinstance(item.block, ToolCall)
+        for path in touched(item.block).paths
+    }
     kept: dict[str, str] = {}
     for path in sorted(shown, key=lambda path: (-newest.get(path, 0), path)):
         room -= len(shown[path]) + 1

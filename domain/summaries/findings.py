@@ -1,109 +1,26 @@
-"""Finds what a summary could say: requests and rules, deeds and troubles, reasons and plans."""
+"""Finds what could be said of the agent: its deeds and troubles, its reasons and its plans."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from dataclasses import dataclass
 
 from ..blocks import Block, Kind
 from ..ranges import Ranges
 from ..window import Item
 from .actions import Action, Deed
 from .commands import targets_of
-from .prose import Cue, Sentence, cues, is_constraint, sentences
+from .prose import Cue, Sentence, cues, sentences
 from .sections import FAILED, Line, Section
 from .todo_lists import tasks_of
-from .wording import ELLIPSIS, code, folded, printable, tidied
+from .wording import code, folded, printable, tidied
 
-# What programs put into a person's message, by the names that the usual agents give it.
-_INSERTED = re.compile(
-    r"<(system[-_]reminder|environment_\w+|INSTRUCTIONS|\w+_instructions|local-command-\w+"
-    r"|command-(?:name|message|args|contents)|ide_\w+|[\w-]*hook[\w-]*|task-notification"
-    r"|user_info|git_status)\b[^<>]*>"
-)
-_BRACKETED = re.compile(r"\[[^\[\]]*\]")
 _PROPOSED = re.compile(
     r"\b(?:option|alternative|proposal|suggest|recommend|pros|cons|plan)", re.IGNORECASE
 )
 _EMPHASIS = re.compile(r"\*\*|^#+ ")
-WEAK = 0.1
-"""What a request weighs that is hardly one."""
-_LONGEST = 40_000
-_GLANCE = 500
 _MOST_PROSE, _MOST_THOUGHT = 120_000, 30_000
-_MOST_RULES = 12
 _RECENT = 4
 """How many of the agent's last texts may say what comes next."""
-
-
-def requests_of(items: Iterable[Item]) -> Iterator[Line]:
-    """What the user asked for, in the user's own words."""
-    for item in items:
-        if item.kind is not Kind.USER:
-            continue
-        said = said_by_user(item.block.text)
-        words = tidied(said)
-        if not words.strip(ELLIPSIS + " ") or _BRACKETED.fullmatch(words):
-            continue
-        # A line above or below what a program inserted is the program's too.
-        if len(said) > 0.2 * min(len(item.block.text), _GLANCE):
-            weight = WEAK if is_small_talk(words) else 0.5
-            yield _quote(Section.GOAL, words, item.position, weight)
-
-
-def rules_of(items: Iterable[Item], goals: Iterable[Line]) -> Iterator[Line]:
-    """The sentences in which the user said how things must be; also those of quoted goals."""
-    for item in items:
-        if item.kind is Kind.USER:
-            said = said_by_user(item.block.text)
-            # A long text was pasted: what must be in it need not be the user's wish.
-            yield from _rules(said, item.position, 0.75 if len(said) < 4_000 else 0.45)
-    for line in goals:
-        if line.is_quote:
-            yield from _rules(line.text, line.newest, 0.6)
-
-
-def _rules(said: str, position: int, weight: float) -> Iterator[Line]:
-    found = (s.text for s in sentences(said) if is_constraint(s.text) and len(s.text) < 600)
-    for text in islice(found, _MOST_RULES):
-        words = tidied(text).strip(f"{ELLIPSIS} ")
-        if words and ELLIPSIS not in words and not words.endswith(":"):
-            asked = 0.3 if words.endswith("?") else 0.0
-            yield _quote(Section.CONSTRAINTS, words, position, weight - asked)
-
-
-def said_by_user(text: str) -> str:
-    """A user's message without what a program put into it."""
-    text = printable(text)
-    if len(text) > _LONGEST:
-        text = f"{text[: _LONGEST // 2]} {ELLIPSIS} {text[-_LONGEST // 2 :]}"
-    return _without_inserted(text).strip(f"{ELLIPSIS} \t\r\n")
-
-
-def _without_inserted(text: str) -> str:
-    said: list[str] = []
-    at = 0
-    unclosed: set[str] = set()
-    for tag in _INSERTED.finditer(text):
-        if tag.start() < at or tag[1] in unclosed:
-            continue
-        closing = f"</{tag[1]}>"
-        end = text.find(closing, tag.end())
-        if end < 0:
-            unclosed.add(tag[1])
-            continue
-        said.append(text[at : tag.start()])
-        at = end + len(closing)
-    return f" {ELLIPSIS} ".join([*said, text[at:]])
-
-
-def is_small_talk(words: str) -> bool:
-    """Whether a message says too little to be understood without what it answers."""
-    return words.isascii() and len(words) < 30 and words.count(" ") < 4
-
-
-def _quote(section: Section, words: str, position: int, weight: float) -> Line:
-    return Line(section, words, Ranges.of([position]), weight, is_quote=True)
 
 
 def progress_of(actions: Sequence[Action]) -> Iterator[Line]:
@@ -177,40 +94,51 @@ def remarks_of(items: Sequence[Item]) -> Iterator[Line]:
     for item in texts:
         age = (last - item.position) / (last - first + 1)
         bonus = 0.25 * (1 - age) + 0.15 * (item.position in concluding)
+        speech = _Speech(
+            handles=Ranges.of([item.position]),
+            bonus=bonus,
+            is_spoken=item.kind is voice,
+            is_recent=item.position in recent,
+            is_last=item.position == last_said,
+        )
         for sentence in sentences(printable(item.block.text)):
-            line = _remark(
-                sentence,
-                item.position,
-                said=item.kind is voice,
-                is_recent=item.position in recent,
-                is_last=item.position == last_said,
-            )
-            if line:
-                yield replace(line, weight=line.weight + bonus)
+            if line := _remark(sentence, speech):
+                yield line
 
 
-def _remark(
-    sentence: Sentence, position: int, *, said: bool, is_recent: bool, is_last: bool
-) -> Line | None:
+@dataclass(frozen=True, slots=True)
+class _Speech:
+    """The text that a sentence of the agent's stands in."""
+
+    handles: Ranges
+    bonus: float
+    is_spoken: bool
+    is_recent: bool
+    is_last: bool
+
+    def line(self, section: Section, text: str, weight: float) -> Line:
+        return Line(section, text, self.handles, weight + self.bonus)
+
+
+def _remark(sentence: Sentence, speech: _Speech) -> Line | None:
     text = tidied(_EMPHASIS.sub("", sentence.text))
     found = cues(sentence)
-    length = len(text)
-    at = Ranges.of([position])
+    length, said = len(text), speech.is_spoken
     if not 12 <= length <= 700 or (text.endswith(":") and Cue.INTENT not in found):
         return None
     if Cue.INTENT in found:
-        return Line(Section.IN_PROGRESS, text, at, 0.4) if is_last else None
-    if Cue.NEXT in found and is_recent and said:
-        return Line(Section.NEXT, text, at, 0.3 + 0.1 * min(found[Cue.NEXT], 3))
-    if text.endswith("?"):
+        return speech.line(Section.IN_PROGRESS, text, 0.4) if speech.is_last else None
+    if text.endswith("?") and not speech.is_last:
         return None
+    if Cue.NEXT in found and speech.is_recent and said:
+        return speech.line(Section.NEXT, text, 0.3 + 0.1 * min(found[Cue.NEXT], 3))
     if Cue.DECISION in found and length > 30:
         weight = 0.3 + 0.1 * min(found[Cue.DECISION], 3) - (0 if said else 0.15)
-        return Line(Section.DECISIONS, text, at, weight)
+        return speech.line(Section.DECISIONS, text, weight)
     if Cue.DONE in found and said and not _PROPOSED.search(sentence.under):
-        return Line(Section.DONE, text, at, 0.3 + 0.08 * min(found[Cue.DONE], 3))
-    if length > 40 and text.count(" ") > 4 and not _is_code(text):
-        return Line(Section.CONTEXT, text, at, 0.1 if said else 0.0)
+        return speech.line(Section.DONE, text, 0.3 + 0.08 * min(found[Cue.DONE], 3))
+    if length > 40 and (text.count(" ") > 4 or not text.isascii()) and not _is_code(text):
+        return speech.line(Section.CONTEXT, text, 0.1 if said else 0.0)
     return None
 
 
@@ -246,6 +174,5 @@ def media_of(items: Iterable[Item]) -> Iterator[Line]:
     for item in items:
         if isinstance(item.block, Block) and item.kind in {Kind.IMAGE, Kind.DOCUMENT}:
             name = folded(item.block.name or (item.block.media and item.block.media.name) or "")
-            text = f"{item.kind} {code(name)}" if name else f"an {item.kind}"
-            text = text if name or item.kind is Kind.IMAGE else f"a {item.kind}"
+            text = f"{item.kind} {code(name)}" if name else str(item.kind)
             yield Line(Section.CONTEXT, text, Ranges.of([item.position]), weight=0.6)

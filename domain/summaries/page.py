@@ -105,8 +105,9 @@ class Page:
             return LIST_ROW
         if not line.is_quote:
             return min(max(self.room // 24, 90), 280)
-        most = self.room // 8 if line.weight >= MAIN else self.room // 24
-        return min(max(most, 90), 900 if line.weight >= MAIN else 320)
+        if line.weight >= MAIN:
+            return min(max(self.room // 6, 90), 1_200)
+        return min(max(self.room // 24, 90), 320)
 
     def _is_quoted(self, line: Line) -> bool:
         """Whether another quote that a reader takes in at a glance has these words in it."""

@@ -34,9 +34,9 @@ _CONSTRAINT = _vocabulary(
     no_more not_allowed prefer preferred preferably avoid make_sure ensure stick_to instead_of
     without at_least at_most require required requires forbidden important keep please_use
     please_keep please_make please_be please_stick please_follow please_write please_run
-    please_leave muss müssen soll sollen sollte sollten darf dürfen nie niemals immer nur kein keine keinen
-    bitte stattdessen ohne jamais toujours seulement doit doivent évite évitez nunca siempre debe
-    deben solo evita evitar por_favor"""
+    please_leave muss müssen soll sollen sollte sollten darf dürfen nie niemals immer nur kein
+    keine keinen bitte stattdessen ohne jamais toujours seulement doit doivent évite évitez
+    nunca siempre debe deben solo evita evitar por_favor"""
 )
 # Scripts that put no space between words.
 _CONSTRAINT_UNSPACED = re.compile(
