@@ -69,10 +69,10 @@ def digest_of(items: Iterable[Item], previous: Digest) -> Digest:
     A modified file is not listed as read. A call whose result is an error did neither.
     """
     items = tuple(items)
-    failed = failed_calls(items)
+    answers = answers_to(items)
     read, modified = set(previous.read_files), set(previous.modified_files)
     for item in items:
-        if isinstance(item.block, ToolCall) and item.position not in failed:
+        if isinstance(item.block, ToolCall) and not _is_error(answers.get(item.position)):
             touch = touched(item.block)
             (modified if touch.modifies else read).update(touch.paths)
     return previous.model_copy(
@@ -83,19 +83,18 @@ def digest_of(items: Iterable[Item], previous: Digest) -> Digest:
     )
 
 
-def failed_calls(items: Iterable[Item]) -> frozenset[int]:
-    """Positions of the calls among `items` whose results, also among them, are errors."""
+def answers_to(items: Iterable[Item]) -> dict[int, Item]:
+    """The results among `items` by the positions of their calls."""
     asked: dict[str, int] = {}
-    failed: set[int] = set()
+    answers: dict[int, Item] = {}
     for item in items:
-        block = item.block
-        if isinstance(block, ToolCall):
-            asked[block.tool_call_id] = item.position
-        elif isinstance(block, ToolResult) and block.is_error:
-            call = item.call if item.call is not None else asked.get(block.tool_call_id)
+        if isinstance(item.block, ToolCall):
+            asked[item.block.tool_call_id] = item.position
+        elif isinstance(item.block, ToolResult):
+            call = item.call if item.call is not None else asked.get(item.block.tool_call_id)
             if call is not None:
-                failed.add(call)
-    return frozenset(failed)
+                answers[call] = item
+    return answers
 
 
 def touched(call: ToolCall) -> Touch:
@@ -145,6 +144,10 @@ def strings_in(value: JsonValue, depth: int = 0) -> Iterator[str]:
     elif depth < _DEEPEST and isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from strings_in(inner, depth + 1)
+
+
+def _is_error(answer: Item | None) -> bool:
+    return answer is not None and isinstance(answer.block, ToolResult) and answer.block.is_error
 
 
 def _named(arguments: dict[str, JsonValue], keys: frozenset[str]) -> tuple[str, ...]:

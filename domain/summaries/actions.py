@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic import JsonValue
 
 from ..blocks import ToolCall, ToolResult
-from ..digest import SHELLS, Touch, arguments_of, bare_name, touched
+from ..digest import SHELLS, Touch, answers_to, arguments_of, bare_name, touched
 from ..ranges import Ranges
 from ..window import Item
 from .commands import (
@@ -83,20 +83,6 @@ def actions_of(items: Iterable[Item]) -> Iterator[Action]:
             yield _run(block, answer.position, result)
         else:
             yield _call(block, answer.position, result, is_look=bool(touch.paths))
-
-
-def answers_to(items: Iterable[Item]) -> dict[int, Item]:
-    """The results among `items` by the positions of their calls."""
-    asked: dict[str, int] = {}
-    answers: dict[int, Item] = {}
-    for item in items:
-        if isinstance(item.block, ToolCall):
-            asked[item.block.tool_call_id] = item.position
-        elif isinstance(item.block, ToolResult):
-            call = item.call if item.call is not None else asked.get(item.block.tool_call_id)
-            if call is not None:
-                answers[call] = item
-    return answers
 
 
 def tail_of(path: str) -> str:

@@ -55,10 +55,6 @@ class Page:
             if self.left - spare < SHORTEST or not self._take(line, self.left - spare)
         ]
 
-    def says(self, words: str) -> bool:
-        """Whether some line says it already."""
-        return words in self._tags or any(words in written for _, written in self._taken)
-
     @property
     def cites(self) -> Ranges:
         """The handles that are named."""

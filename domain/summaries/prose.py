@@ -138,7 +138,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         if not is_item:
             lead = ""
         for sentence in _END.split(paragraph):
-            if len(sentence) > 5:
+            if len(sentence) > 5 or not sentence.isascii():
                 yield Sentence(sentence.strip(), lead or chapter)
 
 

@@ -131,6 +131,7 @@ def test_a_pasted_log_does_not_hide_what_it_was_pasted_for() -> None:
         "Bitte immer mit Tests.",
         "N'utilise jamais eval, seulement ast.",
         "请不要修改数据库。",
+        "不要删除。",
     ],
 )
 def test_how_things_must_be_is_a_constraint(rule: str) -> None:
