@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -16,6 +17,7 @@ RECORDED = "recorded"
 """The lineage that holds an imported session's own compactions."""
 
 
+@lru_cache(maxsize=4_096)
 def lineage_id(namespace: str, key: str, lineage: str) -> UUID:
     """The stream of a lineage, derived from its name alone."""
     return uuid5(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -123,6 +124,7 @@ def touched(call: ToolCall) -> Touch:
     return Touch()
 
 
+@lru_cache(maxsize=256)
 def bare_name(tool: str) -> str:
     """A tool's name as the tables above write it: `mcp__files__Read_File` is `readfile`."""
     name = _PREFIX.sub("", tool).translate(_SEPARATORS).casefold()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Self
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -21,6 +22,7 @@ from .ranges import Ranges
 from .token_budget import estimate, estimate_text
 
 
+@lru_cache(maxsize=4_096)
 def session_id(namespace: str, key: str) -> UUID:
     """The stream of a session, derived from its name alone."""
     return uuid5(NAMESPACE_URL, f"cutbank:session:{len(namespace)}:{namespace}:{key}")

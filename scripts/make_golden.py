@@ -29,7 +29,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from tempfile import TemporaryDirectory
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 from uuid import UUID, uuid5
 
 from eventsourcing.persistence import JSONTranscoder
@@ -113,12 +113,12 @@ def events() -> Iterator[tuple[str, Event]]:
         block = Block(kind=block_kind, text=f"words of {block_kind}")
         yield f"a block of kind {block_kind}", _event(BlockAppended, block=block, turn=1)
     odd = "a lone \ud800, NUL \0, \U0001f600, two halves \ud83d\ude00, \u2028, </script>, \x1b[0m"
-    large = f"{odd} and many more words\n" * (BODY_SIZE // 60)
+    large, many = f"{odd} and many more words\n" * (BODY_SIZE // 60), BODY_SIZE // 4
     arguments = '{"_type_": "uuid_hex", "_data_": "00", "nan": NaN, "big": 123456789012345678901}'
     call = ToolCall(tool_call_id="call \U0001f600", name="tool", arguments=arguments)
-    parts = (Text(text=large), Media(type="image", mime="image/png", data=b"\x89PNG" * BODY_SIZE))
-    result = ToolResult(tool_call_id="call", content=parts)
-    archive = Media(type="document", mime="application/zstd", data=b"\x28\xb5\x2f\xfd" * BODY_SIZE)
+    image = Media(type="image", mime="image/png", data=b"\x89PNG" * many)
+    result = ToolResult(tool_call_id="call", content=(Text(text=large), image))
+    archive = Media(type="document", mime="application/zstd", data=ZstdCompressor.MAGIC * many)
     archived = Block(kind=Kind.DOCUMENT, media=archive)
     numbers: dict[str, JsonValue] = {"big": 2**80 + 1, "float": 1.0, "small": -1e-300}
     yield "odd text", _event(SystemPromptSet, text=odd)
@@ -198,7 +198,9 @@ def _value(kind: Any, name: str) -> Any:
 
 def _lines(mapper: EventMapper) -> list[str]:
     mapper.secret_of = lambda _: SECRET
-    return [json.dumps(_row(what, mapper.to_stored_event(event), event)) for what, event in events()]
+    return [
+        json.dumps(_row(what, mapper.to_stored_event(event), event)) for what, event in events()
+    ]
 
 
 def _row(what: str, row: StoredRow, event: Event) -> dict[str, Any]:
@@ -266,10 +268,11 @@ class _Clock:
 class _CutAt:
     """A policy that cuts where it is told to."""
 
-    cut: int
-    name: str = "cut-at"
+    name: ClassVar[str] = "cut-at"
 
-    def plan(self, window: Window) -> Plan | None:
+    cut: int
+
+    def plan(self, _: Window) -> Plan | None:
         return Plan(cut=self.cut, reason="the golden story wants it", summary_tokens=100)
 
 
@@ -280,7 +283,7 @@ class _Says:
     text: str
     name: str = "golden"
 
-    def summarise(self, material: Material) -> Draft:
+    def summarise(self, _: Material) -> Draft:
         usage = Usage(input=100, cache_read=10, cache_write=1, output=20, reasoning=5)
         return Draft(text=self.text, sections={"Goal": self.text}, model="a model", usage=usage)
 

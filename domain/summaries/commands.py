@@ -42,6 +42,7 @@ _LEADING = re.compile(
 _VIEWING = re.compile(r"(?: ?(?:2>&1|2>/dev/null|\| ?(?:head|tail|cat|less)(?: -?\w+)*))+$")
 _IN_SCRIPT = re.compile(r"\b(?:cmd|command)[\"']?\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"")
 _LONGEST, _LONGEST_RUN = 400, 4_000
+_MOST_WORDS = 12
 
 # Some shells put a few lines about the process before what it wrote.
 _HEADER = re.compile(r"(?:[A-Z][\w ]{2,40}:? [^\n]*\n){1,6}Output:\n")
@@ -149,7 +150,7 @@ def brief(text: str) -> str:
 
 
 def _program(part: str) -> list[str]:
-    words = part.split()
+    words = part.split(maxsplit=_MOST_WORDS)[:_MOST_WORDS]
     while words and (words[0] in _WRAPPERS or "=" in words[0]):
         words = words[1:]
     return words[2:] if words[:1] == ["timeout"] else words

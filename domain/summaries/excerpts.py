@@ -14,6 +14,7 @@ SHORTEST, LONGEST = 16, 150
 """Characters of a line that is worth quoting: no lone word, no minified file."""
 _FRAME = 16
 """Characters that a line of a summary takes besides its words, or near enough."""
+_PARTS = re.compile(r"[./]|::|->")
 _NUMBERED = re.compile(r"\s*(?:[\w./-]+:)?\d+(?:→|[:|\t-])\s*(?:\d+[:-])?")
 
 
@@ -31,7 +32,7 @@ def excerpts(facts: Sequence[Fact], items: Iterable[Item], known: frozenset[str]
     ranked = sorted(lines, key=lambda line: -_density(line[0], words[line], worth))
     for text, position in ranked:
         told = [word for word in words[text, position] if word in worth]
-        if len(told) > 1:
+        if len({_PARTS.split(word)[-1] for word in told}) > 1:
             for fact in told:
                 del worth[fact]
             yield Line(Section.CONTEXT, code(text), Ranges.of([position]))

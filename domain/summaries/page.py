@@ -113,7 +113,9 @@ class Page:
         )
 
     def _is_said(self, words: frozenset[str]) -> bool:
-        return any(
-            len(words & said) >= max(SAME * min(len(words), len(said)), FEWEST)
-            for said in self._said
-        )
+        fewest = max(SAME * len(words), FEWEST)
+        for said in self._said:
+            shared = len(words & said)
+            if shared >= fewest or (shared >= FEWEST and shared >= SAME * len(said)):
+                return True
+        return False

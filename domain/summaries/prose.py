@@ -105,9 +105,8 @@ def is_constraint(sentence: str) -> bool:
 def cues(sentence: Sentence) -> dict[Cue, int]:
     """How many words of each sort speak for an agent's sentence."""
     found: dict[Cue, int] = {}
-    for word in _words(sentence.text):
-        if cue := _CUE_OF.get(word):
-            found[cue] = found.get(cue, 0) + 1
+    for cue in filter(None, map(_CUE_OF.get, _words(sentence.text))):
+        found[cue] = found.get(cue, 0) + 1
     if sentence.text.partition(" ")[0].lower() in _DEEDS:
         found[Cue.DONE] = found.get(Cue.DONE, 0) + 1
     if _INTENT.match(sentence.text):
