@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cutbank.adapters.formats.claude_code import read
+from cutbank.adapters.formats.claude_code.reader import read
 from cutbank.adapters.formats.steps import Append, EntryRead, Problem, Rewind, Step
 from cutbank.domain.blocks import AnyBlock
 

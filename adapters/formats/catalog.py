@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import claude_code
+from .claude_code import reader as claude_code
 from .json_lines import LONGEST, parse
 from .steps import Step
 

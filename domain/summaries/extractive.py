@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 
 from ..ranges import Ranges
 from ..token_budget import CHARS_PER_TOKEN, estimate_text
-from .candidates import by_weight, candidates, stems
-from .excerpts import excerpts
-from .facts import Fact, Sort, facts_of, words_of
-from .file_lists import file_lists
+from .extraction.candidates import by_weight, candidates, stems
+from .extraction.excerpts import excerpts
+from .extraction.facts import Fact, Sort, facts_of, words_of
+from .extraction.file_lists import file_lists
+from .extraction.page import LIST_ROW, Page
+from .extraction.sections import Line, Section, carried, laid_out
+from .extraction.wording import cited, folded, with_handles
 from .gate import ALWAYS_SMALL, worthwhile
-from .page import LIST_ROW, Page
-from .sections import Line, Section, carried, laid_out
 from .summariser import Draft, Material
-from .wording import cited, folded, with_handles
 
 SHARES: Mapping[Section, float] = {
     Section.GOAL: 0.18,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from .wording import folded, without_handles
+from .extraction.wording import folded, without_handles
 
 # Whatever stands between the word and the colon is still an attribution: `User, later: "..."`.
 _ATTRIBUTED = re.compile(

@@ -32,9 +32,13 @@ LIMIT = 4_000
 POLICY = ReserveHeadroom(reserve_tokens=500, keep_tokens=600)
 
 
+def dice(number: int) -> Random:
+    return Random(SEED + number)  # noqa: S311 - nothing here is secret
+
+
 def turn(number: int) -> list[list[AnyBlock]]:
     """The appends of a turn; of every fifth one, an append that takes a while."""
-    call, large = f"call {number}", 20_000 if number % 5 == 0 else 40
+    call, large = f"call {number}", 20_000 if number % 5 == 0 else 400
     return [
         [Block.user(f"{number} asks")],
         [
@@ -157,7 +161,7 @@ class Workers:
 
 @contextmanager
 def workers() -> Iterator[Workers]:
-    functions = "\n".join(map(getsource, (turn, appends, compacts, imports)))
+    functions = "\n".join(getsource(code) for code in (turn, appends, compacts, imports))
     settings = f"LIMIT, POLICY = {LIMIT}, {POLICY!r}\n"
     process = subprocess.Popen(
         [sys.executable, "-c", PRELUDE + settings + functions + FORKS],
@@ -183,15 +187,14 @@ class Acknowledged:
         self.boundaries: dict[int, int] = {}
 
     def take(self, said: list[list[str]]) -> None:
-        for what, *numbers in said:
-            match [what, *map(int, numbers)]:
-                case ["ack", number, part, first, last]:
-                    # Whoever repeats a key, after a crash or not, gets the first result.
-                    assert self.appends.setdefault((number, part), (first, last)) == (first, last)
-                case ["boundary", number, boundary]:
-                    assert self.boundaries.setdefault(number, boundary) == boundary
-                case other:
-                    raise AssertionError(other)
+        for what, *told in said:
+            number, *numbers = map(int, told)
+            if what == "boundary":
+                assert self.boundaries.setdefault(number, numbers[0]) == numbers[0]
+            else:
+                # Whoever repeats a key, after a crash or not, gets the first result.
+                part, first, last = numbers
+                assert self.appends.setdefault((number, part), (first, last)) == (first, last)
 
     @property
     def turns(self) -> int:
@@ -219,7 +222,7 @@ class Acknowledged:
 
 @KILLS
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, kills: int) -> None:
-    path, random, acknowledged = tmp_path / "log.db", Random(SEED), Acknowledged()
+    path, random, acknowledged = tmp_path / "log.db", dice(0), Acknowledged()
 
     with workers() as run:
         for _ in range(kills):
@@ -242,7 +245,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, kills: int) -> No
 def test_a_compaction_that_is_killed_leaves_all_or_nothing_of_it(
     tmp_path: Path, kills: int
 ) -> None:
-    path, random, acknowledged = tmp_path / "log.db", Random(SEED + 1), Acknowledged()
+    path, random, acknowledged = tmp_path / "log.db", dice(1), Acknowledged()
 
     with workers() as run:
         for _ in range(kills):
@@ -254,7 +257,7 @@ def test_a_compaction_that_is_killed_leaves_all_or_nothing_of_it(
                 acknowledged.check(store)
                 check_boundaries(store.session("session"), acknowledged)
 
-    assert len(acknowledged.boundaries) > kills
+    assert len(acknowledged.boundaries) >= kills
     with cutbank.open(path) as store:
         session = store.session("session")
         session.append(*(Block.user("goes on. " * 900) for _ in range(4)))
@@ -316,7 +319,7 @@ def content(store: SessionStore) -> dict[str, list[Any]]:
 def test_an_import_that_is_killed_is_completed_by_the_next(
     tmp_path: Path, kills: int, write: Any
 ) -> None:
-    file, random = tmp_path / "5e551011-0000-4000-8000-000000000000.jsonl", Random(SEED + 2)
+    file, random = tmp_path / "5e551011-0000-4000-8000-000000000000.jsonl", dice(2)
     write(file)
     with cutbank.open(tmp_path / "whole.db") as store:
         (report,) = import_path(store, file)

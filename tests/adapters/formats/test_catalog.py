@@ -10,7 +10,7 @@ import pytest
 from claude_code_talk import Reading, Talk
 
 from cutbank.adapters.formats.catalog import find_transcripts, recognise
-from cutbank.adapters.formats.claude_code import recognises
+from cutbank.adapters.formats.claude_code.reader import recognises
 from cutbank.adapters.formats.steps import Append, Compacted, EntryRead
 
 

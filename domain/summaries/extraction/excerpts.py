@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..blocks import Kind
-from ..ranges import Ranges
-from ..window import Item
+from ...blocks import Kind
+from ...ranges import Ranges
+from ...window import Item
 from .facts import Fact, searched, words_of
 from .sections import Line, Section
 from .wording import code, tidied

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from ...domain.compaction_events import Trigger
-from .claude_code_entries import Item, take, take_optional
-from .claude_code_tree import Node, Tree
-from .json_lines import Line
+from ....domain.compaction_events import Trigger
+from ..json_lines import Line
+from .entries import Item, take, take_optional
+from .tree import Node, Tree
 
 _METADATA = "compactMetadata."
 

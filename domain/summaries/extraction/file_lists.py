@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from ..blocks import ToolCall
-from ..compaction_events import Digest
-from ..digest import touched
-from ..window import Item
-from .quotes import quote_in
+from ...blocks import ToolCall
+from ...compaction_events import Digest
+from ...digest import touched
+from ...window import Item
+from ..quotes import quote_in
 from .wording import folded
 
 READ = "read-files"

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..blocks import Block, Kind
-from ..ranges import Ranges
-from ..window import Item
+from ...blocks import Block, Kind
+from ...ranges import Ranges
+from ...window import Item
 from .actions import Action, Deed
 from .commands import targets_of
 from .prose import Cue, Sentence, cues, sentences

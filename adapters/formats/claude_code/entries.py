@@ -2,9 +2,9 @@
 
 from typing import Any, TypeVar
 
-from ...domain.blocks import Kind, Origin
-from ...domain.session_events import Usage
-from .json_lines import Line
+from ....domain.blocks import Kind, Origin
+from ....domain.session_events import Usage
+from ..json_lines import Line
 
 FORMAT = "claude-code"
 

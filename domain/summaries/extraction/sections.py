@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ..ranges import Ranges
+from ...ranges import Ranges
+from ..quotes import quote_in, quoted
+from ..tool_markup import harmless
 from .facts import Sort, sort_of
-from .quotes import quote_in, quoted
-from .tool_markup import harmless
 from .wording import shortened, shortened_inside, tidied, with_handles, without_handles
 
 

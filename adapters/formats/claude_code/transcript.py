@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
-from .claude_code_entries import (
+from ..json_lines import Line, NestedTooDeeplyError
+from ..steps import Step
+from .entries import (
     SKIPPED,
     TITLES,
     Item,
@@ -11,13 +13,11 @@ from .claude_code_entries import (
     take,
     take_optional,
 )
-from .claude_code_queue import Queue
-from .claude_code_readers import Readers
-from .claude_code_report import Report
-from .claude_code_sessions import Entry, Sessions
-from .claude_code_tree import Tree
-from .json_lines import Line, NestedTooDeeplyError
-from .steps import Step
+from .queue import Queue
+from .readers import Readers
+from .report import Report
+from .sessions import Entry, Sessions
+from .tree import Tree
 
 
 class Transcript:

@@ -1,6 +1,6 @@
 """Prompts that a person typed while the agent worked."""
 
-from .claude_code_entries import Item, take, take_optional
+from .entries import Item, take, take_optional
 
 
 class Queue:

@@ -2,7 +2,7 @@
 
 import re
 
-from ..ranges import Ranges, Run
+from ...ranges import Ranges, Run
 
 ELLIPSIS = "…"
 

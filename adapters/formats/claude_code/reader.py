@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .claude_code_entries import SKIPPED, Item
-from .claude_code_transcript import Transcript
-from .json_lines import LONGEST, lines
-from .steps import Step
+from ..json_lines import LONGEST, lines
+from ..steps import Step
+from .entries import SKIPPED, Item
+from .transcript import Transcript
 
 
 def recognises(first_lines: list[Any]) -> bool:

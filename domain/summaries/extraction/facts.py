@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import exp, log
 
-from ..blocks import BY_ASSISTANT, Kind, ToolCall, ToolResult
-from ..digest import arguments_of, names, strings_in
-from ..window import Item
+from ...blocks import BY_ASSISTANT, Kind, ToolCall, ToolResult
+from ...digest import arguments_of, names, strings_in
+from ...window import Item
 
 
 class Sort(StrEnum):

@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from pydantic import JsonValue
 
-from ..blocks import ToolCall, ToolResult
-from ..digest import SHELLS, Touch, answers_to, arguments_of, bare_name, touched
-from ..ranges import Ranges
-from ..window import Item
+from ...blocks import ToolCall, ToolResult
+from ...digest import SHELLS, Touch, answers_to, arguments_of, bare_name, touched
+from ...ranges import Ranges
+from ...window import Item
 from .commands import (
     LABEL,
     brief,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..ranges import Ranges
+from ...ranges import Ranges
 from .sections import Line, Section, laid_out, overhead
 from .wording import cited
 

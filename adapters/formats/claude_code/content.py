@@ -3,7 +3,7 @@
 from base64 import b64decode
 from typing import Any, Literal
 
-from ...domain.blocks import (
+from ....domain.blocks import (
     AnyBlock,
     Block,
     Kind,
@@ -15,7 +15,8 @@ from ...domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from .claude_code_entries import (
+from ..json_lines import Line
+from .entries import (
     Item,
     MalformedError,
     json_name,
@@ -23,7 +24,6 @@ from .claude_code_entries import (
     take,
     take_optional,
 )
-from .json_lines import Line
 
 PROVIDER = "anthropic"
 

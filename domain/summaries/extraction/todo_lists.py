@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from ..blocks import ToolCall, ToolResult
-from ..digest import arguments_of, bare_name
-from ..window import Item
+from ...blocks import ToolCall, ToolResult
+from ...digest import arguments_of, bare_name
+from ...window import Item
 from .wording import tidied
 
 

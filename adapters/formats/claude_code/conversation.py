@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...domain.blocks import AnyBlock, ToolCall, ToolResult
-from ...domain.session_events import Usage
-from .claude_code_compaction import Boundary
-from .claude_code_entries import Item, MalformedError, take_optional, usage_of
-from .claude_code_tree import Context, Node, Tree
-from .steps import Begin, Call, Compacted, Rewind, Step
+from ....domain.blocks import AnyBlock, ToolCall, ToolResult
+from ....domain.session_events import Usage
+from ..steps import Begin, Call, Compacted, Rewind, Step
+from .compaction import Boundary
+from .entries import Item, MalformedError, take_optional, usage_of
+from .tree import Context, Node, Tree
 
 SYNTHETIC = "<synthetic>"
 """The model of messages that no model wrote."""

@@ -4,7 +4,7 @@ import re
 
 from pydantic import JsonValue
 
-from ..digest import names
+from ...digest import names
 from .wording import shortened, shortened_inside, tidied
 
 LABEL = 90

@@ -7,9 +7,10 @@ type is put into words here. The attachment itself stays in the block's origin.
 from collections.abc import Callable
 from typing import Any
 
-from ...domain.blocks import Block, ToolResult
-from .claude_code_content import Said, UnheardError, user_item
-from .claude_code_entries import (
+from ....domain.blocks import Block, ToolResult
+from ..json_lines import Line
+from .content import Said, UnheardError, user_item
+from .entries import (
     FOR_THE_PERSON,
     NOTHING_SAID,
     Item,
@@ -17,7 +18,6 @@ from .claude_code_entries import (
     take,
     take_optional,
 )
-from .json_lines import Line
 
 TEXT_NOT_KEPT = "the transcript does not hold the text that the model saw"
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .claude_code_conversation import Conversation
-from .json_lines import Line
-from .steps import EntryRead, Problem, Skipped, Step, Unknown
+from ..json_lines import Line
+from ..steps import EntryRead, Problem, Skipped, Step, Unknown
+from .conversation import Conversation
 
 
 @dataclass(slots=True)

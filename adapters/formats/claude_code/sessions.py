@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from .claude_code_content import Said
-from .claude_code_conversation import Conversation
-from .claude_code_entries import Item, origin_of, take_optional, text_of
-from .claude_code_tree import Node
-from .json_lines import Line
-from .steps import Begin, Linked
+from ..json_lines import Line
+from ..steps import Begin, Linked
+from .content import Said
+from .conversation import Conversation
+from .entries import Item, origin_of, take_optional, text_of
+from .tree import Node
 
 
 @dataclass(slots=True)

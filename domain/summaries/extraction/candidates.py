@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ..ranges import Ranges
-from ..window import Item
+from ...ranges import Ranges
+from ...window import Item
+from ..summariser import Material
 from .actions import actions_of
 from .findings import is_over, media_of, plans_of, progress_of, remarks_of
 from .requests import WEAK, requests_of, rules_of
 from .sections import Line, Section, merged
-from .summariser import Material
 
 _PROGRESS = frozenset({Section.DONE, Section.IN_PROGRESS, Section.BLOCKED})
 _WORD = re.compile(r"\w{4,}")

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from ..blocks import Kind
-from ..ranges import Ranges
-from ..window import Item
+from ...blocks import Kind
+from ...ranges import Ranges
+from ...window import Item
 from .prose import is_constraint, sentences
 from .sections import Line, Section
 from .wording import ELLIPSIS, printable, tidied

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...domain.blocks import AnyBlock, Block, Kind, ToolResult
-from .claude_code_attachments import read_attachment
-from .claude_code_compaction import Boundary, boundary_of
-from .claude_code_content import Said, UnheardError, assistant_item, user_item
-from .claude_code_conversation import Conversation
-from .claude_code_entries import (
+from ....domain.blocks import AnyBlock, Block, Kind, ToolResult
+from ..json_lines import Line
+from ..steps import Append
+from .attachments import read_attachment
+from .compaction import Boundary, boundary_of
+from .content import Said, UnheardError, assistant_item, user_item
+from .conversation import Conversation
+from .entries import (
     FOR_THE_PERSON,
     NOTED,
     NOTHING_SAID,
@@ -21,11 +23,9 @@ from .claude_code_entries import (
     take_optional,
     text_of,
 )
-from .claude_code_report import Report
-from .claude_code_sessions import Entry, Sessions
-from .claude_code_tree import Tree
-from .json_lines import Line
-from .steps import Append
+from .report import Report
+from .sessions import Entry, Sessions
+from .tree import Tree
 
 _ItemReader = Callable[[Item, Any, Line, Said], AnyBlock]
 _Made = list[tuple[int, Any, AnyBlock]]

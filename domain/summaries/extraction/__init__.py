@@ -1,0 +1,1 @@
+"""What the extractive summariser takes from blocks, and how it lays it out."""
