@@ -100,11 +100,6 @@ class SessionStore:
             if stream.lineage is None
         ]
 
-    def incomplete_imports(self) -> dict[str, str]:
-        """Session key to the transcript of it whose import was interrupted: import it again."""
-        with speaking_plainly(self.name):
-            return self.events.recorder.select_incomplete_imports()
-
     def backup(self, target: str | Path) -> None:
         """Copy the whole database, as it is now, into a new file; others may go on writing."""
         path = Path(target)

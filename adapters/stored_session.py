@@ -270,6 +270,12 @@ class StoredSession:
         return self._opened().source
 
     @property
+    def incomplete_import(self) -> str | None:
+        """The transcript whose import into this session was interrupted: import it again."""
+        with speaking_plainly(self.store.name):
+            return self._events.recorder.select_incomplete_import(self.namespace, self.key)
+
+    @property
     def forked_from(self) -> Fork | None:
         """Where the session left its parent, if it is a fork."""
         return self._opened().fork

@@ -131,7 +131,14 @@ class TranscriptImport:
 
     def _row(self) -> tuple[Any, ...]:
         session = next((t.begin.key for t in self.targets.values() if t.session), None)
-        return (self.source, self.report.format, session, self.offset, int(self.report.complete))
+        return (
+            self.namespace,
+            self.source,
+            self.report.format,
+            session,
+            self.offset,
+            int(self.report.complete),
+        )
 
     def _count(self, block: AnyBlock) -> None:
         self.report.tool_calls += block.kind == "tool_call"

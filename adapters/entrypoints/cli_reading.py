@@ -18,6 +18,7 @@ COLUMNS = {
     "blocks": "blocks",
     "tokens": "tokens",
     "open_calls": "open",
+    "incomplete": "import",
     "title": "title",
 }
 """What the list of sessions shows, and above it."""
@@ -135,4 +136,6 @@ def recall(
 def _cell(name: str, value: Any) -> str | int:
     if name == "title":
         return clipped(value or "", TITLE)
+    if name == "incomplete":
+        return "interrupted" if value else ""
     return value if isinstance(value, int) else str(value or "")

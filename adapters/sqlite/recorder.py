@@ -144,7 +144,7 @@ class Recorder(SQLiteApplicationRecorder):
             for key in keys:
                 writer.execute(INSERT_KEY, (key.originator_id.bytes, key.key, key.first, key.last))
             for record in imports:
-                writer.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?)", record)
+                writer.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?, ?)", record)
         return ids
 
     def _insert_body(self, writer: sqlite3.Connection, subject: int, body: Body) -> None:
@@ -256,19 +256,13 @@ class Recorder(SQLiteApplicationRecorder):
             raise OperationalError(f"body {digest.hex()} is missing from the database")
         return cast(bytes, found[0])
 
-    def select_import(self, source: str) -> tuple[str, str | None, int, bool] | None:
-        """How far a file was imported: format, session, bytes, complete."""
+    def select_incomplete_import(self, namespace: str, session: str) -> str | None:
+        """The source of a session whose import did not reach the source's end."""
         found = self.datastore.reader.execute(
-            "SELECT format, session, bytes, complete FROM imports WHERE source = ?", (source,)
+            "SELECT source FROM imports WHERE namespace = ? AND session = ? AND NOT complete",
+            (namespace, session),
         ).fetchone()
-        return (found[0], found[1], found[2], bool(found[3])) if found else None
-
-    def select_incomplete_imports(self) -> dict[str, str]:
-        """Session key to source of every import that did not reach the source's end."""
-        found = self.datastore.reader.execute(
-            "SELECT session, source FROM imports WHERE NOT complete AND session IS NOT NULL"
-        )
-        return dict(found.fetchall())
+        return found[0] if found else None
 
     def select_notifications(
         self,

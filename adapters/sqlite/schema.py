@@ -54,12 +54,15 @@ CREATE TABLE append_keys (
     PRIMARY KEY (originator_id, key)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE imports (
-    source TEXT PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    source TEXT NOT NULL,
     format TEXT NOT NULL,
     session TEXT,
     bytes INTEGER NOT NULL,
-    complete INTEGER NOT NULL
+    complete INTEGER NOT NULL,
+    PRIMARY KEY (namespace, source)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX imports_by_session ON imports (namespace, session);
 CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
 BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
 CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events

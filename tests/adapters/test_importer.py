@@ -258,14 +258,14 @@ def test_an_interrupted_import_is_marked_and_resumes(
 
     with pytest.raises(KeyboardInterrupt):
         list(import_path(store, file, progress=interrupt))
-    assert store.incomplete_imports() == {SESSION: str(file)}
+    assert store.session(SESSION).incomplete_import == str(file)
     partial = store.session(SESSION).state.blocks
 
     report = imported(store, file)
 
     assert 0 < partial < 8
     assert report.added == 8 - partial
-    assert store.incomplete_imports() == {}
+    assert store.session(SESSION).incomplete_import is None
     assert len(texts(store.session(SESSION).view())) == 8
 
 
