@@ -234,14 +234,8 @@ class EventStore(Application[UUID]):
 
     def lineage_state(self, chain: Chain, at: int | None = None) -> tuple[int, CompactionState]:
         """A lineage's version, not above `at`, and its state there."""
-        for segment in reversed(chain.segments):
-            last = segment.last if at is None else min(at, segment.last or at)
-            if last is not None and last < segment.first:
-                continue
-            if head := self.recorder.select_head(segment.originator_id, last):
-                version, carried, _ = head
-                return version, CompactionState.from_carried(carried)
-        return 0, CompactionState()
+        version, carried = self._newest(chain, at)
+        return version, CompactionState.from_carried(carried)
 
     def lineages(self, namespace: str, key: str) -> list[str]:
         """The lineages that were written to, by name."""
@@ -264,14 +258,20 @@ class EventStore(Application[UUID]):
 
     def head(self, chain: Chain, at: int | None = None) -> tuple[int, SessionState]:
         """A session's position, not above `at`, and its state there."""
+        version, carried = self._newest(chain, at)
+        if not version:
+            raise NotFoundError("a session's positions begin at 1")
+        return version, SessionState.from_carried(carried)
+
+    def _newest(self, chain: Chain, at: int | None) -> tuple[int, dict[str, Any]]:
+        """The newest version up to `at`, and what is carried there; 0 where there is none."""
         for segment in reversed(chain.segments):
             last = segment.last if at is None else min(at, segment.last or at)
             if last is not None and last < segment.first:
                 continue
             if head := self.recorder.select_head(segment.originator_id, last):
-                version, carried, _ = head
-                return version, SessionState.from_carried(carried)
-        raise NotFoundError("a position before the session's first")
+                return head[0], head[1]
+        return 0, {}
 
     def _first(self, id: UUID) -> Event:
         first = self._first_or_none(id)

@@ -1,8 +1,8 @@
 """What Session and Compaction share: decisions trigger events, and events evolve a small state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from uuid import UUID
 
 from .event import Event
@@ -10,6 +10,28 @@ from .event import Event
 Clock = Callable[[], datetime]
 State = TypeVar("State")
 E = TypeVar("E", bound=Event)
+
+
+class CarriedState:
+    """A frozen state that is kept beside each event, as JSON.
+
+    Fields at their defaults are left out; names that are not known are from the future and
+    pass by.
+    """
+
+    __slots__: tuple[str, ...] = ()
+
+    def carried(self) -> dict[str, Any]:
+        """What `from_carried` makes this state of again."""
+        return {
+            name: dict(value) if isinstance(value, Mapping) else value
+            for name in self.__slots__
+            if (value := getattr(self, name))
+        }
+
+    @classmethod
+    def from_carried(cls, carried: Mapping[str, Any]) -> Self:
+        return cls(**{name: carried[name] for name in cls.__slots__ if name in carried})
 
 
 class Aggregate(Generic[State]):

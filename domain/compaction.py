@@ -7,7 +7,7 @@ from typing import Any, Self
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from . import compaction_events as events
-from .aggregate import Aggregate, Clock
+from .aggregate import Aggregate, CarriedState, Clock
 from .errors import NotFoundError, StalePlanError
 from .event import Event
 
@@ -27,7 +27,7 @@ def lineage_id(namespace: str, key: str, lineage: str) -> UUID:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionState:
+class CompactionState(CarriedState):
     """What decisions read, in O(1)."""
 
     active: int = 0
@@ -42,15 +42,6 @@ class CompactionState:
     prepared: int = 0
     """The newest boundary that was recorded and not yet activated."""
     prepared_beneath: int = 0
-
-    def carried(self) -> dict[str, Any]:
-        """As kept beside each event; fields at their defaults are left out."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name))}
-
-    @classmethod
-    def from_carried(cls, carried: Mapping[str, Any]) -> Self:
-        """The state that `carried` was made of; unknown names are from the future and pass by."""
-        return cls(**{name: carried[name] for name in cls.__slots__ if name in carried})
 
 
 class Compaction(Aggregate[CompactionState]):
@@ -152,29 +143,18 @@ class Compaction(Aggregate[CompactionState]):
                 return replace(
                     state, decided=version, prepared=version, prepared_beneath=previous or 0
                 )
-            case events.BoundaryActivated(
-                boundary=boundary, effective_from=position, previous=previous
-            ):
-                return replace(
-                    state,
-                    active=boundary,
-                    beneath=previous or 0,
-                    effective_from=position,
-                    switched=version,
-                    decided=version,
-                    prepared=0,
-                    prepared_beneath=0,
+            case (
+                events.BoundaryActivated(
+                    boundary=active, effective_from=position, previous=previous
                 )
-            case events.CompactionReverted(to=to, effective_from=position, previous=previous):
-                return replace(
-                    state,
-                    active=to or 0,
+                | events.CompactionReverted(to=active, effective_from=position, previous=previous)
+            ):
+                return CompactionState(
+                    active=active or 0,
                     beneath=previous or 0,
                     effective_from=position,
                     switched=version,
                     decided=version,
-                    prepared=0,
-                    prepared_beneath=0,
                 )
             case _:
                 return state

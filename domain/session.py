@@ -9,7 +9,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 from pydantic import JsonValue
 
 from . import session_events as events
-from .aggregate import Aggregate, Clock
+from .aggregate import Aggregate, CarriedState, Clock
 from .blocks import BY_ASSISTANT, PROMPTS, AnyBlock, ToolCall, ToolResult
 from .errors import (
     DuplicateToolCallError,
@@ -29,7 +29,7 @@ def session_id(namespace: str, key: str) -> UUID:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionState:
+class SessionState(CarriedState):
     """What decisions read: bounded by the calls that are open, whatever the history's length."""
 
     turn: int = 0
@@ -50,19 +50,6 @@ class SessionState:
     blocks: int = 0
     tokens: int = 0
     """Estimated tokens of all blocks so far, retracted ones included."""
-
-    def carried(self) -> dict[str, Any]:
-        """As kept beside each event; fields at their defaults are left out."""
-        return {
-            name: value if name != "open_calls" else dict(self.open_calls)
-            for name in self.__slots__
-            if (value := getattr(self, name))
-        }
-
-    @classmethod
-    def from_carried(cls, carried: Mapping[str, Any]) -> Self:
-        """The state that `carried` was made of; unknown names are from the future and pass by."""
-        return cls(**{name: carried[name] for name in cls.__slots__ if name in carried})
 
 
 class Session(Aggregate[SessionState]):
