@@ -77,12 +77,19 @@ Found = Iterator[Figure | str]
 
 @dataclass(frozen=True)
 class KeepNewest:
-    """A policy that keeps the newest 50 blocks, and the summariser that goes with it."""
+    """A policy that keeps the newest 50 blocks."""
 
     name: ClassVar[str] = "keep-newest"
 
     def plan(self, window: Window) -> Plan:
         return Plan(window.items[-KEPT].position, "measured", summary_tokens=len(SUMMARY))
+
+
+@dataclass(frozen=True)
+class SaysTheSame:
+    """A summariser that costs nothing."""
+
+    name: str = "measured"
 
     def summarise(self, _: Material) -> Draft:
         return Draft(SUMMARY)
@@ -210,7 +217,7 @@ class Twins:
 
     def compact(self) -> int:
         """Keep the newest blocks in both: 50, or as many as the nearest legal cut leaves."""
-        self.session.compact(KeepNewest(), summariser=KeepNewest())
+        self.session.compact(KeepNewest(), summariser=SaysTheSame())
         kept = len(self.session.view().entries)
         self.raw.compact(kept)
         return kept
@@ -240,6 +247,11 @@ def paired(items: Iterable[Any], *both: Callable[[Any], object], first: int = 0)
             times[which].append(elapsed(both[which], item))
     gc.unfreeze()
     return times
+
+
+def alone(times: int, act: Callable[[Any], object]) -> float:
+    """The median where nothing else warms or cools the caches between two."""
+    return median(paired(range(times), act, str)[0])
 
 
 def against(
@@ -301,9 +313,6 @@ def raw_reopened(folder: Path, key: str, _: object = None) -> Raw:
     return raw
 
 
-REOPENED = (reopened, raw_reopened)
-
-
 def fresh(task: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
     """What a task makes of each item in a process of its own, one after the other."""
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
@@ -312,7 +321,8 @@ def fresh(task: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
 
 def cold(folder: Path, number: int) -> Times:
     """Both once, in a process that has imported and done nothing else."""
-    return paired([None], *(partial(act, folder, "benchmark") for act in REOPENED), first=number)
+    both = (partial(act, folder, "benchmark") for act in (reopened, raw_reopened))
+    return paired([None], *both, first=number)
 
 
 def growth(options: Options) -> Found:
@@ -335,15 +345,13 @@ def growth(options: Options) -> Found:
             yield figure("append, NORMAL", size, *map(median, times))
             fork = both.session.fork(f"scattered-{size}")
             both.compact()
-            times = paired(range(300), both.view, both.raw.view)
-            yield figure("warm view", size, *map(median, times))
-            times = paired(range(30), *(partial(act, folder, "benchmark") for act in REOPENED))
-            yield figure("reopened view", size, *map(median, times))
+            yield figure("warm view", size, alone(300, both.view))
+            yield figure("reopened view", size, alone(30, partial(reopened, folder, "benchmark")))
             fork.pin(Ranges.of(both.positions[::20]))
-            fork.compact(KeepNewest(), summariser=KeepNewest())
+            fork.compact(KeepNewest(), summariser=SaysTheSame())
             kept = len(fork.view().entries)
-            times = paired(range(9), partial(reopened, folder, fork.key), str)
-            yield figure("reopened, per scattered block", size, median(times[0]) / kept)
+            seconds = alone(9, partial(reopened, folder, fork.key)) / kept
+            yield figure("scattered view, per block", size, seconds)
     for what, values in found.items() if len(sizes) > 1 else ():
         exponent = math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0])
         met = exponent <= 0.1

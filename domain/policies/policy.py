@@ -21,7 +21,7 @@ class Policy(Protocol):
     name: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
-    def plan(self, window: Window) -> Plan | None:
+    def plan(self, window: Window, /) -> Plan | None:
         """Where to cut; None where this policy would not compact now."""
         ...
 

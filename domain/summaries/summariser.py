@@ -53,6 +53,6 @@ class Summariser(Protocol):
         """As recorded on the Summary event."""
         ...
 
-    def summarise(self, material: Material) -> Draft:
+    def summarise(self, material: Material, /) -> Draft:
         """A draft within the budget; raises whatever it likes, and the store falls back."""
         ...

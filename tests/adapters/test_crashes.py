@@ -28,6 +28,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes
 
 KILLS = pytest.mark.parametrize("kills", [3, pytest.param(40, marks=pytest.mark.slow)])
 SEED = 20260310
+LAG = 100_000
+"""Up to some milliseconds, which is longer than an append takes."""
 LIMIT = 4_000
 POLICY = ReserveHeadroom(reserve_tokens=500, keep_tokens=600)
 
@@ -55,6 +57,11 @@ def turn(number: int) -> list[list[AnyBlock]]:
 # What is killed
 
 
+def say(*words: object) -> None:
+    """A whole line at once: whoever is killed has said it, or nothing."""
+    os.write(1, f"{' '.join(map(str, words))}\n".encode())
+
+
 def appends(path: str, first: int) -> None:
     """Append turn after turn, and acknowledge each append after it returned."""
     with cutbank.open(path) as store:
@@ -62,7 +69,7 @@ def appends(path: str, first: int) -> None:
         for number in range(first, first + 1_000):
             for part, blocks in enumerate(turn(number)):
                 done = session.append(*blocks, key=f"{number}.{part}")
-                print("ack", number, part, done.first, done.last, flush=True)  # noqa: T201
+                say("ack", number, part, done.first, done.last)
 
 
 def compacts(path: str, first: int) -> None:
@@ -72,7 +79,7 @@ def compacts(path: str, first: int) -> None:
         for number in range(first, first + 1_000):
             for part, blocks in enumerate(turn(number)):
                 done = session.append(*blocks, key=f"{number}.{part}")
-                print("ack", number, part, done.first, done.last, flush=True)  # noqa: T201
+                say("ack", number, part, done.first, done.last)
             with suppress(NothingToCompactError, StalePlanError):
                 outcome = session.compact(
                     POLICY,
@@ -80,7 +87,7 @@ def compacts(path: str, first: int) -> None:
                     idempotency_key=f"compaction {number}",
                     activate=number % 3 > 0,
                 )
-                print("boundary", number, outcome.boundary, flush=True)  # noqa: T201
+                say("boundary", number, outcome.boundary)
                 if number % 3 == 0:
                     session.activate()
 
@@ -92,7 +99,7 @@ def imports(path: str, transcript: str, characters: int) -> None:
         for _ in import_path(
             store,
             Path(transcript),
-            progress=lambda done, _: print("ack", done, flush=True),  # noqa: T201
+            progress=lambda done, _: say("ack", done),
         ):
             pass
 
@@ -122,8 +129,8 @@ for line in sys.stdin:
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
-    print("pid", worker, flush=True)
-    print("gone", os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]), flush=True)
+    say("pid", worker)
+    say("gone", os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]))
 """
 
 
@@ -136,8 +143,11 @@ class Workers:
         assert process.stdout
         self.stdin, self.stdout = process.stdin, process.stdout
 
-    def killed_after(self, lines: int, call: str) -> list[list[str]]:
-        """Run `call`, kill it when it has said so many lines, and return all that it said."""
+    def killed_after(self, lines: int, call: str, lag: int) -> list[list[str]]:
+        """Run `call`, kill it when it has said so many lines, and return all that it said.
+
+        `lag` is how far it counts before it kills: a kill comes at any moment.
+        """
         self.stdin.write(f"{call}\n")
         self.stdin.flush()
         said: list[list[str]] = []
@@ -155,13 +165,15 @@ class Workers:
                     said.append([first, *rest])
             if worker and not is_killed and len(said) >= lines:
                 is_killed = True
+                for _ in range(lag):
+                    pass
                 with suppress(ProcessLookupError):
                     os.kill(worker, signal.SIGKILL)
 
 
 @contextmanager
 def workers() -> Iterator[Workers]:
-    functions = "\n".join(getsource(code) for code in (turn, appends, compacts, imports))
+    functions = "\n".join(getsource(code) for code in (say, turn, appends, compacts, imports))
     settings = f"LIMIT, POLICY = {LIMIT}, {POLICY!r}\n"
     process = subprocess.Popen(
         [sys.executable, "-c", PRELUDE + settings + functions + FORKS],
@@ -228,7 +240,8 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, kills: int) -> No
         for _ in range(kills):
             # It begins a little earlier than it was told, as if acknowledgements had been lost.
             first = max(0, acknowledged.turns - random.randint(1, 3))
-            said = run.killed_after(random.randint(0, 30), f"appends({str(path)!r}, {first})")
+            call = f"appends({str(path)!r}, {first})"
+            said = run.killed_after(random.randint(0, 30), call, lag=random.randint(0, LAG))
 
             acknowledged.take(said)
             with cutbank.open(path) as store:
@@ -250,7 +263,8 @@ def test_a_compaction_that_is_killed_leaves_all_or_nothing_of_it(
     with workers() as run:
         for _ in range(kills):
             first = max(0, acknowledged.turns - random.randint(1, 3))
-            said = run.killed_after(random.randint(0, 40), f"compacts({str(path)!r}, {first})")
+            call = f"compacts({str(path)!r}, {first})"
+            said = run.killed_after(random.randint(0, 40), call, lag=random.randint(0, LAG))
 
             acknowledged.take(said)
             with cutbank.open(path) as store:
@@ -334,7 +348,7 @@ def test_an_import_that_is_killed_is_completed_by_the_next(
             path = tmp_path / f"{kill}.db"
             size = random.choice([1, 500, 5_000, 50_000])
             call = f"imports({str(path)!r}, {str(file)!r}, {size})"
-            run.killed_after(random.randint(0, entries), call)
+            run.killed_after(random.randint(0, entries), call, lag=random.randint(0, LAG))
 
             with cutbank.open(path) as store:
                 assert verify(store).violations == []
