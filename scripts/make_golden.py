@@ -426,7 +426,7 @@ def _recorded(store: SessionStore) -> None:
         planned_on=0,
         activate_at=head,
     )
-    store.events.save(lineage, imports=[("a file", "claude-code", "imported", 1_234, 1)])
+    store.events.save(lineage, imports=[("default", "a file", "claude-code", "imported", 1_234, 1)])
 
 
 def _served(session: StoredSession) -> dict[str, Any]:
