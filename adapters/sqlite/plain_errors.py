@@ -10,9 +10,15 @@ from ...domain.errors import StorageError
 
 _REMEDIES = (
     ("readonly database", "is read-only: check the permissions of the file and its folder"),
-    ("unable to open database", "cannot be opened: check that its folder exists and can be written"),
+    (
+        "unable to open database",
+        "cannot be opened: check that its folder exists and can be written",
+    ),
     ("is locked", "is locked by another program: close it, or try again"),
-    ("disk is full", "cannot grow, the disk is full: free some space; nothing that was stored is lost"),
+    (
+        "disk is full",
+        "cannot grow, the disk is full: free some space; nothing that was stored is lost",
+    ),
     ("is not a database", "is not a database: give another path, or move the file away"),
     ("malformed", "is damaged: restore a backup, or save what is left with sqlite3's `.recover`"),
     ("closed database", "was closed: open it again"),
