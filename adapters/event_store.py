@@ -55,7 +55,9 @@ class EventStore(Application[UUID]):
         self.mapper.body_of = self.recorder.select_body
         self.deciding = RLock()
         self._open: OrderedDict[UUID, Aggregate[Any]] = OrderedDict()
+        # What never changes once it is there.
         self._chains: dict[UUID, Chain] = {}
+        self._lineages: dict[UUID, CompactionOpened] = {}
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
         """Only what is passed in: the process's environment may configure another application."""
@@ -226,7 +228,12 @@ class EventStore(Application[UUID]):
 
     def lineage_opened(self, originator_id: UUID) -> CompactionOpened:
         """How a lineage began."""
-        return cast(CompactionOpened, self._first(originator_id))
+        if (opened := self._lineages.get(originator_id)) is None:
+            opened = cast(CompactionOpened, self._first(originator_id))
+            if len(self._lineages) > 10 * CACHED_STREAMS:
+                self._lineages.clear()
+            self._lineages[originator_id] = opened
+        return opened
 
     def _chain_of(self, originator_id: UUID) -> Chain:
         opened = self.lineage_opened(originator_id)

@@ -15,7 +15,8 @@ from ..projections.recorded import Recorded
 from .chain import Chain
 from .event_store import EventStore
 
-PAGE = 500
+FIRST_PAGE, PAGE = 4, 500
+"""What is looked for stands near as a rule; a page that finds nothing is followed by a larger."""
 
 
 def check_blocks(log: list[Recorded], wanted: Ranges, retracted: Ranges) -> None:
@@ -96,14 +97,16 @@ def answers_to(
 
 
 def _forward(store: EventStore, chain: Chain, first: int, head: int) -> Iterator[Recorded]:
+    size = FIRST_PAGE
     while first <= head:
-        last = min(head, first + PAGE - 1)
+        last = min(head, first + size - 1)
         yield from store.read(chain, Ranges.span(first, last))
-        first = last + 1
+        first, size = last + 1, min(PAGE, 2 * size)
 
 
 def _backward(store: EventStore, chain: Chain, last: int) -> Iterator[Recorded]:
+    size = FIRST_PAGE
     while last > 0:
-        first = max(1, last - PAGE + 1)
+        first = max(1, last - size + 1)
         yield from reversed(store.read(chain, Ranges.span(first, last)))
-        last = first - 1
+        last, size = first - 1, min(PAGE, 2 * size)

@@ -71,6 +71,7 @@ class Aggregate(Generic[State]):
             **fields,
         )
         self.evolve(event)
-        event._state = self.state  # noqa: SLF001 - set once, here, before anybody has seen the event
+        # The event is frozen; this is set once, here, before anybody has seen it.
+        object.__setattr__(event, "_state", self.state)
         self._pending.append(event)
         return event

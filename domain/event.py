@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from eventsourcing.utils import register_topic
-from pydantic import AwareDatetime, Field, PrivateAttr
+from pydantic import AwareDatetime, Field
 
 from .record import Record
 
@@ -28,7 +28,7 @@ class Event(Record):
     key_id: str | None = None
     """The key that the stored event is encrypted under, if any."""
 
-    _state: Any = PrivateAttr(default=None)
+    __slots__ = ("_state",)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
@@ -42,18 +42,7 @@ class Event(Record):
 
         A store keeps it beside the event, so that a stream opens at any version without a replay.
         """
-        return self._state
-
-    def __eq__(self, other: object) -> bool:
-        """Equal as facts: the state that one of them takes along is not part of what happened."""
-        return (
-            isinstance(other, Event)
-            and type(self) is type(other)
-            and self.__dict__ == other.__dict__
-            and self.__pydantic_extra__ == other.__pydantic_extra__
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # facts hold dicts
+        return getattr(self, "_state", None)
 
     def mutate(self, aggregate: Any) -> Any:
         """Evolve the aggregate; eventsourcing's repository and projectors call this."""

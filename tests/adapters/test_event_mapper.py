@@ -23,6 +23,7 @@ from cutbank.adapters.event_store import EventStore
 from cutbank.adapters.stored_row import StoredRow
 from cutbank.domain import compaction_events, session_events
 from cutbank.domain.blocks import Block, Kind, Media, Native, NativePart, Text, ToolCall, ToolResult
+from cutbank.domain.compaction_events import CompactionOpened, Digest, LineageBase, Summary
 from cutbank.domain.event import Event
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.record import Record
@@ -185,6 +186,15 @@ def stored(store: EventStore, *events: Event) -> list[StoredRow]:
     ]
 
 
+def _envelope() -> dict[str, Any]:
+    return {
+        "originator_id": uuid4(),
+        "originator_version": 1,
+        "timestamp": AT,
+        "subject": "somebody",
+    }
+
+
 def appended(text: str, *, subject: str = "somebody", version: int = 1) -> BlockAppended:
     return BlockAppended(
         originator_id=uuid4(),
@@ -218,6 +228,35 @@ def test_every_event_comes_back_as_it_was(
         assert store.mapper.to_domain_event(row) == event
         assert store.mapper.to_domain_event(packed_row) == packed
         assert store.mapper.plaintext(packed_row) == store.mapper.plaintext(row)
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_no_text_is_too_odd(plain: EventStore, compressing: EventStore, text: str) -> None:
+    for store in (plain, compressing):
+        event = appended(text)
+        event = event.model_copy(update={"block": Block.user(text, name=f"of {text}")})
+        prompt = SystemPromptSet(**_envelope(), text=text * (BODY_SIZE // max(1, len(text)) + 1))
+        files = Digest(read_files=(text, "a" * BODY_SIZE), modified_files=(f"{text}!",))
+        summary = Summary(
+            **_envelope(),
+            boundary=1,
+            text=text,
+            sections={"Goal": text},
+            digest=files,
+            covers=Ranges([(1, 2)]),
+            summariser="test",
+            tokens=1,
+        )
+
+        base = LineageBase(originator_id=uuid4(), lineage=text, version=3)
+        opened = CompactionOpened(
+            **_envelope(), namespace="space", key="key", lineage=f"of {text}", base=base
+        )
+        events = [event, prompt, summary, opened]
+
+        rows = stored(store, *events)
+
+        assert [store.mapper.to_domain_event(row) for row in rows] == events
 
 
 @given(event=st.one_of(*map(events, EVENTS)))

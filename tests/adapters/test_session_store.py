@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
+from uuid import uuid4
 
 import pytest
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.chain import Chain
 from cutbank.adapters.compaction_outcome import Outcome
 from cutbank.adapters.stored_session import Appended
 from cutbank.adapters.verifier import verify
@@ -405,6 +407,24 @@ def test_a_fork_is_refused_where_it_cannot_be(session: StoredSession, five: list
         session.fork("new", at=0)
     with pytest.raises(NotFoundError, match=r"no session 'new'.*there is: a session, taken"):
         session.store.session("new", create=False)
+
+
+def test_a_chain_says_which_stream_holds_a_position() -> None:
+    one, two, three = uuid4(), uuid4(), uuid4()
+    chain = Chain.beginning(one).continued_by(two, 5).continued_by(three, 7)
+
+    assert [chain.holding(at) for at in (1, 5, 6, 7, 8, 100)] == [one, one, two, two, three, three]
+    assert list(chain.split(Ranges([(2, 3), (5, 6), (8, 9)]))) == [
+        (one, ((2, 3), (5, 5))),
+        (two, ((6, 6),)),
+        (three, ((8, 9),)),
+    ]
+    assert list(chain.up_to(6).split(Ranges.span(1, 50))) == [(one, ((1, 5),)), (two, ((6, 6),))]
+    assert list(chain.up_to(5).split(Ranges.span(6, 50))) == []
+    # What leaves before the last one begins shares nothing with it.
+    assert Chain.beginning(one).continued_by(two, 5).continued_by(three, 3).holding(4) == three
+    with pytest.raises(ValueError, match="begin at 1, not 0"):
+        chain.holding(0)
 
 
 # Taking back

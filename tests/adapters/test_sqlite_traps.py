@@ -483,6 +483,9 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
     for act in acts:
         with one_line("log.db was closed"):
             act()
+        # Nor does a thread that never read from it open it again.
+        with one_line("log.db was closed"), ThreadPoolExecutor(1) as threads:
+            threads.submit(act).result()
     store.close()
 
 
