@@ -39,8 +39,6 @@ def open_store(
     Raises StorageError, in one line, where it cannot be opened.
     """
     name = str(path)
-    if name == ":memory:":
-        name = f"file:cutbank-{id(object())}?mode=memory&cache=shared"
     env = {"SQLITE_DBNAME": name, "SQLITE_SYNCHRONOUS": synchronous}
     if compress:
         env["COMPRESSOR_TOPIC"] = get_topic(ZstdCompressor)

@@ -222,21 +222,24 @@ class StoredSession:
             in_effect = self._reader(MAIN).state_in_effect(position)[1]
             session = self._events.session(self.namespace, self.key)
             assert session is not None, "this session was opened"
-            self._events.save(
-                Session.fork(
-                    self.namespace,
-                    key,
-                    clock=self._events.clock,
-                    subject=session.subject,
-                    fork=Fork(
-                        namespace=self.namespace,
-                        key=self.key,
-                        position=position,
-                        lineage_version=in_effect.switched,
-                    ),
-                    at=state,
-                )
+            fork = Session.fork(
+                self.namespace,
+                key,
+                clock=self._events.clock,
+                subject=session.subject,
+                fork=Fork(
+                    namespace=self.namespace,
+                    key=self.key,
+                    position=position,
+                    lineage_version=in_effect.switched,
+                ),
+                at=state,
             )
+            try:
+                self._events.save(fork)
+            except IntegrityError:
+                # Another process took the key at the same moment.
+                raise ConflictError(f"session {key!r} exists already: choose another key") from None
         return StoredSession(self.store, self.namespace, key)
 
     # Reading

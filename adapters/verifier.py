@@ -1,16 +1,19 @@
 """Proves invariants 1 to 3, and every fingerprint, on what is stored."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import zip_longest
 
 from ..domain.compaction_events import CompactBoundary, Summary
 from ..domain.errors import CutbankError
 from ..domain.ranges import Ranges
-from ..domain.session_events import BlockEvent, BlocksRetracted, ModelCalled
+from ..domain.session import Session, SessionState
+from ..domain.session_events import BlockEvent, BlocksRetracted, ModelCalled, SessionOpened
 from ..projections.pairs import parted_pairs
 from ..projections.recorded import Recorded
 from .chain import Chain
+from .event_mapper import loads
 from .event_store import EventStore
 from .reports import Verdict, Violation
 from .session_store import SessionStore
@@ -42,9 +45,20 @@ def verify(
         with speaking_plainly(store.name):
             verdict.violations += _Session(store.events, one, verdict).violations()
         verdict.sessions += 1
+    if session is None:
+        with speaking_plainly(store.name):
+            verdict.violations += _catalog(store.events)
     if progress:
         progress(len(sessions), len(sessions))
     return verdict
+
+
+def _catalog(store: EventStore) -> Iterator[Violation]:
+    """The database is sound, and its catalog names every stream that there is."""
+    for complaint in store.recorder.complaints():
+        yield Violation("", "log", f"the database is damaged: {complaint}")
+    if unnamed := store.recorder.unnamed_streams():
+        yield Violation("", "log", f"{unnamed} streams are in no catalog")
 
 
 class _Session:
@@ -58,6 +72,9 @@ class _Session:
         self.blocks = Ranges()
         self.retractions: list[tuple[int, Ranges]] = []
         self.calls: list[ModelCalled] = []
+        self.guard = Session(
+            session.id, version=0, state=SessionState(), subject="", clock=store.clock
+        )
 
     def violations(self) -> list[Violation]:
         found = list(self._log())
@@ -79,6 +96,8 @@ class _Session:
                 self.verdict.positions += segment is self.chain.segments[-1]
                 yield from self._unchanged(row)
                 recorded = self._recorded(row)
+                if segment is self.chain.segments[-1] and recorded is not None:
+                    yield from self._carried(row, recorded)
                 if recorded is None:
                     yield self._violation("log", f"#{expected - 1} cannot be read", expected - 1)
                     continue
@@ -120,6 +139,25 @@ class _Session:
             if blake2b(content, key=secret, digest_size=20).digest() != digest:
                 yield self._violation("log", "a body of it was changed", row.originator_version)
 
+    def _carried(self, row: StoredRow, recorded: Recorded) -> Iterator[Violation]:
+        """The state beside the event is the one that the events up to it make."""
+        try:
+            carried = loads(row.carried)
+        except ValueError:
+            carried = None
+        if not isinstance(carried, dict):
+            position = row.originator_version
+            yield self._violation("log", "the state beside it cannot be read", position)
+            return
+        event = recorded.event
+        if isinstance(event, SessionOpened) and event.fork is not None:
+            # A fork begins with its parent's state, which the parent's own events prove.
+            self.guard.state = SessionState.from_carried(carried)
+        self.guard.evolve(event)
+        if self.guard.state.carried() != carried:
+            yield self._violation("log", "the state beside it was changed", row.originator_version)
+            self.guard.state = SessionState.from_carried(carried)
+
     def _recorded(self, row: StoredRow) -> Recorded | None:
         try:
             return self.store.recorded(row)
@@ -130,6 +168,10 @@ class _Session:
         reader = ViewReader(self.store, self.session.namespace, self.session.key, lineage)
         chain = self.store.lineage_chain(self.session.namespace, self.session.key, lineage)
         version, _ = self.store.lineage_state(chain)
+        for segment in chain.segments[-1:]:
+            for row in self._rows(segment.originator_id, segment.first, segment.last):
+                for found in self._unchanged(row):
+                    yield replace(found, lineage=lineage)
         log = self.store.read(chain, Ranges.span(1, version)) if version else []
         for recorded, following in zip_longest(log, log[1:]):
             if isinstance(boundary := recorded.event, CompactBoundary):

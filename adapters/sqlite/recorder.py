@@ -264,6 +264,19 @@ class Recorder(SQLiteApplicationRecorder):
         ).fetchone()
         return found[0] if found else None
 
+    def complaints(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        found = self.datastore.reader.execute("PRAGMA quick_check").fetchall()
+        return [" ".join(line.split()) for (line,) in found if line != "ok"]
+
+    def unnamed_streams(self) -> int:
+        """How many streams have events and no entry in the catalog."""
+        found = self.datastore.reader.execute(
+            "SELECT count(*) FROM (SELECT DISTINCT originator_id FROM stored_events"
+            " EXCEPT SELECT originator_id FROM streams)"
+        )
+        return int(found.fetchone()[0])
+
     def select_notifications(
         self,
         start: int | None,

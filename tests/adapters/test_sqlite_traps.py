@@ -891,3 +891,27 @@ def version(connection: Connection) -> int:
 
 def tables(connection: Connection) -> list[str]:
     return [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
+
+
+def test_verify_misses_no_stream_that_the_catalog_does_not_name(store: SessionStore) -> None:
+    session = store.session("session")
+    session.append(Block.user("words"))
+    store.events.recorder.datastore.writer.execute("DELETE FROM streams")
+
+    verdict = verify(store)
+
+    assert [violation.what for violation in verdict.violations] == ["1 streams are in no catalog"]
+
+
+def test_verify_sees_a_state_that_was_changed(store: SessionStore) -> None:
+    session = store.session("session")
+    session.append(Block.user("words"))
+    writer = store.events.recorder.datastore.writer
+    writer.execute("DROP TRIGGER stored_events_are_immutable")
+    writer.execute("UPDATE stored_events SET carried = '{}' WHERE originator_version = 3")
+
+    verdict = verify(store)
+
+    assert [(violation.what, violation.position) for violation in verdict.violations] == [
+        ("the state beside it was changed", 3)
+    ]
