@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,16 +20,17 @@ class Talk:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.numbers = count(1)
+        self.added = 0
         self.last: str | None = None
 
     def add(self, kind: str, **fields: Any) -> str:
+        self.added += 1
         entry = {
             "parentUuid": self.last,
             "isSidechain": False,
             "sessionId": SESSION,
             "type": kind,
-            "uuid": f"u{next(self.numbers)}",
+            "uuid": f"u{self.added}",
             "timestamp": f"2026-01-01T00:00:{len(self.entries) % 60:02}.000Z",
         } | fields
         self.entries.append(entry)

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def test_verify_proves_what_is_stored(run: Run, long_talk: Path) -> None:
 
 
 def test_a_violation_is_answered_with_no(run: Run, talk: Path) -> None:
-    with sqlite3.connect(talk) as damaged:
+    with closing(sqlite3.connect(talk)) as damaged, damaged:
         damaged.execute("DROP TRIGGER stored_events_are_immutable")
         damaged.execute(
             "UPDATE stored_events SET state ="

@@ -1,6 +1,7 @@
 """Whatever is asked wrongly is answered in one line, with exit code 2 and no traceback."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,7 @@ def test_a_file_that_is_no_database_is_refused(run: Run, tmp_path: Path) -> None
 
 def test_a_database_of_another_application_is_refused(run: Run, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
-    with sqlite3.connect(other) as connection:
+    with closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("CREATE TABLE songs (name TEXT)")
     connection.close()
 
@@ -148,7 +149,7 @@ def test_a_database_of_another_application_is_refused(run: Run, tmp_path: Path) 
 
 
 def test_a_newer_database_is_refused(run: Run, talk: Path) -> None:
-    with sqlite3.connect(talk) as connection:
+    with closing(sqlite3.connect(talk)) as connection, connection:
         connection.execute("PRAGMA user_version = 1000")
     connection.close()
 
