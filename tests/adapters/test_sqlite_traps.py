@@ -860,6 +860,8 @@ def test_stores_in_memory_are_separate() -> None:
     assert texts(stores[1].session("session")) == ["1"]
     for store in stores[1::2]:
         store.close()
+    for store in stores[1::2]:
+        store.close()
 
 
 def test_a_store_in_memory_can_be_saved(tmp_path: Path) -> None:

@@ -119,9 +119,11 @@ def running(folder: Path, projection: type[Everything] = Everything) -> Iterator
             f"{name}_SQLITE_DBNAME": str(folder / f"{name}.db"),
         },
     )
-    with runner:
-        yield runner
-    runner.view.datastore.close()
+    try:
+        with runner:
+            yield runner
+    finally:
+        runner.view.datastore.close()
 
 
 def logged(recorder: Recorder) -> list[Seen]:
