@@ -79,7 +79,7 @@ class EventMapper(Mapper[UUID]):
             for _, _, digest in loads(self.plaintext(row)).get("bodies", ()):
                 hashed = bytes.fromhex(digest)
                 yield hashed, self._decompressed(self.body_of(row.subject, hashed))
-        except Exception as error:
+        except Exception as error:  # as above
             raise _unreadable(row, error) from error
 
     def _event(self, row: StoredRow) -> Event:

@@ -7,6 +7,7 @@ from ..domain.blocks import Block
 from ..domain.compaction import RECORDED
 from ..domain.errors import DuplicateToolCallError, OrphanToolResultError
 from ..domain.session import Session
+from .event_mapper import dumps
 from .formats.steps import Append, Begin, Call
 from .session_store import SessionStore
 from .sqlite.recorder import AppendKey
@@ -20,7 +21,6 @@ class Target:
     begin: Begin
     title: str | None = None
     session: StoredSession | None = None
-    is_new: bool = False
     positions: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Source id to the positions of its first and last block."""
 
@@ -35,7 +35,7 @@ class DecidedBatch:
         self.namespace = namespace
         self.sessions: dict[str, Session] = {}
         self.keys: list[AppendKey] = []
-        self.taken: set[tuple[str, str]] = set()
+        self.taken: dict[tuple[str, str], int] = {}
         self._places: dict[tuple[str, str], tuple[Target, tuple[int, int]]] = {}
         """Session and source id to the positions of the entry's first and last block."""
         self.errors: list[str] = []
@@ -62,7 +62,7 @@ class DecidedBatch:
             self.added += 1
             if step.source_id:
                 self._place(target, step.source_id, (session.version, session.version))
-        self.taken.add((key, step.key))
+        self.taken[key, step.key] = session.version
         self.keys.append(AppendKey(session.id, step.key, session.version, session.version))
 
     def _append(self, session: Session, step: Append) -> None:
@@ -71,7 +71,8 @@ class DecidedBatch:
         except (OrphanToolResultError, DuplicateToolCallError) as error:
             # Nothing is lost: what cannot stand in a view is kept as a note.
             self.errors.append(f"entry {step.source_id}: {error}")
-            session.append(Block.note(step.block.model_dump_json(), name=str(step.block.kind)))
+            kept = dumps(step.block.model_dump(mode="json")).decode()
+            session.append(Block.note(kept, name=str(step.block.kind)))
 
     def _session(self, target: Target) -> Session:
         key = target.begin.key
@@ -83,8 +84,8 @@ class DecidedBatch:
         return self.sessions[key]
 
     def _known(self, target: Target, session: Session, key: str) -> tuple[int, int] | None:
-        if (target.begin.key, key) in self.taken:
-            return (session.version, session.version)
+        if position := self.taken.get((target.begin.key, key)):
+            return (position, position)
         found = self.store.events.select_key(session.id, key)
         return (found.first, found.last) if found else None
 

@@ -155,8 +155,6 @@ class TranscriptImport:
     def _open(self, target: Target) -> StoredSession:
         if target.session is None:
             begin = target.begin
-            events = self.store.events
-            target.is_new = events.session(self.namespace, begin.key) is None
             parent = None
             if begin.parent_key:
                 link = self.links.get(begin.key)

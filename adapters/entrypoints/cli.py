@@ -105,7 +105,7 @@ def _run(words: list[str]) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _refused(f"{where}{error.strerror or error}", WRONG_USAGE, asked)
-    except Exception as error:
+    except Exception as error:  # ours and the system's are named above
         # typer's own errors have no public class in common; this is what tells them from bugs.
         if not hasattr(error, "format_message"):
             raise

@@ -7,8 +7,10 @@ import pytest
 from claude_code_talk import SESSION, Talk, text
 from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
 
-from cutbank import Block, HistoryView, SessionStore
+from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolResult
 from cutbank.adapters import transcript_import
+from cutbank.adapters.formats.steps import Append, Begin
+from cutbank.adapters.import_batch import DecidedBatch, Target
 from cutbank.adapters.importer import import_path
 from cutbank.adapters.reports import FileReport
 from cutbank.adapters.verifier import verify
@@ -183,6 +185,18 @@ def test_a_call_that_the_source_went_on_without_is_closed(
     assert list(session.state.open_calls) == ["t4"]
     assert imported(store, file).abandoned == 0
     assert violations(session.view()) == []
+
+
+def test_what_cannot_stand_in_a_view_is_kept_whatever_is_in_it(session: StoredSession) -> None:
+    target = Target(Begin(session.key), session=session)
+    stray = ToolResult(tool_call_id="nobody", content="half \ud800 a pair")
+
+    batch = DecidedBatch(session.store, session.namespace, [(target, Append("k", stray, "e"))])
+    session.store.events.save(*batch.sessions.values(), keys=batch.keys)
+
+    (note,) = session.recall(search="nobody")
+    assert json.loads(note.block.text)["content"] == "half \ud800 a pair"
+    assert "answer" in batch.errors[0]
 
 
 def test_unknown_entries_are_kept_raw_and_counted(
