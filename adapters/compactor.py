@@ -24,7 +24,7 @@ from ..projections.compaction_window import window_of
 from ..projections.history_view import Entry, History
 from .compaction_outcome import Outcome
 from .event_store import EventStore
-from .sqlite.recorder import AppendKey
+from .recorder import AppendKey
 from .view_reader import ViewReader
 
 DEFAULT_LIMIT = 200_000

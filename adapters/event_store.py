@@ -22,8 +22,7 @@ from ..domain.session import Session, SessionState, session_id
 from ..projections.recorded import Recorded
 from .chain import Chain
 from .event_mapper import EventMapper
-from .sqlite.factory import Factory
-from .sqlite.recorder import AppendKey, Recorder, Stream
+from .recorder import AppendKey, Recorder, Stream
 from .stored_row import StoredRow
 
 CACHED_STREAMS = 1_000
@@ -42,10 +41,10 @@ class EventStore(Application[UUID]):
     """
 
     env: ClassVar[dict[str, str]] = {
-        "PERSISTENCE_MODULE": get_topic(Factory),
+        "PERSISTENCE_MODULE": "cutbank.adapters.sqlite.factory:Factory",
         "MAPPER_TOPIC": get_topic(EventMapper),
     }
-    recorder: Recorder
+    recorder: Recorder  # type: ignore[assignment]  # made by env: SQLite's or PostgreSQL's
     mapper: EventMapper  # pyright: ignore[reportIncompatibleVariableOverride] - made by env
 
     def __init__(self, env: EnvType | None = None, clock: Callable[[], datetime] = utc_now) -> None:

@@ -9,8 +9,8 @@ from ..domain.errors import DuplicateToolCallError, OrphanToolResultError
 from ..domain.session import Session
 from .event_mapper import dumps
 from .formats.steps import Append, Begin, Call
+from .recorder import AppendKey
 from .session_store import SessionStore
-from .sqlite.recorder import AppendKey
 from .stored_session import StoredSession
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from ..domain.errors import ImportFileError
 from .formats.catalog import find_transcripts, recognise
 from .formats.steps import Linked
+from .plain_errors import speaking_plainly
 from .reports import FileReport
 from .session_store import SessionStore
-from .sqlite.plain_errors import speaking_plainly
 from .transcript_import import TranscriptImport
 
 Progress = Callable[[int, int], None]

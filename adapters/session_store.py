@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Self
 
 from eventsourcing.persistence import IntegrityError
-from eventsourcing.utils import get_topic
 
 from ..domain.errors import (
     NotFoundError,
@@ -18,9 +17,9 @@ from ..domain.session import Session
 from ..domain.session_events import (
     Parent,
 )
-from .event_mapper import ZstdCompressor
+from .databases import environment
 from .event_store import EventStore, utc_now
-from .sqlite.plain_errors import speaking_plainly
+from .plain_errors import speaking_plainly
 from .stored_session import StoredSession, check_name
 
 
@@ -39,9 +38,7 @@ def open_store(
     Raises StorageError, in one line, where it cannot be opened.
     """
     name = str(path)
-    env = {"SQLITE_DBNAME": name, "SQLITE_SYNCHRONOUS": synchronous}
-    if compress:
-        env["COMPRESSOR_TOPIC"] = get_topic(ZstdCompressor)
+    env = environment(name, synchronous=synchronous, compress=compress)
     with speaking_plainly(name):
         return SessionStore(EventStore(env, clock), name)
 
@@ -104,7 +101,7 @@ class SessionStore:
         if path.exists():
             raise StorageError(f"{path} exists already: give a new path")
         with speaking_plainly(str(path)):
-            self.events.recorder.datastore.backup(path)
+            self.events.recorder.backup(path)
 
     def close(self) -> None:
         """Close the database; sessions of this store cannot be used any more."""

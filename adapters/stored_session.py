@@ -33,10 +33,10 @@ from ..domain.summaries.summariser import Summariser
 from ..projections.history_view import HistoryView
 from .compaction_outcome import Outcome
 from .compactor import DEFAULT_LIMIT, Compactor
+from .plain_errors import speaking_plainly
 from .recall import Recalled, found_in, recalled
+from .recorder import AppendKey
 from .retraction import closed_retraction
-from .sqlite.plain_errors import speaking_plainly
-from .sqlite.recorder import AppendKey
 from .view_reader import ViewReader
 from .whole_groups import check_blocks, whole_groups
 

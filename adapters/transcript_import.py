@@ -26,10 +26,10 @@ from .formats.steps import (
     Unknown,
 )
 from .import_batch import DecidedBatch, Target
+from .recorder import AppendKey
 from .reports import FileReport
 from .retraction import closed_retraction
 from .session_store import SessionStore
-from .sqlite.recorder import AppendKey
 from .stored_session import StoredSession
 from .view_reader import ViewReader
 from .whole_groups import whole_groups

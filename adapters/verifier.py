@@ -15,9 +15,9 @@ from ..projections.recorded import Recorded
 from .chain import Chain
 from .event_mapper import loads
 from .event_store import EventStore
+from .plain_errors import speaking_plainly
 from .reports import Verdict, Violation
 from .session_store import SessionStore
-from .sqlite.plain_errors import speaking_plainly
 from .stored_row import StoredRow
 from .stored_session import StoredSession
 from .view_reader import ViewReader

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
+from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
@@ -385,7 +386,7 @@ class TheInvariants(RuleBasedStateMachine):
                 self.invariant_9_nothing_dropped_is_unreachable(model, view)
 
     def invariant_1_the_log_only_grows(self) -> None:
-        reader = self.store.events.recorder.datastore.reader
+        reader = sqlite_recorder(self.store).datastore.reader
         query = "SELECT notification_id, originator_id, originator_version, digest, state"
         query += " FROM stored_events ORDER BY notification_id"
         rows = reader.execute(query).fetchall()

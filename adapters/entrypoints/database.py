@@ -8,8 +8,8 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from ...domain.errors import StorageError
+from ..plain_errors import speaking_plainly
 from ..session_store import SessionStore, open_store
-from ..sqlite.plain_errors import speaking_plainly
 from ..stored_session import StoredSession
 from .invocation import DATABASE_VARIABLE, Invocation
 

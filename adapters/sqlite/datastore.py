@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from eventsourcing.sqlite import SQLiteDatastore
 
-from .plain_errors import speaking_plainly
+from ..plain_errors import speaking_plainly
 from .schema import is_current, migrate
 
 LOCK_TIMEOUT = 30.0

@@ -6,7 +6,7 @@ from eventsourcing.utils import Environment, EnvType
 
 from ...domain.errors import StorageError
 from .datastore import Datastore
-from .recorder import Recorder
+from .recorder import SQLiteRecorder
 
 
 class Factory(SQLiteFactory):
@@ -25,4 +25,4 @@ class Factory(SQLiteFactory):
         )
 
     def application_recorder(self) -> ApplicationRecorder:
-        return Recorder(datastore=self._own)
+        return SQLiteRecorder(datastore=self._own)

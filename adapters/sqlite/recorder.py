@@ -4,13 +4,12 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
 from eventsourcing.persistence import (
     IntegrityError,
-    Notification,
     OperationalError,
     StoredEvent,
     Subscription,
@@ -18,6 +17,7 @@ from eventsourcing.persistence import (
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from ...domain.ranges import Run
+from ..recorder import AppendKey, LogNotification, Stream
 from ..stored_row import Body, StoredRow
 from .datastore import Datastore
 from .subscription import SQLiteSubscription
@@ -44,30 +44,11 @@ SELECT_RUNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AppendKey:
-    """What a caller named one append: a repeated key gets the first result."""
-
-    originator_id: UUID
-    key: str
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A stream's entry in the catalog of streams; `lineage` is None for a session's own."""
-
-    originator_id: UUID
-    namespace: str
-    session: str
-    lineage: str | None
-
-
-class Recorder(SQLiteApplicationRecorder):
+class SQLiteRecorder(SQLiteApplicationRecorder):
     """eventsourcing's application recorder on cutbank's tables.
 
-    Notification ids are never reused (AUTOINCREMENT), ids are 16 bytes and topics small numbers.
+    Ids are 16 bytes, topics and subjects small numbers. Notification ids are never reused: they
+    grow with the log, and no event is ever deleted.
     """
 
     datastore: Datastore
@@ -264,6 +245,9 @@ class Recorder(SQLiteApplicationRecorder):
         ).fetchone()
         return found[0] if found else None
 
+    def backup(self, target: Path) -> None:
+        self.datastore.backup(target)
+
     def complaints(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
         found = self.datastore.reader.execute("PRAGMA quick_check").fetchall()
@@ -285,9 +269,9 @@ class Recorder(SQLiteApplicationRecorder):
         topics: Sequence[str] = (),
         *,
         inclusive_of_start: bool = True,
-    ) -> Sequence[Notification]:
+    ) -> Sequence[LogNotification]:
         query = "SELECT notification_id, originator_id, originator_version, topic, subject, key_id,"
-        query += " state FROM stored_events WHERE notification_id "
+        query += " tokens, carried, state FROM stored_events WHERE notification_id "
         query += ">= ?" if inclusive_of_start else "> ?"
         parameters: list[Any] = [start or 0]
         if stop is not None:
@@ -307,8 +291,10 @@ class Recorder(SQLiteApplicationRecorder):
                 state=state,
                 subject=self._subject_name(subject),
                 key_id=key_id,
+                tokens=tokens,
+                carried=carried.encode(),
             )
-            for number, originator, version, topic, subject, key_id, state in (
+            for number, originator, version, topic, subject, key_id, tokens, carried, state in (
                 self.datastore.reader.execute(query, parameters)
             )
         ]
@@ -319,7 +305,7 @@ class Recorder(SQLiteApplicationRecorder):
 
     def subscribe(
         self, gt: int | None = None, topics: Sequence[str] = ()
-    ) -> Subscription["Recorder"]:
+    ) -> Subscription["SQLiteRecorder"]:
         """Follow the log from `gt` on; works across threads and processes."""
         return SQLiteSubscription(self, gt, topics)
 
@@ -384,11 +370,3 @@ class Recorder(SQLiteApplicationRecorder):
                 raise OperationalError(f"topic {number} is missing from the database")
             name = self._topic_names[number] = cast(str, found[0])
         return name
-
-
-@dataclass(frozen=True)
-class LogNotification(Notification):
-    """A notification that the mapper can read: it says whose secret its hashes are keyed with."""
-
-    subject: str
-    key_id: str | None

@@ -8,7 +8,7 @@ from ...domain.errors import StorageError
 APPLICATION_ID = 0x63757462
 """`cutb`, in the file's header: tells a cutbank database from another program's."""
 
-VERSION_1 = """
+SCHEMA = """
 CREATE TABLE topics (
     id INTEGER PRIMARY KEY,
     topic TEXT NOT NULL UNIQUE
@@ -19,7 +19,7 @@ CREATE TABLE subjects (
     secret BLOB NOT NULL
 ) STRICT;
 CREATE TABLE stored_events (
-    notification_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    notification_id INTEGER PRIMARY KEY,
     originator_id BLOB NOT NULL,
     originator_version INTEGER NOT NULL,
     topic INTEGER NOT NULL REFERENCES topics (id),
@@ -70,15 +70,47 @@ BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); EN
 """
 
 
-def _create(connection: sqlite3.Connection) -> None:
-    for statement in _statements(VERSION_1):
-        connection.execute(statement)
+WITHOUT_AUTOINCREMENT = """
+CREATE TABLE log (
+    notification_id INTEGER PRIMARY KEY,
+    originator_id BLOB NOT NULL,
+    originator_version INTEGER NOT NULL,
+    topic INTEGER NOT NULL REFERENCES topics (id),
+    subject INTEGER NOT NULL REFERENCES subjects (id),
+    key_id TEXT,
+    tokens INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    carried TEXT NOT NULL,
+    state BLOB NOT NULL
+) STRICT;
+INSERT INTO log SELECT * FROM stored_events ORDER BY notification_id;
+DROP TRIGGER stored_events_are_kept;
+DROP TABLE stored_events;
+ALTER TABLE log RENAME TO stored_events;
+CREATE UNIQUE INDEX stored_events_position ON stored_events (originator_id, originator_version);
+CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
+CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
+"""
+"""AUTOINCREMENT writes one more page in every commit.
+
+Nothing is ever deleted, so a notification id is never used again without it.
+"""
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create,)
-"""Step i takes a database from version i to i + 1; a step is never changed once released."""
+def _running(script: str) -> Callable[[sqlite3.Connection], None]:
+    def step(connection: sqlite3.Connection) -> None:
+        for statement in _statements(script):
+            connection.execute(statement)
 
-VERSION = len(MIGRATIONS)
+    return step
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_running(WITHOUT_AUTOINCREMENT),)
+"""Step i takes a database from version i + 1 to i + 2; a step is never changed once released."""
+
+VERSION = len(MIGRATIONS) + 1
 
 
 def migrate(connection: sqlite3.Connection, name: str) -> None:
@@ -89,7 +121,8 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
     try:
         # Another process may have been first.
         if not is_current(connection, name):
-            for step in MIGRATIONS[_version(connection) :]:
+            version = _version(connection)
+            for step in MIGRATIONS[version - 1 :] if version else (_running(SCHEMA),):
                 step(connection)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")

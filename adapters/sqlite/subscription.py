@@ -11,12 +11,12 @@ from eventsourcing.persistence import ListenNotifySubscription
 from ...domain.errors import StorageError
 
 if TYPE_CHECKING:
-    from .recorder import Recorder
+    from .recorder import SQLiteRecorder
 
 POLL_SECONDS = 0.005
 
 
-class SQLiteSubscription(ListenNotifySubscription["Recorder"]):
+class SQLiteSubscription(ListenNotifySubscription["SQLiteRecorder"]):
     """Woken at once by this process's own appends, and within a poll by other processes'.
 
     SQLite has no notifications, but `PRAGMA data_version` says for nothing whether somebody else
@@ -24,7 +24,7 @@ class SQLiteSubscription(ListenNotifySubscription["Recorder"]):
     """
 
     def __init__(
-        self, recorder: "Recorder", gt: int | None = None, topics: Sequence[str] = ()
+        self, recorder: "SQLiteRecorder", gt: int | None = None, topics: Sequence[str] = ()
     ) -> None:
         # The base class begins to read at once, and may have to stop before this returns.
         self._ended = Event()

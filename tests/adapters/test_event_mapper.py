@@ -17,6 +17,7 @@ from eventsourcing.utils import get_topic
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, JsonValue
+from sqlite_behind import sqlite_recorder
 
 from cutbank.adapters.event_mapper import BODY_SIZE, ZstdCompressor
 from cutbank.adapters.event_store import EventStore
@@ -207,7 +208,7 @@ def appended(text: str, *, subject: str = "somebody", version: int = 1) -> Block
 
 
 def number_of_bodies(store: EventStore) -> int:
-    rows = store.recorder.datastore.reader.execute("SELECT count(*) FROM bodies")
+    rows = sqlite_recorder(store).datastore.reader.execute("SELECT count(*) FROM bodies")
     return int(rows.fetchone()[0])
 
 
@@ -404,10 +405,12 @@ def test_compression_makes_rows_and_bodies_smaller(
 
     assert len(packed[0].state) < len(rows[0].state) / 10
     sizes = dict(
-        plain.recorder.datastore.reader.execute(
+        sqlite_recorder(plain)
+        .datastore.reader.execute(
             "SELECT name, length(content) FROM bodies JOIN subjects ON subjects.id = subject"
             " WHERE name IN ('packed', 'not packed')"
-        ).fetchall()
+        )
+        .fetchall()
     )
     assert sizes["packed"] < sizes["not packed"] / 10
 

@@ -321,6 +321,25 @@ def test_there_is_a_golden_database_of_every_version() -> None:
     assert versions == set(range(1, schema.VERSION + 1))
 
 
+def test_a_migrated_database_has_the_tables_of_a_new_one(
+    database: tuple[Path, Any], tmp_path: Path
+) -> None:
+    for path in (database[0], tmp_path / "new.db"):
+        cutbank.open(path).close()
+
+    assert tables(database[0]) == tables(tmp_path / "new.db")
+
+
+def tables(path: Path) -> set[str]:
+    """Each table, index and trigger as SQL; a table that was renamed stands in quotes."""
+    connection = sqlite3.connect(path)
+    try:
+        found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        return {sql.replace('"', "") for (sql,) in found if "sqlite_sequence" not in sql}
+    finally:
+        connection.close()
+
+
 def test_a_golden_database_holds_all_that_can_happen(database: tuple[Path, Any]) -> None:
     """At least what happened to version 1: later ones may add to it."""
     path, _ = database

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 import pytest
+from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
@@ -65,7 +66,7 @@ def positions(view: HistoryView) -> list[int]:
 
 
 def number_of_rows(store: SessionStore) -> dict[str, int]:
-    reader = store.events.recorder.datastore.reader
+    reader = sqlite_recorder(store).datastore.reader
     return {
         table: reader.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608
         for table in ("stored_events", "bodies", "append_keys", "streams")

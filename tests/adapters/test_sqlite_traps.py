@@ -22,6 +22,7 @@ import pytest
 from eventsourcing.persistence import IntegrityError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
@@ -189,7 +190,7 @@ def test_states_equal_the_log_after_all_that(stores: list[SessionStore]) -> None
 )
 def test_an_event_is_never_changed_or_deleted(session: StoredSession, statement: str) -> None:
     session.append(Block.user("stays"))
-    writer = session.store.events.recorder.datastore.writer
+    writer = sqlite_recorder(session.store).datastore.writer
 
     with pytest.raises(sqlite3.IntegrityError, match="the log is immutable"):
         writer.execute(statement)
@@ -201,14 +202,16 @@ def test_an_event_is_never_changed_or_deleted(session: StoredSession, statement:
 def test_a_notification_id_is_never_used_again(session: StoredSession) -> None:
     """Whoever followed the log past an id would never see an event that came to stand there."""
     session.append(Block.user("first"))
-    recorder = session.store.events.recorder
+    recorder = sqlite_recorder(session.store)
     newest = recorder.max_notification_id()
     writer = recorder.datastore.writer
-    # The law is broken by force, as somebody with an editor may do.
-    writer.execute("DROP TRIGGER stored_events_are_kept")
-    writer.execute("DELETE FROM stored_events WHERE notification_id = ?", (newest,))
-    writer.execute("VACUUM")
 
+    # The newest id is the only one that SQLite would give again, and it cannot be freed.
+    with pytest.raises(sqlite3.IntegrityError, match="never deleted"):
+        writer.execute("DELETE FROM stored_events WHERE notification_id = ?", (newest,))
+    with pytest.raises(IntegrityError):
+        recorder.insert_events(recorder.select_events(session.id))  # is refused, and uses no id
+    writer.execute("VACUUM")
     session.store.session("another")
 
     assert recorder.max_notification_id() == newest + 1
@@ -455,7 +458,7 @@ def test_one_session_object_may_be_viewed_from_many_threads(tmp_path: Path) -> N
 
 def test_a_thread_takes_its_connection_along_when_it_ends(session: StoredSession) -> None:
     session.append(Block.user("words"))
-    readers = session.store.events.recorder.datastore._readers
+    readers = sqlite_recorder(session.store).datastore._readers
     before = len(readers)
 
     for _ in range(30):
@@ -527,7 +530,7 @@ def test_an_older_database_is_migrated_and_keeps_its_events(
         before = connection.execute("SELECT * FROM stored_events").fetchall()
 
     monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, _add_a_table))
-    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
     for number in range(2):  # and only once
         with cutbank.open(path) as store:
             session = store.session("session", create=False)
@@ -536,7 +539,7 @@ def test_an_older_database_is_migrated_and_keeps_its_events(
             check_log(store)
 
     with closing(path) as connection:
-        assert version(connection) == 2
+        assert version(connection) == schema.VERSION
         assert connection.execute("SELECT count(*) FROM later").fetchone()[0] == 1
         rows = connection.execute("SELECT * FROM stored_events").fetchall()
         assert rows[: len(before)] == before
@@ -555,12 +558,12 @@ def test_a_migration_that_fails_changes_nothing(
 
     with monkeypatch.context() as patched:
         patched.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, fails))
-        patched.setattr(schema, "VERSION", 2)
+        patched.setattr(schema, "VERSION", schema.VERSION + 1)
         with one_line("old.db", "syntax error"):
             cutbank.open(path)
 
     with closing(path) as connection:
-        assert version(connection) == 1
+        assert version(connection) == schema.VERSION
         assert "later" not in tables(connection)
     with cutbank.open(path) as store:
         assert texts(store.session("session")) == ["words"]
@@ -586,7 +589,13 @@ def _of_a_later_version(connection: Connection) -> None:
         (_of_another_program, "is a database of another application"),
         (lambda c: c.execute("PRAGMA application_id = 7"), "is a database of another application"),
         (lambda c: c.execute("PRAGMA user_version = 3"), "is a database of another application"),
-        (_of_a_later_version, "was written by a newer cutbank (format 7, this one reads up to 1)"),
+        (
+            _of_a_later_version,
+            (
+                f"was written by a newer cutbank (format {schema.VERSION + 6}, "
+                f"this one reads up to {schema.VERSION})"
+            ),
+        ),
     ],
 )
 def test_a_foreign_or_newer_database_is_refused_and_left_as_it_was(
@@ -758,7 +767,7 @@ def look_through(path: Path, said: dict[str, list[str]]) -> list[str]:
 )
 def test_a_full_disk_loses_nothing_and_passes(store: SessionStore, blocks: list[Block]) -> None:
     session = store.session("session")
-    writer = store.events.recorder.datastore.writer
+    writer = sqlite_recorder(store).datastore.writer
     pages = writer.execute("PRAGMA page_count").fetchone()[0]
     writer.execute(f"PRAGMA max_page_count = {pages + 30}")
     acknowledged = 0
@@ -898,7 +907,7 @@ def tables(connection: Connection) -> list[str]:
 def test_verify_misses_no_stream_that_the_catalog_does_not_name(store: SessionStore) -> None:
     session = store.session("session")
     session.append(Block.user("words"))
-    store.events.recorder.datastore.writer.execute("DELETE FROM streams")
+    sqlite_recorder(store).datastore.writer.execute("DELETE FROM streams")
 
     verdict = verify(store)
 
@@ -908,7 +917,7 @@ def test_verify_misses_no_stream_that_the_catalog_does_not_name(store: SessionSt
 def test_verify_sees_a_state_that_was_changed(store: SessionStore) -> None:
     session = store.session("session")
     session.append(Block.user("words"))
-    writer = store.events.recorder.datastore.writer
+    writer = sqlite_recorder(store).datastore.writer
     writer.execute("DROP TRIGGER stored_events_are_immutable")
     writer.execute("UPDATE stored_events SET carried = '{}' WHERE originator_version = 3")
 

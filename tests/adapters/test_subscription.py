@@ -15,11 +15,12 @@ from eventsourcing.dispatch import singledispatchmethod
 from eventsourcing.persistence import Tracking
 from eventsourcing.projection import Projection, ProjectionRunner
 from eventsourcing.sqlite import SQLiteTrackingRecorder
+from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.event_store import EventStore
-from cutbank.adapters.sqlite.recorder import Recorder
+from cutbank.adapters.recorder import Recorder
 from cutbank.domain.event import Event
 from cutbank.domain.session_events import BlockAppended, ToolCalled, ToolReturned
 
@@ -321,7 +322,7 @@ def test_several_subscriptions_are_each_served(tmp_path: Path) -> None:
             assert [next(everything).id for _ in range(3)] == [1, 2, 3]
             assert [next(later).id for _ in range(2)] == [2, 3]
             assert next(blocks).id == 3
-        assert store.recorder.subscriptions == []
+        assert sqlite_recorder(store).subscriptions == []
 
 
 def test_the_process_s_environment_does_not_reach_the_store(

@@ -1,0 +1,12 @@
+"""What stands behind a store on SQLite, for tests that look behind the door."""
+
+from cutbank import SessionStore
+from cutbank.adapters.event_store import EventStore
+from cutbank.adapters.sqlite.recorder import SQLiteRecorder
+
+
+def sqlite_recorder(store: SessionStore | EventStore) -> SQLiteRecorder:
+    """The recorder of a store that is known to be on SQLite."""
+    recorder = store.recorder if isinstance(store, EventStore) else store.events.recorder
+    assert isinstance(recorder, SQLiteRecorder)
+    return recorder
