@@ -1,6 +1,6 @@
 """One compaction from end to end: window, plan, repair, summary, gate, record."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from eventsourcing.persistence import IntegrityError
@@ -253,7 +253,7 @@ class Compactor:
             self._save(compaction, keys=keys)
             return boundary
 
-    def _save(self, compaction: Compaction, keys: Iterable[AppendKey] = ()) -> None:
+    def _save(self, compaction: Compaction, keys: Sequence[AppendKey] = ()) -> None:
         try:
             self.store.save(compaction, keys=keys)
         except IntegrityError as error:

@@ -5,7 +5,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from threading import local
 from typing import Any, cast
@@ -13,14 +13,17 @@ from uuid import UUID
 
 import orjson
 from eventsourcing.domain import DomainEventProtocol
-from eventsourcing.persistence import Compressor, Mapper, MapperDeserialisationError, StoredEvent
+from eventsourcing.persistence import Compressor, Mapper, MapperDeserialisationError
 from eventsourcing.utils import resolve_topic
-from pydantic_core import PydanticSerializationError, from_json
+from pydantic_core import from_json
 
+from ..domain.aggregate import carried
 from ..domain.event import Event
+from ..domain.ranges import Ranges
+from ..domain.record import Record
 from ..domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
 from ..domain.token_budget import estimate, estimate_text
-from .stored_row import Body, StoredRow
+from .stored_row import Body, Stored, StoredRow
 
 BODY_SIZE = 8_192
 """Bytes of text or media from which content is stored apart; may change at any time."""
@@ -44,7 +47,9 @@ class EventMapper(Mapper[UUID]):
     body_of: Callable[[str, bytes], bytes]
     """A subject's stored body by its hash; the store sets it."""
 
-    def to_stored_event(self, domain_event: DomainEventProtocol[UUID]) -> StoredRow:
+    def to_stored_event(  # type: ignore[override]  # a row has all that a StoredEvent has
+        self, domain_event: DomainEventProtocol[UUID]
+    ) -> StoredRow:
         event = cast(Event, domain_event)
         secret = self.secret_of(event.subject)
         plaintext, bodies = _written(event, secret)
@@ -58,22 +63,21 @@ class EventMapper(Mapper[UUID]):
             key_id=event.key_id,
             tokens=tokens_of(event),
             digest=blake2b(plaintext, key=secret, digest_size=16).digest(),
-            carried=dumps(after.carried()) if after is not None else b"{}",
+            carried=dumps(carried(after)) if after is not None else b"{}",
             bodies=tuple(Body(body.hash, self._compressed(body.content)) for body in bodies),
         )
 
-    def to_domain_event(self, stored_event: StoredEvent) -> Event:
-        row = cast(StoredRow, stored_event)
+    def to_domain_event(self, row: Stored) -> Event:  # type: ignore[override]  # as above
         try:
             return self._event(row)
         except Exception as error:  # whatever is wrong with a row, the message must say which
             raise _unreadable(row, error) from error
 
-    def plaintext(self, row: StoredRow) -> bytes:
+    def plaintext(self, row: Stored) -> bytes:
         """The state as it was hashed."""
         return self._decompressed(row.state)
 
-    def bodies_of(self, row: StoredRow) -> Iterator[tuple[bytes, bytes]]:
+    def bodies_of(self, row: Stored) -> Iterator[tuple[bytes, bytes]]:
         """Hash and content of every body that a row refers to."""
         try:
             for _, _, digest in loads(self.plaintext(row)).get("bodies", ()):
@@ -82,7 +86,7 @@ class EventMapper(Mapper[UUID]):
         except Exception as error:  # as above
             raise _unreadable(row, error) from error
 
-    def _event(self, row: StoredRow) -> Event:
+    def _event(self, row: Stored) -> Event:
         event_class: type[Event] = resolve_topic(row.topic)
         state = loads(self.plaintext(row))
         for path, kind, digest in state.pop("bodies", ()):
@@ -112,7 +116,7 @@ class EventMapper(Mapper[UUID]):
         return stored
 
 
-def _unreadable(row: StoredRow, error: Exception) -> MapperDeserialisationError:
+def _unreadable(row: Stored, error: Exception) -> MapperDeserialisationError:
     return MapperDeserialisationError(
         f"cannot read event {row.originator_version} ({row.topic}) "
         f"of stream {row.originator_id}: {' '.join(str(error).split())}"
@@ -179,8 +183,13 @@ def loads(data: bytes) -> Any:
 
 
 def _plain(value: Any) -> Any:
+    """What JSON writers do not know by themselves."""
+    if isinstance(value, Record):
+        return _fields(value)
     if isinstance(value, bytes):
         return b64encode(value).decode("ascii")
+    if isinstance(value, Ranges):
+        return value.runs
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, UUID):
@@ -195,16 +204,18 @@ def decoded(content: bytes) -> str:
 
 def _written(event: Event, secret: bytes) -> tuple[bytes, tuple[Body, ...]]:
     """The event's state as JSON, and the large contents that it refers to."""
+    tree = _fields(event)
+    for name in _ENVELOPE:
+        tree.pop(name, None)
+    if event.class_version > 1:
+        tree["class_version"] = event.class_version
     try:
-        state = event.__pydantic_serializer__.to_json(
-            event, exclude=_ENVELOPE, exclude_defaults=True
-        )
-    except PydanticSerializationError:
-        state = b""  # a lone surrogate: the tree below can write it
-    version = type(event).class_version
-    if state and len(state) < BODY_SIZE and version == 1:
-        return state, ()
-    tree = event.model_dump(mode="python", exclude=_ENVELOPE, exclude_defaults=True)
+        state = orjson.dumps(tree, default=_plain, option=orjson.OPT_UTC_Z)
+    except TypeError:
+        pass  # a lone surrogate, or an integer of any length: below, both are known
+    else:
+        if len(state) < BODY_SIZE:
+            return state, ()
     large: list[tuple[Path, str | bytes]] = []
     tree = _set_apart(tree, [], large)
     bodies: list[Body] = []
@@ -216,14 +227,34 @@ def _written(event: Event, secret: bytes) -> tuple[bytes, tuple[Body, ...]]:
         references.append((path, type(content).__name__, digest.hex()))
     if references:
         tree["bodies"] = references
-    if version > 1:
-        tree["class_version"] = version
     return dumps(tree), tuple(bodies)
+
+
+def _fields(record: Record) -> dict[str, Any]:
+    """What a record says: fields at their defaults are left out, unknown ones are kept."""
+    defaults = _defaults(type(record))
+    said = {
+        name: value for name, value in record.__dict__.items() if value != defaults.get(name, ...)
+    }
+    if unknown := record.__pydantic_extra__:
+        said.update(unknown)
+    return said
+
+
+@cache
+def _defaults(record_class: type[Record]) -> dict[str, Any]:
+    return {
+        name: field.get_default(call_default_factory=True, validated_data={})
+        for name, field in record_class.model_fields.items()
+        if not field.is_required()
+    }
 
 
 def _set_apart(tree: Any, path: Path, large: list[tuple[Path, str | bytes]]) -> Any:
     """The tree without what is stored as a body: large content, and text that JSON would change."""
     match tree:
+        case Record():
+            return _set_apart(_fields(tree), path, large)
         case dict():
             return {name: _set_apart(value, [*path, name], large) for name, value in tree.items()}
         case list() | tuple():

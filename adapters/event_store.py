@@ -1,18 +1,18 @@
 """The eventsourcing application: the one place that opens, saves and reads streams."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from threading import RLock
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from eventsourcing.application import Application
-from eventsourcing.persistence import OperationalError, Recording
+from eventsourcing.persistence import OperationalError
 from eventsourcing.utils import Environment, EnvType, get_topic
 
 from ..domain import session_events
-from ..domain.aggregate import Aggregate
+from ..domain.aggregate import Aggregate, restored
 from ..domain.compaction import MAIN, RECORDED, Compaction, CompactionState, lineage_id
 from ..domain.compaction_events import CompactionOpened, LineageBase
 from ..domain.errors import NotFoundError
@@ -68,16 +68,14 @@ class EventStore(Application[UUID]):
         """The session of that name, as of now; None where there is none."""
         return cast(
             "Session | None",
-            self._stream(session_id(namespace, key), Session, SessionState.from_carried),
+            self._stream(session_id(namespace, key), Session, SessionState),
         )
 
     def compaction(self, namespace: str, key: str, lineage: str) -> Compaction | None:
         """The lineage's own stream, as of now; None where it was never written to."""
         return cast(
             "Compaction | None",
-            self._stream(
-                lineage_id(namespace, key, lineage), Compaction, CompactionState.from_carried
-            ),
+            self._stream(lineage_id(namespace, key, lineage), Compaction, CompactionState),
         )
 
     def opened_compaction(self, namespace: str, key: str, lineage: str) -> Compaction:
@@ -103,7 +101,7 @@ class EventStore(Application[UUID]):
             inherited=state,
         )
 
-    def _stream(self, id: UUID, stream_class: Any, restored: Callable[..., Any]) -> Any:
+    def _stream(self, id: UUID, stream_class: Any, state_class: type[tuple[Any, ...]]) -> Any:
         with self.deciding:
             found = self._open.get(id)
             # A decision that broke off halfway has left events behind that nobody ever saved.
@@ -115,7 +113,11 @@ class EventStore(Application[UUID]):
                 return None
             version, carried, subject = head
             aggregate = stream_class(
-                id, version=version, state=restored(carried), subject=subject, clock=self.clock
+                id,
+                version=version,
+                state=restored(state_class, carried),
+                subject=subject,
+                clock=self.clock,
             )
             self._remember(aggregate)
             return aggregate
@@ -142,14 +144,15 @@ class EventStore(Application[UUID]):
     def save(  # type: ignore[override]  # narrower: these are the only objects there are
         self,
         *aggregates: Aggregate[Any] | Event | None,
-        keys: Iterable[AppendKey] = (),
-        imports: Iterable[tuple[Any, ...]] = (),
+        keys: Sequence[AppendKey] = (),
+        imports: Sequence[tuple[Any, ...]] = (),
         **_: Any,
-    ) -> list[Recording[UUID]]:
+    ) -> Sequence[int]:
         """Store all pending events of all these in one transaction, or none of them.
 
-        eventsourcing's own `save` asks `isinstance` of runtime protocols, which costs more than
-        the insert; and it would keep an aggregate whose events were refused.
+        Returns the notification ids. eventsourcing's own `save` asks `isinstance` of runtime
+        protocols and makes three objects of each event to return them, which costs more than the
+        insert; and it would keep an aggregate whose events were refused.
         """
         events: list[Event] = []
         for thing in aggregates:
@@ -160,18 +163,20 @@ class EventStore(Application[UUID]):
         if not (events or keys or imports):
             return []
         try:
-            recordings = self.events.put(
-                events, keys=keys, imports=imports, streams=_opened_streams(events)
+            ids = self.recorder.insert_events(
+                [self.mapper.to_stored_event(event) for event in events],
+                keys=keys,
+                imports=imports,
+                streams=_opened_streams(events),
             )
         except BaseException:
             for event in events:
                 self.evict(event.originator_id)
             raise
         for thing in aggregates:
-            if isinstance(thing, Aggregate):
+            if isinstance(thing, Aggregate) and thing.id not in self._open:
                 self._remember(thing)
-        self._notify(recordings)
-        return recordings
+        return ids
 
     def select_key(self, id: UUID, key: str) -> AppendKey | None:
         """What the append, or compaction, of that name was."""
@@ -241,7 +246,7 @@ class EventStore(Application[UUID]):
     def lineage_state(self, chain: Chain, at: int | None = None) -> tuple[int, CompactionState]:
         """A lineage's version, not above `at`, and its state there."""
         version, carried = self._newest(chain, at)
-        return version, CompactionState.from_carried(carried)
+        return version, restored(CompactionState, carried)
 
     def lineages(self, namespace: str, key: str) -> list[str]:
         """The lineages that were written to, by name."""
@@ -267,7 +272,7 @@ class EventStore(Application[UUID]):
         version, carried = self._newest(chain, at)
         if not version:
             raise NotFoundError("a session's positions begin at 1")
-        return version, SessionState.from_carried(carried)
+        return version, restored(SessionState, carried)
 
     def _newest(self, chain: Chain, at: int | None) -> tuple[int, dict[str, Any]]:
         """The newest version up to `at`, and what is carried there; 0 where there is none."""
@@ -298,11 +303,8 @@ class EventStore(Application[UUID]):
 def _opened_streams(events: Sequence[Event]) -> list[Stream]:
     streams = []
     for event in events:
-        match event:
-            case session_events.SessionOpened(namespace=namespace, key=key):
-                streams.append(Stream(event.originator_id, namespace, key, None))
-            case CompactionOpened(namespace=namespace, key=key, lineage=lineage):
-                streams.append(Stream(event.originator_id, namespace, key, lineage))
-            case _:
-                pass
+        if isinstance(event, session_events.SessionOpened):
+            streams.append(Stream(event.originator_id, event.namespace, event.key, None))
+        elif isinstance(event, CompactionOpened):
+            streams.append(Stream(event.originator_id, event.namespace, event.key, event.lineage))
     return streams

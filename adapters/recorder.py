@@ -55,7 +55,7 @@ class Recorder(Protocol):
         keys: Sequence[AppendKey] = (),
         streams: Sequence[Stream] = (),
         imports: Sequence[tuple[Any, ...]] = (),
-    ) -> Sequence[int] | None:
+    ) -> Sequence[int]:
         """Store all of it in one transaction, or nothing; returns the notification ids.
 
         Raises IntegrityError where a position, a key or a stream's name is taken.

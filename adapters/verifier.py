@@ -5,6 +5,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from itertools import zip_longest
 
+from ..domain.aggregate import carried, restored
 from ..domain.compaction_events import CompactBoundary, Summary
 from ..domain.errors import CutbankError
 from ..domain.ranges import Ranges
@@ -142,21 +143,21 @@ class _Session:
     def _carried(self, row: StoredRow, recorded: Recorded) -> Iterator[Violation]:
         """The state beside the event is the one that the events up to it make."""
         try:
-            carried = loads(row.carried)
+            stored = loads(row.carried)
         except ValueError:
-            carried = None
-        if not isinstance(carried, dict):
+            stored = None
+        if not isinstance(stored, dict):
             position = row.originator_version
             yield self._violation("log", "the state beside it cannot be read", position)
             return
         event = recorded.event
         if isinstance(event, SessionOpened) and event.fork is not None:
             # A fork begins with its parent's state, which the parent's own events prove.
-            self.guard.state = SessionState.from_carried(carried)
+            self.guard.state = restored(SessionState, stored)
         self.guard.evolve(event)
-        if self.guard.state.carried() != carried:
+        if carried(self.guard.state) != stored:
             yield self._violation("log", "the state beside it was changed", row.originator_version)
-            self.guard.state = SessionState.from_carried(carried)
+            self.guard.state = restored(SessionState, stored)
 
     def _recorded(self, row: StoredRow) -> Recorded | None:
         try:

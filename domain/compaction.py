@@ -1,13 +1,12 @@
 """Guards one lineage of a session: which boundary is served, and that none is decided twice."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from . import compaction_events as events
-from .aggregate import Aggregate, CarriedState, Clock
+from .aggregate import Aggregate, Clock
 from .errors import NotFoundError, StalePlanError
 from .event import Event
 
@@ -26,8 +25,7 @@ def lineage_id(namespace: str, key: str, lineage: str) -> UUID:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionState(CarriedState):
+class CompactionState(NamedTuple):
     """What decisions read, in O(1)."""
 
     active: int = 0
@@ -140,8 +138,8 @@ class Compaction(Aggregate[CompactionState]):
         state, version = self.state, event.originator_version
         match event:
             case events.CompactBoundary(previous=previous):
-                return replace(
-                    state, decided=version, prepared=version, prepared_beneath=previous or 0
+                return state._replace(
+                    decided=version, prepared=version, prepared_beneath=previous or 0
                 )
             case (
                 events.BoundaryActivated(

@@ -11,7 +11,6 @@ from uuid import UUID
 from eventsourcing.persistence import (
     IntegrityError,
     OperationalError,
-    StoredEvent,
     Subscription,
 )
 from eventsourcing.sqlite import SQLiteApplicationRecorder
@@ -66,20 +65,20 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
 
     # Writing
 
-    def insert_events(
+    def insert_events(  # type: ignore[override]  # a row has all that a StoredEvent has
         self,
-        stored_events: Sequence[StoredEvent],
+        stored_events: Sequence[StoredRow],
         *,
         keys: Iterable[AppendKey] = (),
         streams: Iterable[Stream] = (),
         imports: Iterable[tuple[Any, ...]] = (),
         **_: Any,
-    ) -> Sequence[int] | None:
+    ) -> Sequence[int]:
         """Store all of it in one transaction, or nothing.
 
         Raises IntegrityError where a position or key is taken.
         """
-        rows = cast("Sequence[StoredRow]", stored_events)
+        rows = stored_events
         keys, streams, imports = tuple(keys), tuple(streams), tuple(imports)
         parameters = [self._parameters(row) for row in rows]
         try:
@@ -133,7 +132,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
 
     def _parameters(self, row: StoredRow) -> tuple[Any, ...]:
         return (
-            cast(UUID, row.originator_id).bytes,
+            row.originator_id.bytes,
             row.originator_version,
             self._topic(row.topic),
             self.subject(row.subject)[0],
@@ -146,7 +145,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
 
     # Reading
 
-    def select_events(
+    def select_events(  # type: ignore[override]  # a row has all that a StoredEvent has
         self,
         originator_id: UUID | str,
         *,

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from uuid import UUID, uuid4
 
 import pytest
-from eventsourcing.persistence import MapperDeserialisationError, StoredEvent
+from eventsourcing.persistence import MapperDeserialisationError
 from eventsourcing.utils import get_topic
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +23,7 @@ from cutbank.adapters.event_mapper import BODY_SIZE, ZstdCompressor
 from cutbank.adapters.event_store import EventStore
 from cutbank.adapters.stored_row import StoredRow
 from cutbank.domain import compaction_events, session_events
+from cutbank.domain.aggregate import carried
 from cutbank.domain.blocks import Block, Kind, Media, Native, NativePart, Text, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactionOpened, Digest, LineageBase, Summary
 from cutbank.domain.event import Event
@@ -543,7 +544,7 @@ def test_the_state_after_an_event_is_stored_beside_it(plain: EventStore) -> None
     ]
     assert plain.recorder.select_head(session.id) == (
         2,
-        session.state.carried(),
+        carried(session.state),
         "a space/" + key,
     )
 
@@ -571,8 +572,7 @@ def test_tokens_are_stored_of_blocks_and_of_nothing_else(plain: EventStore) -> N
     assert turn.tokens == session.tokens == 0
 
 
-def _with_state(row: StoredEvent, state: bytes, topic: str | None = None) -> StoredRow:
-    assert isinstance(row, StoredRow)
+def _with_state(row: StoredRow, state: bytes, topic: str | None = None) -> StoredRow:
     return StoredRow(
         originator_id=row.originator_id,
         originator_version=row.originator_version,

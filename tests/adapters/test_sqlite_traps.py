@@ -29,6 +29,7 @@ from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.event_store import EventStore
 from cutbank.adapters.sqlite import datastore, schema
 from cutbank.adapters.verifier import verify
+from cutbank.domain.aggregate import restored
 from cutbank.domain.errors import ConflictError, StorageError
 from cutbank.domain.session import Session, SessionState
 
@@ -53,7 +54,7 @@ def check_log(store: SessionStore) -> None:
             folded.evolve(events.mapper.to_domain_event(row))
             head = events.recorder.select_head(session.id, row.originator_version)
             assert head is not None
-            assert SessionState.from_carried(head[1]) == folded.state
+            assert restored(SessionState, head[1]) == folded.state
         cached = events.session(session.namespace, session.key)
         assert cached is not None
         assert cached.version <= len(rows)
@@ -249,9 +250,9 @@ def test_several_aggregates_are_saved_together_or_not_at_all(tmp_path: Path) -> 
         for session in again:
             assert session
             session.append(Block.user("together"))
-        recordings = one.save(*again, Session.open("space", "third", clock=one.clock))
+        stored = one.save(*again, Session.open("space", "third", clock=one.clock))
         # A turn and a block, a block in the turn that the other began, and an opening.
-        assert [recording.notification.id - ids for recording in recordings] == [1, 2, 3, 4]
+        assert [number - ids for number in stored] == [1, 2, 3, 4]
         check_log(SessionStore(one, "one"))
 
 

@@ -11,6 +11,7 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from cutbank.domain import compaction_events as events
+from cutbank.domain.aggregate import carried, restored
 from cutbank.domain.compaction import MAIN, RECORDED, Compaction, CompactionState, lineage_id
 from cutbank.domain.errors import NotFoundError, StalePlanError
 from cutbank.domain.ranges import Ranges
@@ -251,7 +252,7 @@ def test_a_lineage_with_a_base_goes_on_one_past_it() -> None:
 
 
 def test_what_is_unknown_in_a_carried_state_is_from_the_future() -> None:
-    assert CompactionState.from_carried({"active": 3, "moons": 2}) == CompactionState(active=3)
+    assert restored(CompactionState, {"active": 3, "moons": 2}) == CompactionState(active=3)
 
 
 decisions = st.one_of(
@@ -280,8 +281,8 @@ def test_live_reloaded_and_carried_states_are_equal(
     for event in live:
         state = event.state_after
         reloaded.evolve(type(event).model_validate_json(event.model_dump_json()))
-        stored = json.loads(json.dumps(state.carried()))
-        assert CompactionState.from_carried(stored) == state == reloaded.state
+        stored = json.loads(json.dumps(carried(state)))
+        assert restored(CompactionState, stored) == state == reloaded.state
         assert state.effective_from >= effective_from
         effective_from = state.effective_from
     assert reloaded.version == compaction.version == len(live)

@@ -12,6 +12,7 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from cutbank.domain import session_events as events
+from cutbank.domain.aggregate import carried, restored
 from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from cutbank.domain.errors import (
     DuplicateToolCallError,
@@ -373,7 +374,7 @@ def test_the_state_knows_where_the_newest_request_parts_stand() -> None:
 
 
 def test_what_is_unknown_in_a_carried_state_is_from_the_future() -> None:
-    assert SessionState.from_carried({"turn": 3, "moons": 2}) == SessionState(turn=3)
+    assert restored(SessionState, {"turn": 3, "moons": 2}) == SessionState(turn=3)
 
 
 names = st.sampled_from("abc")
@@ -404,9 +405,9 @@ def test_live_reloaded_and_carried_states_are_equal(
     reloaded = blank()
     for event in live:
         state = event.state_after
-        stored = json.loads(json.dumps(state.carried()))
+        stored = json.loads(json.dumps(carried(state)))
         reloaded.evolve(type(event).model_validate_json(event.model_dump_json()))
-        assert SessionState.from_carried(stored) == state == reloaded.state
+        assert restored(SessionState, stored) == state == reloaded.state
         assert set(state.open_calls) <= {"a", "b", "c"}
     assert reloaded.version == session.version == len(live)
 
@@ -419,7 +420,7 @@ def test_the_state_does_not_grow_with_the_history() -> None:
             session.append(Block.user("hi"))
             session.append(call("c"))
             session.append(result("c"))
-        return len(json.dumps(session.state.carried()))
+        return len(json.dumps(carried(session.state)))
 
     assert size_after(1_000) - size_after(10) <= len("digits")
     assert session.collect_events()[-1].originator_version == session.version
