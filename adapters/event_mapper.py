@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache, cached_property
-from hashlib import blake2b
 from threading import local
 from typing import Any, cast
 from uuid import UUID
@@ -23,11 +22,12 @@ from ..domain.ranges import Ranges
 from ..domain.record import Record
 from ..domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
 from ..domain.token_budget import estimate, estimate_text
+from .keyed_hash import ADDRESS_SIZE, keyed_hash
 from .stored_row import Body, Stored, StoredRow
 
 BODY_SIZE = 8_192
 """Bytes of text or media from which content is stored apart; may change at any time."""
-_ENVELOPE = {"originator_id", "originator_version", "subject", "key_id"}
+_ENVELOPE = frozenset({"originator_id", "originator_version", "subject", "key_id"})
 _BLOCKS = (BlockAppended, ToolCalled, ToolReturned)
 _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 """Two halves of a character that nobody joined; JSON would join them."""
@@ -51,20 +51,23 @@ class EventMapper(Mapper[UUID]):
         self, domain_event: DomainEventProtocol[UUID]
     ) -> StoredRow:
         event = cast(Event, domain_event)
-        secret = self.secret_of(event.subject)
+        subject = event.subject
+        secret = self.secret_of(subject)
         plaintext, bodies = _written(event, secret)
         after = event.state_after
         return StoredRow(
-            originator_id=event.originator_id,
-            originator_version=event.originator_version,
-            topic=event.TOPIC,
-            state=self._compressed(plaintext),
-            subject=event.subject,
-            key_id=event.key_id,
-            tokens=tokens_of(event),
-            digest=blake2b(plaintext, key=secret, digest_size=16).digest(),
-            carried=dumps(carried(after)) if after is not None else b"{}",
-            bodies=tuple(Body(body.hash, self._compressed(body.content)) for body in bodies),
+            event.originator_id,
+            event.originator_version,
+            event.TOPIC,
+            self._compressed(plaintext),
+            subject,
+            event.key_id,
+            tokens_of(event),
+            keyed_hash(plaintext, secret),
+            b"{}" if after is None else dumps(carried(after)),
+            tuple(Body(body.hash, self._compressed(body.content)) for body in bodies)
+            if bodies
+            else (),
         )
 
     def to_domain_event(self, row: Stored) -> Event:  # type: ignore[override]  # as above
@@ -99,7 +102,7 @@ class EventMapper(Mapper[UUID]):
         state["originator_version"] = row.originator_version
         state["subject"] = row.subject
         state["key_id"] = row.key_id
-        return event_class.model_validate(state)
+        return event_class.__pydantic_validator__.validate_python(state)
 
     def _compressed(self, plaintext: bytes) -> bytes:
         if self.compressor:
@@ -205,8 +208,6 @@ def decoded(content: bytes) -> str:
 def _written(event: Event, secret: bytes) -> tuple[bytes, tuple[Body, ...]]:
     """The event's state as JSON, and the large contents that it refers to."""
     tree = _fields(event)
-    for name in _ENVELOPE:
-        tree.pop(name, None)
     if event.class_version > 1:
         tree["class_version"] = event.class_version
     try:
@@ -222,7 +223,7 @@ def _written(event: Event, secret: bytes) -> tuple[bytes, tuple[Body, ...]]:
     references: list[tuple[Path, str, str]] = []
     for path, content in large:
         raw = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
-        digest = blake2b(raw, key=secret, digest_size=20).digest()
+        digest = keyed_hash(raw, secret, ADDRESS_SIZE)
         bodies.append(Body(digest, raw))
         references.append((path, type(content).__name__, digest.hex()))
     if references:
@@ -231,23 +232,34 @@ def _written(event: Event, secret: bytes) -> tuple[bytes, tuple[Body, ...]]:
 
 
 def _fields(record: Record) -> dict[str, Any]:
-    """What a record says: fields at their defaults are left out, unknown ones are kept."""
-    defaults = _defaults(type(record))
-    said = {
-        name: value for name, value in record.__dict__.items() if value != defaults.get(name, ...)
-    }
+    """What a record says: fields at their defaults are left out, unknown ones are kept.
+
+    An event's envelope is left out, too: it has columns of its own.
+    """
+    required, optional = _shape(type(record))
+    values = record.__dict__
+    said = {name: values[name] for name in required}
+    for name, default in optional:
+        if (value := values[name]) is not default and value != default:
+            said[name] = value
     if unknown := record.__pydantic_extra__:
         said.update(unknown)
     return said
 
 
 @cache
-def _defaults(record_class: type[Record]) -> dict[str, Any]:
-    return {
-        name: field.get_default(call_default_factory=True, validated_data={})
-        for name, field in record_class.model_fields.items()
-        if not field.is_required()
-    }
+def _shape(record_class: type[Record]) -> tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]:
+    """The names of the fields that are always there, and the others with their defaults."""
+    envelope = _ENVELOPE if issubclass(record_class, Event) else frozenset[str]()
+    fields = {name: one for name, one in record_class.model_fields.items() if name not in envelope}
+    return (
+        tuple(name for name, field in fields.items() if field.is_required()),
+        tuple(
+            (name, field.get_default(call_default_factory=True, validated_data={}))
+            for name, field in fields.items()
+            if not field.is_required()
+        ),
+    )
 
 
 def _set_apart(tree: Any, path: Path, large: list[tuple[Path, str | bytes]]) -> Any:

@@ -1,8 +1,7 @@
 """One session of a store: append to it, view it, compact it, recall what left."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from eventsourcing.persistence import IntegrityError
 from pydantic import JsonValue
@@ -46,8 +45,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """Where an append stands: the positions of its first and last block."""
 
     first: int
@@ -444,10 +442,10 @@ class StoredSession:
                     if fresh is None or fresh.version == before:
                         raise
                     continue
-                keys = []
+                keys: tuple[AppendKey, ...] = ()
                 if key is not None:
                     first, last = cast("tuple[int, int]", result)
-                    keys = [AppendKey(self.id, key, first, last)]
+                    keys = (AppendKey(self.id, key, first, last),)
                 try:
                     self._events.save(session, keys=keys)
                 except IntegrityError:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from hashlib import blake2b
 from itertools import zip_longest
 
 from ..domain.aggregate import carried, restored
@@ -16,6 +15,7 @@ from ..projections.recorded import Recorded
 from .chain import Chain
 from .event_mapper import loads
 from .event_store import EventStore
+from .keyed_hash import is_keyed_hash
 from .plain_errors import speaking_plainly
 from .reports import Verdict, Violation
 from .session_store import SessionStore
@@ -134,10 +134,10 @@ class _Session:
         except Exception as error:  # noqa: BLE001 - damaged bytes may fail in any way
             yield self._violation("log", f"cannot be decompressed: {error}", row.originator_version)
             return
-        if blake2b(plaintext, key=secret, digest_size=16).digest() != row.digest:
+        if not is_keyed_hash(row.digest, plaintext, secret):
             yield self._violation("log", "its content was changed", row.originator_version)
         for digest, content in self.store.mapper.bodies_of(row):
-            if blake2b(content, key=secret, digest_size=20).digest() != digest:
+            if not is_keyed_hash(digest, content, secret):
                 yield self._violation("log", "a body of it was changed", row.originator_version)
 
     def _carried(self, row: StoredRow, recorded: Recorded) -> Iterator[Violation]:

@@ -19,7 +19,7 @@ def carried(state: tuple[Any, ...]) -> dict[str, Any]:
     States are named tuples, the fastest frozen values there are: an append makes one.
     """
     fields: tuple[str, ...] = state._fields  # type: ignore[attr-defined]
-    return {name: value for name, value in zip(fields, state, strict=True) if value}
+    return {name: value for name, value in zip(fields, state, strict=False) if value}
 
 
 def restored(state_class: type[S], carried: Mapping[str, Any]) -> S:
@@ -57,13 +57,12 @@ class Aggregate(Generic[State]):
         return pending
 
     def _trigger(self, event_class: type[E], **fields: Any) -> E:
-        event = event_class(
-            originator_id=self.id,
-            originator_version=self.version + 1,
-            timestamp=self._clock(),
-            subject=self.subject,
-            **fields,
-        )
+        fields["originator_id"] = self.id
+        fields["originator_version"] = self.version + 1
+        fields["timestamp"] = self._clock()
+        fields["subject"] = self.subject
+        # What the constructor does, without its frame: an append waits for it.
+        event: E = event_class.__pydantic_validator__.validate_python(fields)
         self.evolve(event)
         # The event is frozen; this is set once, here, before anybody has seen it.
         object.__setattr__(event, "_state", self.state)

@@ -9,7 +9,7 @@ IMAGE_CHARS = 1_200
 
 def estimate(block: AnyBlock) -> int:
     """Tokens of a block as a model would read it; at least 1."""
-    return max(1, -(-characters(block) // CHARS_PER_TOKEN))
+    return -(-characters(block) // CHARS_PER_TOKEN) or 1
 
 
 def estimate_text(text: str) -> int:

@@ -3,7 +3,7 @@
 import json
 import secrets
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -17,7 +17,7 @@ from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from ...domain.ranges import Run
 from ..recorder import AppendKey, LogNotification, Stream
-from ..stored_row import Body, StoredRow
+from ..stored_row import StoredRow
 from .datastore import Datastore
 from .subscription import SQLiteSubscription
 
@@ -69,9 +69,9 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         self,
         stored_events: Sequence[StoredRow],
         *,
-        keys: Iterable[AppendKey] = (),
-        streams: Iterable[Stream] = (),
-        imports: Iterable[tuple[Any, ...]] = (),
+        keys: Sequence[AppendKey] = (),
+        streams: Sequence[Stream] = (),
+        imports: Sequence[tuple[Any, ...]] = (),
         **_: Any,
     ) -> Sequence[int]:
         """Store all of it in one transaction, or nothing.
@@ -79,14 +79,13 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         Raises IntegrityError where a position or key is taken.
         """
         rows = stored_events
-        keys, streams, imports = tuple(keys), tuple(streams), tuple(imports)
         parameters = [self._parameters(row) for row in rows]
         try:
             if len(rows) == 1 and not (keys or streams or imports or rows[0].bodies):
                 # One statement commits by itself: no round trips for BEGIN and COMMIT.
                 with self.datastore.writing:
                     written = self.datastore.writer.execute(INSERT_EVENT, parameters[0])
-                    ids = [cast(int, written.lastrowid)]
+                    ids: Sequence[int] = [cast(int, written.lastrowid)]
             else:
                 ids = self._insert_all(rows, parameters, keys, streams, imports)
         except sqlite3.IntegrityError as error:
@@ -104,8 +103,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         keys: Sequence[AppendKey],
         streams: Sequence[Stream],
         imports: Sequence[tuple[Any, ...]],
-    ) -> list[int]:
-        ids = []
+    ) -> range:
         with self.datastore.writing_transaction() as writer:
             for stream in streams:
                 writer.execute(
@@ -119,28 +117,28 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
                 )
             for row, values in zip(rows, parameters, strict=True):
                 for body in row.bodies:
-                    self._insert_body(writer, values[3], body)
-                ids.append(cast(int, writer.execute(INSERT_EVENT, values).lastrowid))
+                    writer.execute(INSERT_BODY, (values[3], body.hash, body.content))
+            writer.executemany(INSERT_EVENT, parameters)
+            # One transaction's ids follow each other: nobody else writes meanwhile.
+            newest = writer.execute("SELECT last_insert_rowid()").fetchone()[0] if rows else 0
             for key in keys:
                 writer.execute(INSERT_KEY, (key.originator_id.bytes, key.key, key.first, key.last))
             for record in imports:
                 writer.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?, ?)", record)
-        return ids
-
-    def _insert_body(self, writer: sqlite3.Connection, subject: int, body: Body) -> None:
-        writer.execute(INSERT_BODY, (subject, body.hash, body.content))
+        return range(newest - len(rows) + 1, newest + 1)
 
     def _parameters(self, row: StoredRow) -> tuple[Any, ...]:
+        id, version, topic, state, subject, key_id, tokens, digest, carried, _ = row
         return (
-            row.originator_id.bytes,
-            row.originator_version,
-            self._topic(row.topic),
-            self.subject(row.subject)[0],
-            row.key_id,
-            row.tokens,
-            row.digest,
-            row.carried.decode(),
-            row.state,
+            id.bytes,
+            version,
+            self._topics.get(topic) or self._topic(topic),
+            self.subject(subject)[0],
+            key_id,
+            tokens,
+            digest,
+            carried.decode(),
+            state,
         )
 
     # Reading
@@ -311,15 +309,15 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
     def _row(self, originator_id: UUID, values: tuple[Any, ...]) -> StoredRow:
         version, topic, subject, key_id, tokens, digest, carried, state = values
         return StoredRow(
-            originator_id=originator_id,
-            originator_version=version,
-            topic=self._topic_name(topic),
-            state=state,
-            subject=self._subject_name(subject),
-            key_id=key_id,
-            tokens=tokens,
-            digest=digest,
-            carried=carried.encode(),
+            originator_id,
+            version,
+            self._topic_name(topic),
+            state,
+            self._subject_name(subject),
+            key_id,
+            tokens,
+            digest,
+            carried.encode(),
         )
 
     # Names that rows refer to by number

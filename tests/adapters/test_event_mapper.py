@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
-from hashlib import blake2b
+from hashlib import sha256
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -274,9 +274,9 @@ def test_the_digest_is_a_keyed_hash_of_the_plaintext(
     assert len(secret) == 32
     for row in rows:
         plaintext = plain.mapper.plaintext(row)
-        assert row.digest == blake2b(plaintext, key=secret, digest_size=16).digest()
+        assert row.digest == sha256(secret + plaintext).digest()[:16]
         for digest, content in plain.mapper.bodies_of(row):
-            assert digest == blake2b(content, key=secret, digest_size=20).digest()
+            assert digest == sha256(secret + content).digest()[:20]
 
 
 @pytest.mark.parametrize(

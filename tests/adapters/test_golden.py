@@ -27,6 +27,7 @@ import cutbank
 import cutbank.domain
 from cutbank import Block
 from cutbank.adapters.event_mapper import BODY_SIZE, EventMapper, ZstdCompressor, loads
+from cutbank.adapters.keyed_hash import is_keyed_hash
 from cutbank.adapters.sqlite import schema
 from cutbank.adapters.stored_row import StoredRow
 from cutbank.adapters.verifier import verify
@@ -122,9 +123,9 @@ def test_what_was_stored_is_read_as_it_was_meant(golden: dict[str, Any]) -> None
     assert is_at_least(in_json(tree_of(event)), golden["expected"])
     mapper, row = mapper_of(golden), row_of(golden)
     secret = bytes.fromhex(golden["secret"])
-    assert blake2b(mapper.plaintext(row), key=secret, digest_size=16).digest() == row.digest
+    assert is_keyed_hash(row.digest, mapper.plaintext(row), secret)
     for digest, content in mapper.bodies_of(row):
-        assert blake2b(content, key=secret, digest_size=20).digest() == digest
+        assert is_keyed_hash(digest, content, secret)
 
 
 def is_at_least(found: Any, expected: Any) -> bool:
@@ -154,12 +155,14 @@ def test_what_was_stored_is_stored_the_same_today(golden: dict[str, Any]) -> Non
     assert datetime.fromisoformat(after.pop("timestamp")) == datetime.fromisoformat(
         before.pop("timestamp")  # `Z` and `+00:00` are one
     )
+    if bodies := after.get("bodies"):  # what addresses are made of may change
+        assert [body[:2] for body in bodies] == [body[:2] for body in before.pop("bodies")]
+        del after["bodies"]
     assert after == before
     assert today.topic == row.topic
-    contents = {body.hash.hex(): mapper._decompressed(body.content) for body in today.bodies}
+    contents = {mapper._decompressed(body.content) for body in today.bodies}
     golden_contents = {
-        digest: mapper._decompressed(b64decode(content))
-        for digest, content in golden["bodies"].items()
+        mapper._decompressed(b64decode(content)) for content in golden["bodies"].values()
     }
     assert contents == golden_contents
 
