@@ -1,7 +1,9 @@
 """One compaction from end to end: window, plan, repair, summary, gate, record."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from eventsourcing.persistence import IntegrityError
 
@@ -91,7 +93,7 @@ class Compactor:
 
     def activate(self) -> int:
         """Serve the boundary that was prepared last."""
-        with self.store.deciding:
+        with self._deciding():
             compaction = self._own_lineage()
             boundary = compaction.state.prepared
             compaction.activate(boundary, self._head())
@@ -100,7 +102,7 @@ class Compactor:
 
     def revert(self) -> int:
         """Serve again what the active boundary builds upon; returns the reverted boundary."""
-        with self.store.deciding:
+        with self._deciding():
             compaction = self._own_lineage()
             beneath = compaction.state.beneath
             below = self.reader.boundary(beneath)[0].previous if beneath else None
@@ -197,7 +199,7 @@ class Compactor:
     ) -> int:
         settlement, draft = prepared.settlement, prepared.draft
         previous = prepared.history.boundary
-        with self.store.deciding:
+        with self._deciding():
             compaction = self._own_lineage()
             if prepared.planned_on != compaction.state.decided:
                 raise StalePlanError("another boundary was decided while this one was planned")
@@ -258,6 +260,10 @@ class Compactor:
             self.store.save(compaction, keys=keys)
         except IntegrityError as error:
             raise StalePlanError("another process decided a boundary at the same time") from error
+
+    def _deciding(self) -> AbstractContextManager[Any]:
+        reader = self.reader
+        return self.store.deciding_on(lineage_id(reader.namespace, reader.key, reader.lineage))
 
     def _own_lineage(self) -> Compaction:
         reader = self.reader

@@ -102,7 +102,8 @@ class EventMapper(Mapper[UUID]):
         state["originator_version"] = row.originator_version
         state["subject"] = row.subject
         state["key_id"] = row.key_id
-        return event_class.__pydantic_validator__.validate_python(state)
+        event: Event = event_class.__pydantic_validator__.validate_python(state)
+        return event
 
     def _compressed(self, plaintext: bytes) -> bytes:
         if self.compressor:

@@ -1,9 +1,9 @@
 """The eventsourcing application: the one place that opens, saves and reads streams."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
@@ -26,6 +26,8 @@ from .recorder import AppendKey, Recorder, Stream
 from .stored_row import StoredRow
 
 CACHED_STREAMS = 1_000
+LOCKS = 256
+"""Streams that share one wait for each other, which does no harm."""
 
 
 def utc_now() -> datetime:
@@ -36,8 +38,9 @@ def utc_now() -> datetime:
 class EventStore(Application[UUID]):
     """Sessions and lineages by name; every stream opens in O(1), at any version.
 
-    Aggregates are cached and shared by this process's threads, under `deciding`. Whatever fails
-    to be saved is forgotten at once: a cached aggregate never holds an event that is not stored.
+    Aggregates are cached and shared by this process's threads: who decides on a stream holds its
+    `deciding_on`. Whatever fails to be saved is forgotten at once: a cached aggregate never holds
+    an event that is not stored.
     """
 
     env: ClassVar[dict[str, str]] = {
@@ -52,8 +55,9 @@ class EventStore(Application[UUID]):
         self.clock = clock
         self.mapper.secret_of = lambda subject: self.recorder.subject(subject)[1]
         self.mapper.body_of = self.recorder.select_body
-        self.deciding = RLock()
-        self._open: OrderedDict[UUID, Aggregate[Any]] = OrderedDict()
+        self._deciding = tuple(RLock() for _ in range(LOCKS))
+        self._open: dict[UUID, Aggregate[Any]] = {}
+        self._opening = Lock()
         # What never changes once it is there.
         self._chains: dict[UUID, Chain] = {}
         self._lineages: dict[UUID, CompactionOpened] = {}
@@ -64,8 +68,21 @@ class EventStore(Application[UUID]):
 
     # Streams
 
+    def deciding_on(self, *ids: UUID) -> AbstractContextManager[Any]:
+        """Held from reading streams to saving them, by one thread of this process at a time.
+
+        Streams that are decided on together are named together, so that no two wait for each
+        other. Other processes are kept apart by the versions of what they store.
+        """
+        if len(ids) == 1:
+            return self._deciding[hash(ids[0]) % LOCKS]
+        held = ExitStack()
+        for number in sorted({hash(id) % LOCKS for id in ids}):
+            held.enter_context(self._deciding[number])
+        return held
+
     def session(self, namespace: str, key: str) -> Session | None:
-        """The session of that name, as of now; None where there is none."""
+        """The session of that name, as of now, to whoever decides on it; None if there is none."""
         return cast(
             "Session | None",
             self._stream(session_id(namespace, key), Session, SessionState),
@@ -84,8 +101,6 @@ class EventStore(Application[UUID]):
             return found
         chain = self.lineage_chain(namespace, key, lineage)
         version, state = self.lineage_state(chain)
-        session = self.session(namespace, key)
-        assert session is not None, "a lineage belongs to a session"
         base = None
         if version:
             originator = chain.holding(version)
@@ -96,50 +111,56 @@ class EventStore(Application[UUID]):
             key,
             lineage,
             clock=self.clock,
-            subject=session.subject,
+            subject=self.subject(namespace, key),
             base=base,
             inherited=state,
         )
 
     def _stream(self, id: UUID, stream_class: Any, state_class: type[tuple[Any, ...]]) -> Any:
-        with self.deciding:
-            found = self._open.get(id)
-            # A decision that broke off halfway has left events behind that nobody ever saved.
-            if found and not found._pending:  # noqa: SLF001
-                self._open.move_to_end(id)
-                return found
-            head = self.recorder.select_head(id)
-            if head is None:
-                return None
-            version, carried, subject = head
-            aggregate = stream_class(
-                id,
-                version=version,
-                state=restored(state_class, carried),
-                subject=subject,
-                clock=self.clock,
-            )
-            self._remember(aggregate)
-            return aggregate
+        found = self._open.get(id)
+        # A decision that broke off halfway has left events behind that nobody ever saved.
+        if found and not found._pending:  # noqa: SLF001
+            return found
+        head = self.recorder.select_head(id)
+        if head is None:
+            return None
+        version, carried, subject = head
+        aggregate = stream_class(
+            id,
+            version=version,
+            state=restored(state_class, carried),
+            subject=subject,
+            clock=self.clock,
+        )
+        self._remember(aggregate)
+        return aggregate
+
+    def subject(self, namespace: str, key: str) -> str:
+        """Whom a session is about."""
+        head = self.recorder.select_head(session_id(namespace, key))
+        if head is None:
+            raise NotFoundError(f"session {key!r} was never opened")
+        return head[2]
 
     def _remember(self, aggregate: Aggregate[Any]) -> None:
-        self._open[aggregate.id] = aggregate
-        self._open.move_to_end(aggregate.id)
-        while len(self._open) > CACHED_STREAMS:
-            self._open.popitem(last=False)
+        with self._opening:
+            self._open[aggregate.id] = aggregate
+            # What was opened first is forgotten first; what is still used is soon read again.
+            while len(self._open) > CACHED_STREAMS:
+                del self._open[next(iter(self._open))]
 
     def refresh(self, aggregate_id: UUID) -> None:
         """Forget what is cached of a stream if somebody else has written to it since."""
-        with self.deciding:
-            cached = self._open.get(aggregate_id)
-            if cached is not None:
-                head = self.recorder.select_head(aggregate_id)
-                if head is None or head[0] != cached.version:
-                    self.evict(aggregate_id)
+        cached = self._open.get(aggregate_id)
+        if cached is not None:
+            head = self.recorder.select_head(aggregate_id)
+            if head is None or head[0] != cached.version:
+                self.evict(aggregate_id)
 
     def evict(self, id: UUID) -> None:
         """Forget what is cached of a stream, to read it again."""
-        self._open.pop(id, None)
+        with self._opening:
+            self._open.pop(id, None)
 
     def save(  # type: ignore[override]  # narrower: these are the only objects there are
         self,

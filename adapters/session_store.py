@@ -13,7 +13,7 @@ from ..domain.errors import (
     NotFoundError,
     StorageError,
 )
-from ..domain.session import Session
+from ..domain.session import Session, session_id
 from ..domain.session_events import (
     Parent,
 )
@@ -68,7 +68,10 @@ class SessionStore:
         """
         check_name("session key", key)
         check_name("namespace", namespace)
-        with speaking_plainly(self.name), self.events.deciding:
+        with (
+            speaking_plainly(self.name),
+            self.events.deciding_on(session_id(namespace, key)),
+        ):
             if self.events.session(namespace, key) is None:
                 if not create:
                     raise NotFoundError(self._no_session(namespace, key))

@@ -210,7 +210,10 @@ class StoredSession:
         Copies nothing. Raises ConflictError if the key is taken.
         """
         check_name("session key", key)
-        with speaking_plainly(self.store.name), self._events.deciding:
+        with (
+            speaking_plainly(self.store.name),
+            self._events.deciding_on(session_id(self.namespace, key)),
+        ):
             chain = self._events.session_chain(self.namespace, self.key)
             position, state = self._events.head(chain, at)
             if at is not None and position != at:
@@ -218,13 +221,11 @@ class StoredSession:
             if self._events.session(self.namespace, key) is not None:
                 raise ConflictError(f"session {key!r} exists already: choose another key")
             in_effect = self._reader(MAIN).state_in_effect(position)[1]
-            session = self._events.session(self.namespace, self.key)
-            assert session is not None, "this session was opened"
             fork = Session.fork(
                 self.namespace,
                 key,
                 clock=self._events.clock,
-                subject=session.subject,
+                subject=self._events.subject(self.namespace, self.key),
                 fork=Fork(
                     namespace=self.namespace,
                     key=self.key,
@@ -416,7 +417,7 @@ class StoredSession:
         expect: int | None = None,
     ) -> T | AppendKey:
         """Decide on the session as stored and save, again and again while others win the race."""
-        with self._events.deciding:
+        with self._events.deciding_on(self.id):
             while True:
                 if key is not None and (done := self._events.select_key(self.id, key)):
                     return done

@@ -10,6 +10,7 @@ from ..domain.blocks import AnyBlock, Block, ToolCall
 from ..domain.compaction import RECORDED, lineage_id
 from ..domain.compaction_events import Repair
 from ..domain.ranges import Ranges
+from ..domain.session import session_id
 from ..domain.session_events import Parent
 from ..domain.token_budget import characters, estimate_text
 from .formats.steps import (
@@ -109,7 +110,7 @@ class TranscriptImport:
             self._open(target)
         events = self.store.events
         while batch or self.report.complete:
-            with events.deciding:
+            with events.deciding_on(*{session_id(self.namespace, it.begin.key) for it, _ in batch}):
                 decided = DecidedBatch(self.store, self.namespace, batch)
                 try:
                     events.save(
@@ -175,7 +176,7 @@ class TranscriptImport:
 
     def _link(self, step: Linked) -> None:
         """Say of a sub-agent that was imported before its parent which call started it."""
-        if self.store.events.session(self.namespace, step.key) is None:
+        if self.store.events.recorder.select_head(session_id(self.namespace, step.key)) is None:
             return
         agent = self.store.session(step.key, namespace=self.namespace)
         parent = Parent(
@@ -211,7 +212,7 @@ class TranscriptImport:
             return
         events, session = self.store.events, target.session
         first = target.positions[step.to][1] + 1 if step.to in target.positions else 1
-        with events.deciding:
+        with events.deciding_on(session.id):
             events.refresh(session.id)
             aggregate = events.session(self.namespace, session.key)
             assert aggregate is not None, "the session was opened"
@@ -239,7 +240,7 @@ class TranscriptImport:
         if target is None or target.session is None or self._is_known(target, step.key):
             return
         events, key = self.store.events, target.session.key
-        with events.deciding:
+        with events.deciding_on(lineage_id(self.namespace, key, RECORDED)):
             chain = events.session_chain(self.namespace, key)
             head, state = events.head(chain)
             reader = ViewReader(events, self.namespace, key, RECORDED)

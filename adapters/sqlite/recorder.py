@@ -3,6 +3,7 @@
 import json
 import secrets
 import sqlite3
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +21,8 @@ from ..recorder import AppendKey, LogNotification, Stream
 from ..stored_row import StoredRow
 from .datastore import Datastore
 from .subscription import SQLiteSubscription
+
+KNOWN_SUBJECTS = 10_000
 
 INSERT_EVENT = (
     "INSERT INTO stored_events (originator_id, originator_version, topic, subject, key_id,"
@@ -58,6 +61,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         self._topic_names: dict[int, str] = {}
         self._subjects: dict[str, tuple[int, bytes]] = {}
         self._subject_names: dict[int, str] = {}
+        self._waiting: deque[_Write] = deque()
         self.subscriptions: list[SQLiteSubscription] = []
 
     def create_table(self) -> None:
@@ -78,54 +82,85 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
 
         Raises IntegrityError where a position or key is taken.
         """
-        rows = stored_events
-        parameters = [self._parameters(row) for row in rows]
-        try:
-            if len(rows) == 1 and not (keys or streams or imports or rows[0].bodies):
-                # One statement commits by itself: no round trips for BEGIN and COMMIT.
-                with self.datastore.writing:
-                    written = self.datastore.writer.execute(INSERT_EVENT, parameters[0])
-                    ids: Sequence[int] = [cast(int, written.lastrowid)]
-            else:
-                ids = self._insert_all(rows, parameters, keys, streams, imports)
-        except sqlite3.IntegrityError as error:
-            raise IntegrityError(error) from error
-        except sqlite3.OperationalError as error:
-            raise OperationalError(error) from error
+        write = _Write(
+            stored_events, [self._parameters(row) for row in stored_events], keys, streams, imports
+        )
+        self._waiting.append(write)
+        with self.datastore.writing:
+            if not write.is_done:
+                self._commit_waiting()
+        if write.error is not None:
+            raise write.error
         for subscription in tuple(self.subscriptions):
             subscription.wake()
-        return ids
+        return write.ids
 
-    def _insert_all(
-        self,
-        rows: Sequence[StoredRow],
-        parameters: list[tuple[Any, ...]],
-        keys: Sequence[AppendKey],
-        streams: Sequence[Stream],
-        imports: Sequence[tuple[Any, ...]],
-    ) -> range:
+    def _commit_waiting(self) -> None:
+        """Store what all threads wait for that came while another one was committing.
+
+        So a commit's wait for the disk is shared: by whoever holds `writing`, for all of them.
+        """
+        writes = []
+        while self._waiting:
+            writes.append(self._waiting.popleft())
+        try:
+            self._insert(writes)
+        except Exception as error:  # noqa: BLE001 - raised again by the thread whose write it is
+            if len(writes) == 1:
+                writes[0].fail(error)
+            else:
+                self._insert_each(writes)
+        except BaseException:
+            # This thread is interrupted, and the others are not.
+            self._waiting.extend(write for write in writes if not self._is_stored(write))
+            raise
+        for write in writes:
+            write.is_done = True
+
+    def _insert_each(self, writes: list["_Write"]) -> None:
+        """At least one has to be refused, and the others with it only if nothing can be stored."""
+        for write in writes:
+            try:
+                self._insert([write])
+            except Exception as error:  # noqa: BLE001 - as above
+                write.fail(error)
+
+    def _is_stored(self, write: "_Write") -> bool:
+        for row in write.rows[:1]:
+            found = self.select_events(
+                row.originator_id, gt=row.originator_version - 1, lte=row.originator_version
+            )
+            write.is_done = bool(found) and found[0].digest == row.digest
+        return write.is_done
+
+    def _insert(self, writes: list["_Write"]) -> None:
+        """Store all of these in one transaction, or nothing."""
+        first = writes[0]
+        if len(writes) == 1 and first.is_one_row:
+            # One statement commits by itself: no round trips for BEGIN and COMMIT.
+            written = self.datastore.writer.execute(INSERT_EVENT, first.parameters[0])
+            first.ids = (cast(int, written.lastrowid),)
+            return
         with self.datastore.writing_transaction() as writer:
-            for stream in streams:
-                writer.execute(
-                    INSERT_STREAM,
-                    (
-                        stream.originator_id.bytes,
-                        stream.namespace,
-                        stream.session,
-                        stream.lineage,
-                    ),
-                )
-            for row, values in zip(rows, parameters, strict=True):
-                for body in row.bodies:
-                    writer.execute(INSERT_BODY, (values[3], body.hash, body.content))
-            writer.executemany(INSERT_EVENT, parameters)
-            # One transaction's ids follow each other: nobody else writes meanwhile.
-            newest = writer.execute("SELECT last_insert_rowid()").fetchone()[0] if rows else 0
-            for key in keys:
-                writer.execute(INSERT_KEY, (key.originator_id.bytes, key.key, key.first, key.last))
-            for record in imports:
-                writer.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?, ?)", record)
-        return range(newest - len(rows) + 1, newest + 1)
+            for write in writes:
+                self._insert_all(writer, write)
+
+    def _insert_all(self, writer: sqlite3.Connection, write: "_Write") -> None:
+        for stream in write.streams:
+            id = stream.originator_id.bytes
+            writer.execute(INSERT_STREAM, (id, stream.namespace, stream.session, stream.lineage))
+        for row, values in zip(write.rows, write.parameters, strict=True):
+            for body in row.bodies:
+                writer.execute(INSERT_BODY, (values[3], body.hash, body.content))
+        writer.executemany(INSERT_EVENT, write.parameters)
+        # One transaction's ids follow each other: nobody else writes meanwhile.
+        count = len(write.rows)
+        newest = writer.execute("SELECT last_insert_rowid()").fetchone()[0] if count else 0
+        write.ids = range(newest - count + 1, newest + 1)
+        for key in write.keys:
+            writer.execute(INSERT_KEY, (key.originator_id.bytes, key.key, key.first, key.last))
+        for record in write.imports:
+            writer.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?, ?, ?)", record)
 
     def _parameters(self, row: StoredRow) -> tuple[Any, ...]:
         id, version, topic, state, subject, key_id, tokens, digest, carried, _ = row
@@ -334,6 +369,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
                         (name, secrets.token_bytes(32)),
                     )
                 known = self.datastore.reader.execute(query, (name,)).fetchone()
+            _bound(self._subjects)
             self._subjects[name] = known
         return known
 
@@ -343,6 +379,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
             found = self.datastore.reader.execute(query, (number,)).fetchone()
             if found is None:
                 raise OperationalError(f"subject {number} is missing from the database")
+            _bound(self._subject_names)
             name = self._subject_names[number] = cast(str, found[0])
         return name
 
@@ -367,3 +404,45 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
                 raise OperationalError(f"topic {number} is missing from the database")
             name = self._topic_names[number] = cast(str, found[0])
         return name
+
+
+def _bound(names: dict[Any, Any]) -> None:
+    """Forget all where there are very many: each session may have a subject of its own."""
+    if len(names) >= KNOWN_SUBJECTS:
+        names.clear()
+
+
+class _Write:
+    """What one call wants stored, all or nothing, and what became of it."""
+
+    __slots__ = ("error", "ids", "imports", "is_done", "keys", "parameters", "rows", "streams")
+
+    def __init__(
+        self,
+        rows: Sequence[StoredRow],
+        parameters: list[tuple[Any, ...]],
+        keys: Sequence[AppendKey],
+        streams: Sequence[Stream],
+        imports: Sequence[tuple[Any, ...]],
+    ) -> None:
+        self.rows = rows
+        self.parameters = parameters
+        self.keys = keys
+        self.streams = streams
+        self.imports = imports
+        self.ids: Sequence[int] = ()
+        self.error: Exception | None = None
+        self.is_done = False
+
+    def fail(self, error: Exception) -> None:
+        if isinstance(error, sqlite3.IntegrityError):
+            self.error = IntegrityError(error)
+        elif isinstance(error, sqlite3.OperationalError):
+            self.error = OperationalError(error)
+        else:
+            self.error = error
+
+    @property
+    def is_one_row(self) -> bool:
+        others = self.keys or self.streams or self.imports
+        return len(self.rows) == 1 and not (others or self.rows[0].bodies)

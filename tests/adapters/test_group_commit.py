@@ -1,0 +1,129 @@
+"""Threads that append at once share a commit, and nothing of one becomes another's."""
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from sqlite_behind import sqlite_recorder
+
+import cutbank
+from cutbank import Block, SessionStore, StoredSession
+from cutbank.adapters.verifier import verify
+from cutbank.domain.errors import StorageError
+
+THREADS = 8
+
+
+class Gate:
+    """The writer's connection, which waits at the first commit until it is let through."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.reached, self.opened = Event(), Event()
+        self.commits = 0
+
+    def execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
+        if statement.startswith("INSERT INTO stored_events") or statement == "COMMIT":
+            self.commits += 1
+            self.reached.set()
+            assert self.opened.wait(60)
+        return self._connection.execute(statement, *parameters)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def appended_at_once(
+    store: SessionStore, write: Callable[[int], None]
+) -> tuple[int, dict[int, BaseException]]:
+    """Let `write(0)` reach its commit, the others queue behind it; returns how many commits."""
+    recorder = sqlite_recorder(store)
+    gate: Any = Gate(recorder.datastore.writer)
+    recorder.datastore.writer = gate
+    recorder._waiting = queue = Queue(THREADS - 1)
+    failed: dict[int, BaseException] = {}
+
+    def run(number: int) -> None:
+        try:
+            write(number)
+        except (StorageError, ValueError) as error:
+            failed[number] = error
+
+    threads = [Thread(target=run, args=(number,)) for number in range(THREADS)]
+    try:
+        threads[0].start()
+        assert gate.reached.wait(60)
+        for thread in threads[1:]:
+            thread.start()
+        assert queue.is_full.wait(60)
+    finally:
+        gate.opened.set()
+        for thread in threads:
+            thread.join(60)
+        recorder.datastore.writer = gate._connection
+    return gate.commits, failed
+
+
+class Queue(deque[Any]):
+    """The writes that wait, which tells when they are `number`."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number, self.is_full = number, Event()
+
+    def append(self, write: Any) -> None:
+        super().append(write)
+        if len(self) == self.number:
+            self.is_full.set()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    with cutbank.open(tmp_path / "log.db") as store:
+        for number in range(THREADS):
+            store.session(f"session {number}").append(Block.user("first"))
+        yield store
+
+
+def test_threads_that_wait_for_one_commit_share_the_next(store: SessionStore) -> None:
+    sessions = [store.session(f"session {number}", create=False) for number in range(THREADS)]
+
+    commits, failed = appended_at_once(
+        store, lambda number: appends(sessions[number], Block.note(f"said by {number}"))
+    )
+
+    assert not failed
+    assert commits == 2
+    for number, session in enumerate(sessions):
+        assert [found.block.text for found in session.recall(4)] == [f"said by {number}"]
+    assert not verify(store).violations
+
+
+def appends(session: StoredSession, block: Block) -> None:
+    assert session.append(block).last == 4
+
+
+def test_what_is_refused_takes_nothing_down_with_it(store: SessionStore) -> None:
+    """One of those that share a commit cannot be stored: the others are, all the same."""
+    sessions = [store.session(f"session {number}", create=False) for number in range(THREADS)]
+    too_large = sqlite_recorder(store).datastore.writer.setlimit(
+        sqlite3.SQLITE_LIMIT_LENGTH, 100_000
+    )
+    assert too_large > 100_000
+
+    def write(number: int) -> None:
+        text = "x" * 200_000 if number == 3 else f"said by {number}"
+        sessions[number].append(Block.note(text))
+
+    _, failed = appended_at_once(store, write)
+
+    assert set(failed) == {3}
+    for number, session in enumerate(sessions):
+        assert session.position == (3 if number == 3 else 4)
+    sqlite_recorder(store).datastore.writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, too_large)
+    sessions[3].append(Block.note("shorter"))
+    assert not verify(store).violations
