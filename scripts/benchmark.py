@@ -13,6 +13,7 @@ from benchmarks.figure import Figure, Options
 from benchmarks.growth import growth
 from benchmarks.imports import imports
 from benchmarks.machine import load, machine
+from benchmarks.postgres import postgres
 from benchmarks.sessions import sessions
 from benchmarks.transcripts import transcripts
 from benchmarks.views import view
@@ -22,7 +23,10 @@ from rich.table import Table
 
 PARTS = {
     part.__name__: part
-    for part in (append, turn, view, growth, sessions, writers, imports, transcripts, disk)
+    for part in (
+        *(append, turn, view, growth, sessions, writers, imports, transcripts, disk),
+        *(postgres,),
+    )
 }
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"
 
