@@ -23,6 +23,9 @@ class Target:
     session: StoredSession | None = None
     positions: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Source id to the positions of its first and last block."""
+    stored: dict[str, int] | None = None
+    """What this import stored under which key, where it opened the session; else None, for then
+    the database knows more."""
 
 
 class DecidedBatch:
@@ -35,7 +38,9 @@ class DecidedBatch:
         self.namespace = namespace
         self.sessions: dict[str, Session] = {}
         self.keys: list[AppendKey] = []
-        self.taken: dict[tuple[str, str], int] = {}
+        self._taken: dict[tuple[str, str], tuple[Target, int]] = {}
+        """Session and key to where the step of that key now stands."""
+        self._recorded: dict[str, int] = {}
         self._places: dict[tuple[str, str], tuple[Target, tuple[int, int]]] = {}
         """Session and source id to the positions of the entry's first and last block."""
         self.errors: list[str] = []
@@ -47,6 +52,9 @@ class DecidedBatch:
         """The batch is stored: later steps may name what is in it."""
         for (_, source_id), (target, at) in self._places.items():
             target.positions[source_id] = at
+        for (_, key), (target, position) in self._taken.items():
+            if target.stored is not None:
+                target.stored[key] = position
 
     def _decide(self, target: Target, step: Append | Call) -> None:
         key = target.begin.key
@@ -62,7 +70,7 @@ class DecidedBatch:
             self.added += 1
             if step.source_id:
                 self._place(target, step.source_id, (session.version, session.version))
-        self.taken[key, step.key] = session.version
+        self._taken[key, step.key] = (target, session.version)
         self.keys.append(AppendKey(session.id, step.key, session.version, session.version))
 
     def _append(self, session: Session, step: Append) -> None:
@@ -84,22 +92,30 @@ class DecidedBatch:
         return self.sessions[key]
 
     def _known(self, target: Target, session: Session, key: str) -> tuple[int, int] | None:
-        if position := self.taken.get((target.begin.key, key)):
-            return (position, position)
+        if taken := self._taken.get((target.begin.key, key)):
+            return (taken[1], taken[1])
+        if target.stored is not None:
+            position = target.stored.get(key)
+            return (position, position) if position else None
         found = self.store.events.select_key(session.id, key)
         return (found.first, found.last) if found else None
 
     def _coordinate(self, target: Target, session: Session, call: Call) -> dict[str, Any]:
         """What the call saw: all before its answer, on the lineage that the source itself kept."""
-        events = self.store.events
         before = self._placed(target, call.before) if call.before else None
-        chain = events.lineage_chain(self.namespace, target.begin.key, RECORDED)
-        version = events.lineage_state(chain)[0] if chain.segments else 0
         return {
             "position": max(1, before[0] - 1) if before else session.version,
             "lineage": RECORDED,
-            "lineage_version": version,
+            "lineage_version": self._recorded_version(target.begin.key),
         }
+
+    def _recorded_version(self, key: str) -> int:
+        """How far the source's own lineage goes: a compaction begins another batch."""
+        if key not in self._recorded:
+            events = self.store.events
+            chain = events.lineage_chain(self.namespace, key, RECORDED)
+            self._recorded[key] = events.lineage_state(chain)[0] if chain.segments else 0
+        return self._recorded[key]
 
     def _place(self, target: Target, source_id: str, at: tuple[int, int]) -> None:
         earlier = self._placed(target, source_id)

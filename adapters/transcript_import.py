@@ -120,6 +120,8 @@ class TranscriptImport:
                     # Somebody else appended to one of the sessions: decide again on what is stored.
                     for session in decided.sessions.values():
                         events.evict(session.id)
+                    for target, _ in batch:
+                        target.stored = None
                     continue
                 except BaseException:
                     for session in decided.sessions.values():
@@ -164,6 +166,8 @@ class TranscriptImport:
                     key=begin.parent_key,
                     tool_call_id=begin.parent_call or (link.parent_call if link else None),
                 )
+            if self.store.events.session(self.namespace, begin.key) is None:
+                target.stored = {}  # nothing in it yet that would have to be looked for
             target.session = self.store.session(
                 begin.key,
                 namespace=self.namespace,

@@ -7,6 +7,7 @@ import pytest
 from claude_code_talk import SESSION, Talk, text
 from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
 
+import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolResult
 from cutbank.adapters import transcript_import
 from cutbank.adapters.formats.steps import Append, Begin
@@ -286,8 +287,6 @@ def test_an_interrupted_import_is_marked_and_resumes(
 def test_others_may_append_while_it_is_imported(
     store: SessionStore, talk: Talk, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    import cutbank  # noqa: PLC0415
-
     file.write_bytes(talk.raw())
     monkeypatch.setattr(transcript_import, "BATCH_CHARACTERS", 10)
     with cutbank.open(tmp_path / "test.db") as other:
@@ -301,6 +300,31 @@ def test_others_may_append_while_it_is_imported(
     assert report.added == 8
     assert report.errors == []
     assert len(texts(store.session(SESSION).view())) == 8
+    assert verify(store).ok
+
+
+def test_two_that_import_the_same_file_at_once_store_it_once(
+    store: SessionStore, talk: Talk, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(50):
+        talk.user(f"more of it, {number}" * 100)
+    file.write_bytes(talk.raw())
+    monkeypatch.setattr(transcript_import, "BATCH_CHARACTERS", 20_000)
+    finished: list[FileReport] = []
+
+    def heard(done: int, total: int) -> None:
+        # The first one has stored a batch, and opened the session with it.
+        if not finished and done > total / 2:
+            with cutbank.open(store.name) as other:
+                finished.append(imported(other, file))
+
+    (report,) = import_path(store, file, progress=heard)
+
+    assert finished[0].complete
+    assert report.complete
+    assert report.errors == []
+    assert report.added + finished[0].added == 58
+    assert len(store.session(SESSION).recall(search="more of it")) == 50
     assert verify(store).ok
 
 
