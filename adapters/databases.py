@@ -3,12 +3,13 @@
 from eventsourcing.utils import get_topic
 
 from .event_mapper import ZstdCompressor
+from .sqlite.factory import Factory
 
 
 def environment(address: str, *, synchronous: str, compress: bool) -> dict[str, str]:
     """The settings of eventsourcing's application for the database at `address`."""
     env = {
-        "PERSISTENCE_MODULE": "cutbank.adapters.sqlite.factory:Factory",
+        "PERSISTENCE_MODULE": get_topic(Factory),
         "SQLITE_DBNAME": address,
         "SQLITE_SYNCHRONOUS": synchronous,
     }
