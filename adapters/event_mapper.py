@@ -21,7 +21,7 @@ from ..domain.event import Event
 from ..domain.ranges import Ranges
 from ..domain.record import Record
 from ..domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
-from ..domain.token_budget import estimate, estimate_text
+from ..domain.token_budget import CHARS_PER_TOKEN, estimate, estimate_text
 from .keyed_hash import ADDRESS_SIZE, keyed_hash
 from .stored_row import Body, Stored, StoredRow
 
@@ -53,7 +53,8 @@ class EventMapper(Mapper[UUID]):
         event = cast(Event, domain_event)
         subject = event.subject
         secret = self.secret_of(subject)
-        plaintext, bodies = _written(event, secret)
+        tokens = tokens_of(event)
+        plaintext, bodies = _written(event, secret, is_large=tokens > BODY_SIZE // CHARS_PER_TOKEN)
         after = event.state_after
         return StoredRow(
             event.originator_id,
@@ -62,7 +63,7 @@ class EventMapper(Mapper[UUID]):
             self._compressed(plaintext),
             subject,
             event.key_id,
-            tokens_of(event),
+            tokens,
             keyed_hash(plaintext, secret),
             b"{}" if after is None else dumps(carried(after)),
             tuple(Body(body.hash, self._compressed(body.content)) for body in bodies)
@@ -206,18 +207,19 @@ def decoded(content: bytes) -> str:
     return content.decode("utf-8", "surrogatepass")
 
 
-def _written(event: Event, secret: bytes) -> tuple[bytes, tuple[Body, ...]]:
+def _written(event: Event, secret: bytes, *, is_large: bool) -> tuple[bytes, tuple[Body, ...]]:
     """The event's state as JSON, and the large contents that it refers to."""
     tree = _fields(event)
     if event.class_version > 1:
         tree["class_version"] = event.class_version
-    try:
-        state = orjson.dumps(tree, default=_plain, option=orjson.OPT_UTC_Z)
-    except TypeError:
-        pass  # a lone surrogate, or an integer of any length: below, both are known
-    else:
-        if len(state) < BODY_SIZE:
-            return state, ()
+    if not is_large:
+        try:
+            state = orjson.dumps(tree, default=_plain, option=orjson.OPT_UTC_Z)
+        except TypeError:
+            pass  # a lone surrogate, or an integer of any length: below, both are known
+        else:
+            if len(state) < BODY_SIZE:
+                return state, ()
     large: list[tuple[Path, str | bytes]] = []
     tree = _set_apart(tree, [], large)
     bodies: list[Body] = []

@@ -88,14 +88,14 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         self._waiting.append(write)
         with self.datastore.writing:
             if not write.is_done:
-                self._commit_waiting()
+                self._commit_waiting(write)
         if write.error is not None:
             raise write.error
         for subscription in tuple(self.subscriptions):
             subscription.wake()
         return write.ids
 
-    def _commit_waiting(self) -> None:
+    def _commit_waiting(self, own: "_Write") -> None:
         """Store what all threads wait for that came while another one was committing.
 
         So a commit's wait for the disk is shared: by whoever holds `writing`, for all of them.
@@ -112,7 +112,8 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
                 self._insert_each(writes)
         except BaseException:
             # This thread is interrupted, and the others are not.
-            self._waiting.extend(write for write in writes if not self._is_stored(write))
+            others = [write for write in writes if write is not own]
+            self._waiting.extend(write for write in others if not self._is_stored(write))
             raise
         for write in writes:
             write.is_done = True

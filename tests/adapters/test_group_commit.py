@@ -21,28 +21,35 @@ THREADS = 8
 class Gate:
     """The writer's connection, which waits at the first commit until it is let through."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, interrupted: str) -> None:
         self._connection = connection
+        self._interrupted = interrupted
         self.reached, self.opened = Event(), Event()
         self.commits = 0
 
     def execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
-        if statement.startswith("INSERT INTO stored_events") or statement == "COMMIT":
+        commits = statement.startswith("INSERT INTO stored_events") or statement == "COMMIT"
+        if commits:
             self.commits += 1
             self.reached.set()
             assert self.opened.wait(60)
-        return self._connection.execute(statement, *parameters)
+        if commits and self.commits == 2 and self._interrupted == "before":
+            raise KeyboardInterrupt
+        done = self._connection.execute(statement, *parameters)
+        if commits and self.commits == 2 and self._interrupted == "after":
+            raise KeyboardInterrupt
+        return done
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
 
 def appended_at_once(
-    store: SessionStore, write: Callable[[int], None]
+    store: SessionStore, write: Callable[[int], None], *, interrupted: str = "never"
 ) -> tuple[int, dict[int, BaseException]]:
     """Let `write(0)` reach its commit, the others queue behind it; returns how many commits."""
     recorder = sqlite_recorder(store)
-    gate: Any = Gate(recorder.datastore.writer)
+    gate: Any = Gate(recorder.datastore.writer, interrupted)
     recorder.datastore.writer = gate
     recorder._waiting = queue = Queue(THREADS - 1)
     failed: dict[int, BaseException] = {}
@@ -50,7 +57,7 @@ def appended_at_once(
     def run(number: int) -> None:
         try:
             write(number)
-        except (StorageError, ValueError) as error:
+        except (StorageError, ValueError, KeyboardInterrupt) as error:
             failed[number] = error
 
     threads = [Thread(target=run, args=(number,)) for number in range(THREADS)]
@@ -126,4 +133,24 @@ def test_what_is_refused_takes_nothing_down_with_it(store: SessionStore) -> None
         assert session.position == (3 if number == 3 else 4)
     sqlite_recorder(store).datastore.writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, too_large)
     sessions[3].append(Block.note("shorter"))
+    assert not verify(store).violations
+
+
+@pytest.mark.parametrize("interrupted", ["before", "after"])
+def test_who_is_interrupted_interrupts_nobody_else(store: SessionStore, interrupted: str) -> None:
+    """Ctrl-C may reach the thread that commits for all, just before its commit or just after."""
+    sessions = [store.session(f"session {number}", create=False) for number in range(THREADS)]
+
+    _, failed = appended_at_once(
+        store,
+        lambda number: appends(sessions[number], Block.note(f"said by {number}")),
+        interrupted=interrupted,
+    )
+
+    ((leader, error),) = failed.items()
+    assert isinstance(error, KeyboardInterrupt)
+    for number, session in enumerate(sessions):
+        stored = number != leader or interrupted == "after"
+        assert session.position == (4 if stored else 3)
+        session.append(Block.note("later"))
     assert not verify(store).violations
