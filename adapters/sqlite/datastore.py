@@ -1,52 +1,82 @@
 """Connections to one SQLite file: one writer under a lock, one reader for each thread."""
 
+import atexit
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from time import monotonic, sleep
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import uuid4
 from weakref import WeakSet
 
 from eventsourcing.sqlite import SQLiteDatastore
 
+from ...domain.errors import StorageError
 from ..plain_errors import speaking_plainly
-from .schema import is_current, migrate
+from . import schema
+from .home import inode_of, move_in, refuse_damaged, remember, settle
+from .journal import begin_use, has_log, leaving, refuse_foreign_log
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process's transaction."""
 
+OLDEST_SQLITE = (3, 38)
+"""STRICT tables are of 3.37, JSON is always there since 3.38."""
+
+WRITES = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
+
 
 class Datastore(SQLiteDatastore):
-    """WAL, durable by default, and no transaction around a read.
+    """At rest one file, WAL while it is written to; durable by default; no transaction for a read.
 
     `synchronous` is FULL (a commit survives a power cut) or NORMAL (it survives a crash of the
     process, and a power cut may lose the last commits but never corrupts).
     """
 
+    writer: sqlite3.Connection
+    """Made when it is first asked for: who only reads changes nothing."""
+
     def __init__(self, db_name: str, *, synchronous: str = "FULL") -> None:
         super().__init__(db_name=db_name)
+        refuse_old_sqlite()
         self.db_name = db_name
         self.synchronous = synchronous
         self.writing = threading.RLock()
         self._address = _address(db_name)
+        self._path = path_of(db_name)
+        self._inode: str | None = None
+        self._process = os.getpid()
         self._readers: WeakSet[_Reader] = WeakSet()
         self._listing = threading.Lock()
         self._local = threading.local()
         self._is_closed = False
-        self.writer = self._connect()
         try:
             with speaking_plainly(db_name):
-                # Another program's database is refused before anything is changed in it.
-                is_current(self.writer, db_name)
-                _begin_wal(self.writer)
-                migrate(self.writer, db_name)
+                self._open()
         except BaseException:
             self.close()
             raise
+        _open_ones.add(self)
+
+    def _open(self) -> None:
+        """Another program's database is refused before anything is changed in it."""
+        path = self._path
+        if path is None:
+            schema.migrate(self.reader, self.db_name)
+            return
+        refuse_foreign_log(path)
+        had_log = has_log(path)
+        is_current = schema.is_current(self.reader, self.db_name)
+        settle(self.reader, path, had_log=had_log)
+        if not is_current:
+            schema.migrate(self.reader, self.db_name, lambda it: remember(it, path))
+        self._inode = inode_of(path)
 
     def _connect(self) -> sqlite3.Connection:
+        self._refuse_moved()
         with speaking_plainly(self.db_name):
             connection = sqlite3.connect(
                 self._address,
@@ -57,12 +87,7 @@ class Datastore(SQLiteDatastore):
                 uri=self._address.startswith("file:"),
             )
             try:
-                for pragma in (
-                    f"synchronous = {self.synchronous}",
-                    "foreign_keys = ON",
-                    "temp_store = MEMORY",
-                    "mmap_size = 268435456",
-                ):
+                for pragma in ("temp_store = MEMORY", "mmap_size = 268435456"):
                     connection.execute(f"PRAGMA {pragma}")
             except BaseException:
                 connection.close()
@@ -75,18 +100,53 @@ class Datastore(SQLiteDatastore):
         try:
             return self._local.reader.connection  # type: ignore[no-any-return]
         except AttributeError:
+            self._refuse_closed()
             reader = _Reader(self._connect())
         with self._listing:
-            if self._is_closed:
-                raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
+            self._refuse_closed()
             self._readers.add(reader)
         self._local.reader = reader
         return reader.connection
+
+    def __getattr__(self, name: str) -> Any:
+        """The writer, for the first time; from then on it is an attribute as others are."""
+        if name != "writer":
+            raise AttributeError(name)
+        with self.writing:
+            if "writer" not in vars(self):
+                self._refuse_closed()
+                self.writer = self._begin_writing()
+        return self.writer
+
+    def _begin_writing(self) -> sqlite3.Connection:
+        writer = self._connect()
+        try:
+            writer.execute(f"PRAGMA synchronous = {self.synchronous}")
+            writer.execute("PRAGMA foreign_keys = ON")
+            if self._path is not None:
+                begin_use(writer, LOCK_TIMEOUT)
+                self._format = schema.VERSION
+                writer.set_authorizer(self._authorize)
+        except BaseException:
+            writer.close()
+            raise
+        return writer
+
+    def _authorize(self, action: int, *_: Any) -> int:
+        """Refuse to write once a newer cutbank has migrated the database.
+
+        SQLite asks when it compiles a statement, and it compiles all of them anew when somebody
+        has changed the tables: so this costs nothing where nobody has.
+        """
+        if action in WRITES and schema.version_of(self.reader) > self._format:
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK
 
     @contextmanager
     def writing_transaction(self) -> Iterator[sqlite3.Connection]:
         """One transaction of this process's writer; all of it is stored, or nothing."""
         with self.writing:
+            self._refuse_moved()
             self.writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self.writer
@@ -99,21 +159,71 @@ class Datastore(SQLiteDatastore):
 
     def backup(self, target: Path) -> None:
         """Copy the database as it is now into a new file, while others go on writing."""
-        copy = sqlite3.connect(target)
+        self.let_others_write()
+        copy = sqlite3.connect(target, isolation_level=None)
         try:
             self.reader.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
-        finally:
+            remember(copy, target)
+        except BaseException:
             copy.close()
+            target.unlink(missing_ok=True)
+            raise
+        copy.close()
+
+    def let_others_write(self) -> None:
+        """Before a long read: whoever begins to write waits for those that read a file at rest."""
+        with suppress(sqlite3.OperationalError):  # a file that nobody can write to
+            _ = self.writer
 
     def close(self) -> None:
-        if hasattr(self, "writer"):
-            with self._listing:
-                self._is_closed = True
-                for reader in self._readers:
-                    reader.connection.close()
-            self.writer.close()
-        super().close()
+        """Close all connections, and leave one file behind if nobody else has it open."""
+        if self.__dict__.get("_is_closed", True):
+            super().close()
+            return
+        with self._listing:
+            self._is_closed = True
+            readers = list(self._readers)  # none of them goes now
+            connections = [reader.connection for reader in readers]
+        has_written = "writer" in vars(self)
+        if has_written:
+            connections.append(self.writer)
+        is_moved = self._is_moved()
+        try:
+            self._leave(connections, is_moved=is_moved)
+        finally:
+            super().close()
+        if is_moved and has_written:
+            raise StorageError(self._moved())
+
+    def _leave(self, connections: list[sqlite3.Connection], *, is_moved: bool) -> None:
+        for connection in connections[:-1]:
+            connection.close()
+        for last in connections[-1:]:
+            # A database that was refused is left as it was, and so is one of a forked parent.
+            if self._path and self._inode and not is_moved and self._process == os.getpid():
+                last.set_authorizer(None)
+                with leaving(last, self._path):
+                    last.close()
+            last.close()
+
+    def _refuse_closed(self) -> None:
+        if self._is_closed:
+            raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
+
+    def _refuse_moved(self) -> None:
+        """SQLite goes on writing to a file that was deleted, and nobody will ever read it."""
+        if self._is_moved():
+            raise StorageError(self._moved())
+
+    def _is_moved(self) -> bool:
+        return bool(self._inode and self._path and inode_of(self._path) != self._inode)
+
+    def _moved(self) -> str:
+        return (
+            f"{self.db_name} was moved, deleted or replaced while it was open: what was stored "
+            f"since then is not in it; put the file back, or open the one that is there now"
+        )
 
 
 class _Reader:
@@ -126,18 +236,56 @@ class _Reader:
         self.connection.close()
 
 
-def _begin_wal(connection: sqlite3.Connection) -> None:
-    """Let readers and a writer not wait for each other; SQLite does not wait to begin with it."""
-    deadline = monotonic() + LOCK_TIMEOUT
-    while True:
+_open_ones: WeakSet[Datastore] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """A program that ends without closing leaves one file behind all the same."""
+    for datastore in list(_open_ones):
+        with suppress(StorageError):  # its file is gone, and nobody is left to be told
+            datastore.close()
+
+
+def adopt(name: str) -> None:
+    """Accept a copy that was made in use, as far as it goes, if its pages are sound."""
+    path = path_of(name)
+    if path is None or not path.exists():
+        return
+    with speaking_plainly(name):
+        refuse_foreign_log(path)
+        connection = sqlite3.connect(path, isolation_level=None, timeout=LOCK_TIMEOUT)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > deadline:
-                raise
-            sleep(0.01)
-        else:
-            return
+            schema.is_current(connection, name)
+            refuse_damaged(connection, path)
+            move_in(connection, path)
+        finally:
+            connection.close()
+
+
+def refuse_old_sqlite() -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        needed = ".".join(map(str, OLDEST_SQLITE))
+        raise StorageError(
+            f"Python's SQLite is {sqlite3.sqlite_version}, and cutbank needs {needed} or later: "
+            f"use a newer Python"
+        )
+
+
+def is_in_memory(name: str) -> bool:
+    return name == ":memory:" or (name.startswith("file:") and "mode=memory" in name)
+
+
+def path_of(name: str) -> Path | None:
+    """The file that SQLite opens by that name, links followed; None where there is none."""
+    if is_in_memory(name):
+        return None
+    if name.startswith("file:"):
+        parts = urlsplit(name)
+        if {"vfs", "immutable"} & parse_qs(parts.query).keys():
+            return None
+        name = unquote(parts.path)
+    return Path(os.path.realpath(name))
 
 
 def _address(name: str) -> str:
@@ -146,6 +294,6 @@ def _address(name: str) -> str:
     A database in memory is this store's own. Its connections lock each other out as those of a
     file do, where with SQLite's shared cache a reader fails while another thread writes.
     """
-    if name == ":memory:" or (name.startswith("file:") and "mode=memory" in name):
+    if is_in_memory(name):
         return f"file:/cutbank-{uuid4().hex}?vfs=memdb"
     return name

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable
 
 from ...domain.errors import StorageError
+from .home import HOME
 
 APPLICATION_ID = 0x63757462
 """`cutb`, in the file's header: tells a cutbank database from another program's."""
@@ -67,7 +68,7 @@ CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
 BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
 CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
 BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
-"""
+""" + HOME
 
 
 WITHOUT_AUTOINCREMENT = """
@@ -107,28 +108,41 @@ def _running(script: str) -> Callable[[sqlite3.Connection], None]:
     return step
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_running(WITHOUT_AUTOINCREMENT),)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    _running(WITHOUT_AUTOINCREMENT),
+    _running(HOME),
+)
 """Step i takes a database from version i + 1 to i + 2; a step is never changed once released."""
 
 VERSION = len(MIGRATIONS) + 1
 
 
-def migrate(connection: sqlite3.Connection, name: str) -> None:
-    """Make the database today's, in one transaction; any number of processes may try at once."""
+def migrate(
+    connection: sqlite3.Connection,
+    name: str,
+    remember: Callable[[sqlite3.Connection], None] = lambda _: None,
+) -> None:
+    """Make the database today's, in one transaction; any number of processes may try at once.
+
+    `remember` writes down, in the same transaction, which file it lives in.
+    """
     if is_current(connection, name):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have been first.
         if not is_current(connection, name):
-            version = _version(connection)
+            version = version_of(connection)
             for step in MIGRATIONS[version - 1 :] if version else (_running(SCHEMA),):
                 step(connection)
+            remember(connection)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     except BaseException:
-        connection.rollback()
+        # A full disk may have ended the transaction already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
 
 
@@ -155,7 +169,7 @@ def is_current(connection: sqlite3.Connection, name: str) -> bool:
     return version == VERSION
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def version_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 

@@ -1,0 +1,128 @@
+"""At rest a database is one file; in use it keeps a write-ahead log beside it.
+
+The last process to leave makes it one file again. So a file that says it is in use and has no log
+beside it was copied without its log, or was left by another program; and a log beside a file that
+is at rest belongs to another one.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic, sleep
+
+from ...domain.errors import StorageError
+
+try:
+    import fcntl
+except ImportError:  # a system without it: of two that leave at once, neither may be the last
+    fcntl = None  # type: ignore[assignment]
+
+MAGIC = b"SQLite format 3\0"
+WRITE_VERSION = 18
+"""Where the header says whether it is at rest (1) or in use (2)."""
+AT_REST = 1
+LOOKS = 5
+PAUSE = 0.01
+
+_looked_into: dict[tuple[int, int], int] = {}
+
+
+def begin_use(connection: sqlite3.Connection, patience: float) -> None:
+    """Keep a write-ahead log from now on, so that readers and a writer do not wait for each other.
+
+    SQLite does not wait for others to begin with it. And until this connection has read, another
+    process that leaves may put the database to rest again.
+    """
+    deadline = monotonic() + patience
+    while True:
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            connection.execute("PRAGMA schema_version").fetchone()
+            if mode != "wal" or is_in_use(connection):
+                return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                raise
+        sleep(PAUSE)
+
+
+def is_in_use(connection: sqlite3.Connection) -> bool:
+    """Whether the database keeps a write-ahead log, as this connection has last seen it."""
+    return bool(connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
+
+
+@contextmanager
+def leaving(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Make the database one file again if nobody else has it open; inside, close the connection.
+
+    One process leaves at a time. Of two that tried at once each would find the other there, and
+    both would go.
+    """
+    with _alone(Path(f"{path}-wal")):
+        # Whoever else is there is who leaves later. Where the disk is full or broken, or the file
+        # read-only, all that is stored stays in the log, and the next process finds it there.
+        with suppress(sqlite3.DatabaseError):
+            if is_in_use(connection):
+                connection.execute("PRAGMA busy_timeout = 0")
+                connection.execute("PRAGMA journal_mode = DELETE")
+        yield
+
+
+@contextmanager
+def _alone(wal: Path) -> Iterator[None]:
+    """Holds a lock that SQLite does not know of, on a file on which it has none."""
+    try:
+        descriptor = os.open(wal, os.O_RDONLY)
+    except OSError:
+        yield
+        return
+    try:
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks of this kind
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def has_log(path: Path) -> bool:
+    """Whether there is a write-ahead log with something in it beside the database."""
+    try:
+        return Path(f"{path}-wal").stat().st_size > 0
+    except OSError:
+        return False
+
+
+def refuse_foreign_log(path: Path) -> None:
+    """Raise StorageError where the log beside the database is not its own.
+
+    SQLite would write it into the database: this has to be seen before SQLite opens the file.
+    """
+    for _ in range(LOOKS):
+        # While another process opens or closes it, a look may fall between two of its steps.
+        if not has_log(path) or Path(f"{path}-journal").exists() or not _is_at_rest(path):
+            return
+        sleep(PAUSE)
+    raise StorageError(
+        f"{path}-wal is not of {path}, which was closed in good order: move it away, then open again"
+    )
+
+
+def _is_at_rest(path: Path) -> bool:
+    """Whether the file itself says so.
+
+    SQLite shows a file only together with its log. What is opened here is never closed: that would
+    end the locks which SQLite has on the file in this process.
+    """
+    try:
+        found = path.stat()
+        descriptor = _looked_into.get((found.st_dev, found.st_ino))
+        if descriptor is None:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+            _looked_into[found.st_dev, found.st_ino] = descriptor
+        header = os.pread(descriptor, WRITE_VERSION + 1, 0)
+    except OSError:
+        return False  # SQLite says what is wrong with it
+    return header.startswith(MAGIC) and header[WRITE_VERSION:] == bytes([AT_REST])
