@@ -1,0 +1,191 @@
+"""A process that is killed at any named step leaves what was acknowledged, and the next goes on."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import victims
+from acknowledged import Acknowledged
+from kill_steps import ANY, COMMITTED
+from processes import Processes, processes
+
+import cutbank
+from cutbank import Block
+from cutbank.adapters.importer import import_path
+from cutbank.adapters.sample_session import write_sample
+from cutbank.adapters.sqlite import schema
+from cutbank.adapters.verifier import verify
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
+
+GOLDEN = Path(__file__).parent / "golden"
+OPERATIONS = ["open", "append", "turn", "boundary", "activate", "import", "migrate", "close"]
+MOST = 22
+"""Kills for an operation that has more steps."""
+NAMED = {
+    "append: before its statement": ("append", r"^INSERT INTO stored_events"),
+    "append: committed, and not acknowledged": ("append", COMMITTED),
+    "turn: before BEGIN": ("turn", r"^BEGIN"),
+    "turn: after INSERT, before COMMIT": ("turn", r"^COMMIT"),
+    "turn: committed, and not acknowledged": ("turn", COMMITTED),
+    "import: inside a batch": ("import", r"^INSERT OR REPLACE INTO imports"),
+    "import: a batch is committed": ("import", COMMITTED),
+    "boundary: before COMMIT": ("boundary", r"^COMMIT"),
+    "boundary: committed, and not acknowledged": ("boundary", COMMITTED),
+    "activation: before it is stored": ("activate", r"^(COMMIT|INSERT INTO stored_events)"),
+    "activation: committed, and not acknowledged": ("activate", COMMITTED),
+    "migration: before it begins": ("migrate", r"^BEGIN"),
+    "migration: the new table is full": ("migrate", r"^DROP TABLE"),
+    "migration: before COMMIT": ("migrate", r"^COMMIT"),
+    "use: before the log is begun": ("turn", r"journal_mode = WAL"),
+    "use: the log is begun": ("turn", r"^PRAGMA schema_version"),
+    "rest: before the log is removed": ("close", r"journal_mode = DELETE"),
+}
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Processes]:
+    with processes() as run:
+        yield run
+
+
+class Ground:
+    """A database with a history, made once and copied for each kill."""
+
+    def __init__(self, folder: Path, run: Processes) -> None:
+        self.folder, self.run = folder, run
+        self.acknowledged = Acknowledged()
+        self.made = folder / "made.db"
+        with cutbank.open(self.made) as store:
+            session = store.session("session")
+            for number in range(12):
+                for part, blocks in enumerate(victims.turn(number)):
+                    done = session.append(*blocks, key=f"{number}.{part}")
+                    self.acknowledged.appends[number, part] = (done.first, done.last)
+        self.transcript = folder / "5e551011-0000-4000-8000-000000000000.jsonl"
+        write_sample(self.transcript)
+        self.old = folder / "old.db"
+        connection = sqlite3.connect(self.old)
+        connection.executescript((GOLDEN / "v1.sql").read_text(encoding="utf-8"))
+        connection.close()
+
+    def fresh(self, what: str) -> Path:
+        path = self.folder / "log.db"
+        for file in self.folder.glob("log.db*"):
+            file.unlink()
+        shutil.copy(self.old if what == "migrate" else self.made, path)
+        if what != "migrate":
+            cutbank.open(path).close()  # so that it knows its new file
+        return path
+
+    def steps(self, what: str) -> int:
+        """How many statements the operation runs."""
+        path = self.fresh(what)
+        ended = self.run.killed_at(ANY, 0, "steps", what, path, 12, self.transcript)
+        assert ended.codes == [0], ended
+        return len(ended.told("step"))
+
+    def kill(self, what: str, pattern: str, nth: int) -> bool:
+        """Kill one operation at one step, check what is there, and do it again."""
+        path = self.fresh(what)
+        ended = self.run.killed_at(pattern, nth, "steps", what, path, 12, self.transcript)
+        assert ended.was_killed or ended.codes == [0], ended
+        if what == "migrate":
+            self.check_migrated(path)
+        else:
+            acknowledged = Acknowledged()
+            acknowledged.appends |= self.acknowledged.appends
+            acknowledged.take(ended)
+            with cutbank.open(path) as store:
+                self.check(store, what, acknowledged, ended.told("note"))
+        assert not list(self.folder.glob("log.db-wal"))
+        return ended.was_killed
+
+    def check(
+        self,
+        store: cutbank.SessionStore,
+        what: str,
+        acknowledged: Acknowledged,
+        notes: list[list[str]],
+    ) -> None:
+        session = store.session("session")
+        said = session.recall(search="note 12")
+        assert len(said) <= 1
+        assert [f"{block.position}" for block in said][: len(notes)] == [at for _, at in notes]
+        if not said:
+            acknowledged.check(store)
+        acknowledged.check_boundaries(session)
+        assert verify(store).violations == []
+        match what:
+            case "append":
+                assert session.append(Block.note("after")).last == session.position
+            case "turn" | "close":
+                for part, blocks in enumerate(victims.turn(12)):
+                    session.append(*blocks, key=f"12.{part}")
+                assert len(session.recall(search="12 is done")) == 1
+            case "boundary" | "activate":
+                again = [
+                    session.compact(
+                        victims.POLICY, limit=victims.LIMIT, idempotency_key="compaction 12"
+                    ).boundary
+                    for _ in range(2)
+                ]
+                assert again[0] == again[1]
+                if session.view().boundary is None:  # prepared, and not activated
+                    assert session.activate() == again[0]
+                view = session.view()
+                assert view.boundary
+                assert view.boundary.originator_version == again[0]
+            case "import":
+                (report,) = import_path(store, self.transcript)
+                assert report.complete
+                (report,) = import_path(store, self.transcript)
+                assert report.added == 0
+            case _:
+                pass
+        assert verify(store).violations == []
+
+    def check_migrated(self, path: Path) -> None:
+        """It is of the old format or of the new one, and then of the new one."""
+        connection = sqlite3.connect(path)
+        version = schema.version_of(connection)
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        events = connection.execute("SELECT count(*) FROM stored_events").fetchone()
+        connection.close()
+        assert version in {1, schema.VERSION}
+        assert ("home" in names) == (version == schema.VERSION)
+        assert "log" not in names
+        with cutbank.open(path) as store:
+            assert store.events.recorder.max_notification_id() == events[0]
+            assert verify(store).violations == []
+            store.session("story two").append(Block.user("and on it goes"))
+            assert verify(store).violations == []
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory, run: Processes) -> Ground:
+    return Ground(tmp_path_factory.mktemp("ground"), run)
+
+
+@pytest.mark.parametrize("step", NAMED)
+def test_a_kill_at_a_named_step_loses_nothing(ground: Ground, step: str) -> None:
+    what, pattern = NAMED[step]
+
+    assert ground.kill(what, pattern, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", OPERATIONS)
+def test_a_kill_before_any_statement_of_an_operation_loses_nothing(
+    ground: Ground, what: str
+) -> None:
+    steps = ground.steps(what)
+    spread = sorted({1 + number * (steps - 1) // (MOST - 1) for number in range(MOST)})
+
+    kills = [ground.kill(what, ANY, step) for step in spread]
+
+    assert all(kills[:-1])  # at the very end, the last step of all may be another one
+    assert len(kills) >= 3

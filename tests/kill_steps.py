@@ -1,0 +1,64 @@
+"""Kills this very process at a named step of what it does to its database.
+
+A step is the n-th statement that is about to run, once `begin` was called; or the moment when a
+write is committed and its caller does not know yet. Another database is put under the same tests
+by calling `_reached` from wherever its statements pass.
+"""
+
+import os
+import re
+import signal
+import sqlite3
+from typing import Any
+
+from cutbank.adapters.sqlite import datastore
+from cutbank.adapters.sqlite.recorder import SQLiteRecorder
+
+ANY = ""
+COMMITTED = "committed"
+
+_pattern = re.compile(ANY)
+_left = 0
+_is_begun = False
+statements: list[str] = []
+"""What was run since `begin`, where nothing is to be killed."""
+
+
+def install(pattern: str, nth: int) -> None:
+    """Kill this process before the n-th statement that matches; or, for COMMITTED, after a write.
+
+    With `nth` 0 it is not killed, and `statements` lists the steps.
+    """
+    global _pattern, _left  # noqa: PLW0603 - a process is killed once
+    _pattern, _left = re.compile(pattern), nth
+    connect, insert = datastore.Datastore._connect, SQLiteRecorder.insert_events
+
+    def watched(self: datastore.Datastore) -> sqlite3.Connection:
+        connection = connect(self)
+        connection.set_trace_callback(_reached)
+        return connection
+
+    def unacknowledged(self: SQLiteRecorder, *arguments: Any, **named: Any) -> Any:
+        ids = insert(self, *arguments, **named)
+        _reached(COMMITTED)
+        return ids
+
+    datastore.Datastore._connect = watched  # type: ignore[method-assign]
+    SQLiteRecorder.insert_events = unacknowledged  # type: ignore[method-assign]
+
+
+def begin() -> None:
+    """From here on the steps count."""
+    global _is_begun  # noqa: PLW0603 - as above
+    _is_begun = True
+
+
+def _reached(statement: str) -> None:
+    global _left  # noqa: PLW0603 - as above
+    if not _is_begun:
+        return
+    statements.append(" ".join(statement.split())[:60])
+    if _pattern.search(statement):
+        _left -= 1
+        if _left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,190 @@
+"""What processes do until they are killed, and say what they were told is stored."""
+
+import os
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+import kill_steps
+
+import cutbank
+from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank.adapters import transcript_import
+from cutbank.adapters.importer import import_path
+from cutbank.adapters.verifier import verify
+from cutbank.domain.blocks import AnyBlock
+from cutbank.domain.errors import NothingToCompactError, StalePlanError
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+
+LIMIT = 4_000
+POLICY = ReserveHeadroom(reserve_tokens=500, keep_tokens=600)
+
+
+def say(*words: object) -> None:
+    """A whole line at once: whoever is killed has said it, or nothing."""
+    os.write(1, f"{' '.join(map(str, words))}\n".encode())
+
+
+def warm_up() -> None:
+    """Load whatever is loaded when it is first needed."""
+    with cutbank.open(":memory:") as store:
+        session = store.session("session")
+        session.append(*(Block.user(f"words {number} " * 99) for number in range(40)))
+        session.compact(POLICY, limit=LIMIT)
+        session.view()
+        verify(store)
+
+
+def turn(number: int) -> list[list[AnyBlock]]:
+    """The appends of a turn; of every fifth one, an append that takes a while."""
+    call, large = f"call {number}", 20_000 if number % 5 == 0 else 400
+    return [
+        [Block.user(f"{number} asks")],
+        [
+            Block.assistant(f"{number} answers", message_id=call),
+            ToolCall(tool_call_id=call, name="read", arguments=f"{number}", message_id=call),
+        ],
+        [
+            ToolResult(tool_call_id=call, content=f"{number} says, " * large),
+            Block.developer(f"{number} is done"),
+        ],
+    ]
+
+
+def append_turn(session: StoredSession, number: int) -> None:
+    """Append part by part, and acknowledge each part after it returned."""
+    for part, blocks in enumerate(turn(number)):
+        done = session.append(*blocks, key=f"{number}.{part}")
+        say("ack", number, part, done.first, done.last)
+
+
+def compact(session: StoredSession, number: int) -> None:
+    """Compact; every third boundary is prepared first."""
+    with suppress(NothingToCompactError, StalePlanError):
+        outcome = session.compact(
+            POLICY, limit=LIMIT, idempotency_key=f"compaction {number}", activate=number % 3 > 0
+        )
+        say("boundary", number, outcome.boundary)
+        if number % 3 == 0:
+            session.activate()
+
+
+# At random moments
+
+
+def appends(address: str, first: int) -> None:
+    with cutbank.open(address) as store:
+        session = store.session("session")
+        for number in range(first, first + 1_000):
+            append_turn(session, number)
+
+
+def compacts(address: str, first: int) -> None:
+    with cutbank.open(address) as store:
+        session = store.session("session")
+        for number in range(first, first + 1_000):
+            append_turn(session, number)
+            compact(session, number)
+
+
+def imports(address: str, transcript: str, characters: int) -> None:
+    """Import in small batches, and say with each entry that it was read."""
+    transcript_import.BATCH_CHARACTERS = characters
+    with cutbank.open(address) as store:
+        for _ in import_path(
+            store,
+            Path(transcript),
+            progress=lambda done, _: say("ack", done),
+        ):
+            pass
+
+
+def comes_and_goes(address: str, first: int) -> None:
+    """Open, append and close again and again: it begins to use the file, and puts it to rest."""
+    for number in range(first, first + 200):
+        with cutbank.open(address) as store:
+            append_turn(store.session("session"), number)
+        say("closed", number)
+
+
+# At a step
+
+
+def steps(what: str, address: str, number: int, *words: str) -> None:
+    """One operation, whose steps count; at the end it says which there were."""
+    if what in {"open", "migrate"}:
+        kill_steps.begin()
+    with cutbank.open(address) as store:
+        if what not in {"open", "migrate", "close", "import"}:
+            session = store.session("session")
+        if what == "activate":
+            session.compact(
+                POLICY, limit=LIMIT, idempotency_key=f"compaction {number}", activate=False
+            )
+        if what == "close":
+            append_turn(store.session("session"), number)
+        kill_steps.begin()
+        match what:
+            case "append":
+                done = session.append(Block.note(f"note {number}"))
+                say("note", number, done.first)
+            case "turn":
+                append_turn(session, number)
+            case "boundary":
+                outcome = session.compact(
+                    POLICY, limit=LIMIT, idempotency_key=f"compaction {number}"
+                )
+                say("boundary", number, outcome.boundary)
+            case "activate":
+                say("activated", number, session.activate())
+            case "import":
+                list(import_path(store, Path(words[0])))
+                say("imported", number)
+            case _:
+                pass
+    for statement in kill_steps.statements:
+        say("step", statement)
+
+
+# All at once
+
+
+def joins(address: str, number: int) -> None:
+    """Open what others open at the same moment, say something, and leave with them."""
+    with cutbank.open(address) as store:
+        session = store.session("joined")
+        done = session.append(Block.user(f"{number} was here"), key=f"{number}")
+        say("ack", number, done.last)
+
+
+def looks(address: str, times: int) -> None:
+    """Only read, again and again."""
+    for _ in range(times):
+        with cutbank.open(address) as store:
+            say("saw", len(store.session("session", create=False).recall(search="")))
+
+
+def writes_here(path: str, number: int) -> None:
+    """Write until it is told otherwise: into a file that is copied meanwhile."""
+    with cutbank.open(path, synchronous="NORMAL") as store:
+        session = store.session(f"session {number}")
+        for count in range(100_000):
+            session.append(Block.user(f"{count}"), Block.assistant(f"{count} " * 3_000))
+            say("ack", number, count)
+
+
+def leaves_a_log(path: str, times: int) -> None:
+    """Write, and be killed with all of it in the log."""
+    with cutbank.open(path) as store:
+        session = store.session("session")
+        for number in range(times):
+            session.append(Block.user(f"words {number}"))
+            say("ack", number)
+        os.kill(os.getpid(), 9)
+
+
+def sqlite_shell(path: str) -> None:
+    """As another program opens the file, and closes it last."""
+    connection = sqlite3.connect(path)
+    connection.execute("SELECT count(*) FROM stored_events").fetchone()
+    connection.close()
