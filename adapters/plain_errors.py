@@ -7,7 +7,9 @@ from eventsourcing.persistence import MapperDeserialisationError, PersistenceErr
 
 from ..domain.errors import StorageError
 
-_DAMAGED = "is damaged: restore a backup, or save what is left with sqlite3's `.recover`"
+_DAMAGED = (
+    "is damaged, or its disk is: restore a backup, or save what is left with sqlite3's `.recover`"
+)
 _REMEDIES = (
     ("readonly database", "is read-only: check the permissions of the file and its folder"),
     (
@@ -22,7 +24,12 @@ _REMEDIES = (
     ("is not a database", "is not a database: give another path, or move the file away"),
     ("malformed", _DAMAGED),
     ("closed database", "was closed: open it again"),
-    ("disk i/o", "cannot be read or written, the disk reports an error: nothing was changed"),
+    (
+        "disk i/o",
+        "cannot be read or written, the disk reports an error: check the disk and try again; "
+        "nothing that was stored is lost",
+    ),
+    ("not authorized", "was migrated by a newer cutbank while it was open: upgrade this one"),
 )
 
 

@@ -1,6 +1,9 @@
 """What processes do until they are killed, and say what they were told is stored."""
 
+import ctypes
 import os
+import resource
+import signal
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +16,7 @@ from cutbank.adapters import transcript_import
 from cutbank.adapters.importer import import_path
 from cutbank.adapters.verifier import verify
 from cutbank.domain.blocks import AnyBlock
-from cutbank.domain.errors import NothingToCompactError, StalePlanError
+from cutbank.domain.errors import CutbankError, NothingToCompactError, StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 LIMIT = 4_000
@@ -188,3 +191,66 @@ def sqlite_shell(path: str) -> None:
     connection = sqlite3.connect(path)
     connection.execute("SELECT count(*) FROM stored_events").fetchone()
     connection.close()
+
+
+# On a disk that fails
+
+KINDS = {"write": 1, "sync": 2, "read": 4, "remove": 8, "cut": 16, "any": 1 | 2 | 8 | 16}
+
+
+def disk(kind: str, nth: int, error: int, *, lasting: bool) -> None:
+    """Let the n-th call of that kind fail; see `faulty_disk.c`."""
+    ctypes.CDLL(None).faulty_disk(KINDS[kind] if nth else 0, nth, error, int(lasting))
+
+
+def on_a_faulty_disk(address: str, kind: str, nth: int, error: int, lasting: bool) -> None:
+    """Append while the disk fails, say each error, and go on when it works again."""
+    failures = 0
+    with cutbank.open(address) as store:
+        session = store.session("session")
+        append_turn(session, 0)
+        disk(kind, nth, error, lasting=lasting)
+        for number in range(1, 13):
+            try:
+                append_turn(session, number)
+                texts = len(session.recall(search="asks"))
+            except CutbankError as refusal:
+                say("refused", type(refusal).__name__, refusal)
+                failures += 1
+                disk(kind, 0, 0, lasting=False)
+                append_turn(session, number)
+                texts = len(session.recall(search="asks"))
+            assert texts == number + 1
+        disk(kind, 0, 0, lasting=False)
+        assert verify(store).violations == []
+    say("failures", failures)
+
+
+def on_a_disk_that_kills(address: str, kind: str, nth: int, first: int) -> None:
+    """Come and go; at the n-th call that writes, half of it is written, and that was all."""
+    disk(kind, nth, 0, lasting=False)
+    for number in range(first, first + 3):
+        with cutbank.open(address) as store:
+            append_turn(store.session("session"), number)
+    disk(kind, 0, 0, lasting=False)
+
+
+def on_a_small_disk(address: str, limit: int) -> None:
+    """No file may grow beyond `limit`: append until it is refused, then without the limit."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with cutbank.open(address) as store:
+        session = store.session("session")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+        number = 0
+        while True:
+            try:
+                append_turn(session, number)
+            except CutbankError as refusal:
+                say("refused", type(refusal).__name__, refusal)
+                break
+            number += 1
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        append_turn(session, number)
+        append_turn(session, number + 1)
+        assert verify(store).violations == []

@@ -18,7 +18,7 @@ from ...domain.errors import StorageError
 from ..plain_errors import speaking_plainly
 from . import schema
 from .home import inode_of, move_in, refuse_damaged, remember, settle
-from .journal import begin_use, has_log, leaving, refuse_foreign_log
+from .journal import LOOKING, begin_use, has_log, leaving, refuse_foreign_log
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process's transaction."""
@@ -78,17 +78,19 @@ class Datastore(SQLiteDatastore):
     def _connect(self) -> sqlite3.Connection:
         self._refuse_moved()
         with speaking_plainly(self.db_name):
-            connection = sqlite3.connect(
-                self._address,
-                isolation_level=None,
-                check_same_thread=False,
-                timeout=LOCK_TIMEOUT,
-                cached_statements=256,
-                uri=self._address.startswith("file:"),
-            )
+            with LOOKING:
+                connection = sqlite3.connect(
+                    self._address,
+                    isolation_level=None,
+                    check_same_thread=False,
+                    timeout=LOCK_TIMEOUT,
+                    cached_statements=256,
+                    uri=self._address.startswith("file:"),
+                )
             try:
-                for pragma in ("temp_store = MEMORY", "mmap_size = 268435456"):
-                    connection.execute(f"PRAGMA {pragma}")
+                # No mmap: a disk that fails, or a file cut short, would kill the process by SIGBUS.
+                connection.execute("PRAGMA mmap_size = 0")
+                connection.execute("PRAGMA temp_store = MEMORY")
             except BaseException:
                 connection.close()
                 raise

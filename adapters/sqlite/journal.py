@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from time import monotonic, sleep
 
 from ...domain.errors import StorageError
@@ -26,6 +27,8 @@ AT_REST = 1
 LOOKS = 5
 PAUSE = 0.01
 
+LOOKING = Lock()
+"""Held while a file is looked into, and while SQLite opens one."""
 _looked_into: dict[tuple[int, int], int] = {}
 
 
@@ -111,18 +114,35 @@ def refuse_foreign_log(path: Path) -> None:
 
 
 def _is_at_rest(path: Path) -> bool:
-    """Whether the file itself says so.
-
-    SQLite shows a file only together with its log. What is opened here is never closed: that would
-    end the locks which SQLite has on the file in this process.
-    """
+    """Whether the file itself says so; SQLite shows a file only together with its log."""
     try:
-        found = path.stat()
-        descriptor = _looked_into.get((found.st_dev, found.st_ino))
-        if descriptor is None:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-            _looked_into[found.st_dev, found.st_ino] = descriptor
-        header = os.pread(descriptor, WRITE_VERSION + 1, 0)
+        with LOOKING, _descriptor(path) as descriptor:
+            header = os.pread(descriptor, WRITE_VERSION + 1, 0)
     except OSError:
         return False  # SQLite says what is wrong with it
     return header.startswith(MAGIC) and header[WRITE_VERSION:] == bytes([AT_REST])
+
+
+@contextmanager
+def _descriptor(path: Path) -> Iterator[int]:
+    """The file, opened beside SQLite.
+
+    It stays open as long as this process has it open elsewhere: a process that closes a file once
+    loses all the locks that it has on it, and SQLite's are of that kind.
+    """
+    found = path.stat()
+    key = found.st_dev, found.st_ino
+    if key not in _looked_into:
+        _looked_into[key] = os.open(path, os.O_RDONLY)
+    yield _looked_into[key]
+    if not _is_open_elsewhere(key, _looked_into[key]):
+        os.close(_looked_into.pop(key))
+
+
+def _is_open_elsewhere(key: tuple[int, int], except_for: int) -> bool:
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - numbers, not paths
+        with suppress(OSError):  # the descriptor of the listing itself is gone by now
+            found = os.fstat(int(name))
+            if int(name) != except_for and (found.st_dev, found.st_ino) == key:
+                return True
+    return False

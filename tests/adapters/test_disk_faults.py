@@ -1,0 +1,258 @@
+"""A disk that is full, read-only or broken: one line says so, nothing is lost, and it goes on."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from acknowledged import Acknowledged
+from faulty import one_line, texts
+from processes import Ended, Processes, processes
+from sqlite_behind import sqlite_recorder
+
+import cutbank
+from cutbank import Block
+from cutbank.adapters.verifier import verify
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")
+
+SHIM = Path(__file__).parents[1] / "faulty_disk.c"
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Processes]:
+    with processes() as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    """Processes whose disk fails when they tell it to."""
+    compiler = shutil.which("cc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("a failing disk is preloaded: that needs Linux and a C compiler")
+    library = tmp_path_factory.mktemp("shim") / "faulty_disk.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, SHIM, "-ldl"], check=True)
+    with processes({"LD_PRELOAD": str(library)}) as run:
+        yield run
+
+
+def check(path: Path, ended: Ended) -> None:
+    """Nothing that was acknowledged is missing or twice, and it goes on."""
+    acknowledged = Acknowledged()
+    acknowledged.take(ended)
+    with cutbank.open(path) as store:
+        acknowledged.check(store)
+        session = store.session("session")
+        assert session.append(Block.user("goes on")).last == session.position
+        assert verify(store).ok
+
+
+def refusals(ended: Ended) -> list[str]:
+    assert ended.codes == [0], ended
+    assert {name for name, *_ in ended.told("refused")} <= {"StorageError"}
+    return [" ".join(words) for _, *words in ended.told("refused")]
+
+
+# Broken
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "lasting"])
+@pytest.mark.parametrize(
+    ("kind", "error", "words"),
+    [
+        ("write", errno.EIO, "the disk reports an error"),
+        ("write", errno.ENOSPC, "the disk is full"),
+        ("sync", errno.EIO, "the disk reports an error"),
+        # SQLite reports both in one word.
+        ("read", errno.EIO, "is damaged, or its disk is"),
+    ],
+    ids=["write", "full", "sync", "read"],
+)
+def test_a_call_that_fails_is_told_in_one_line_and_loses_nothing(
+    tmp_path: Path, faulty: Processes, kind: str, error: int, words: str, *, lasting: bool
+) -> None:
+    random = Random(f"{kind} {error} {lasting}")  # noqa: S311 - nothing here is secret
+    told = 0
+
+    for number in range(6):
+        path = tmp_path / f"{number}.db"
+        nth = random.randint(1, 30 if kind != "read" else 8)
+        ended = faulty.left_alone("on_a_faulty_disk", path, kind, nth, error, lasting)
+
+        for line in refusals(ended):
+            assert path.name in line
+            assert words in line
+            told += 1
+        check(path, ended)
+
+    assert told > 0
+
+
+@pytest.mark.parametrize("kind", ["write", "sync", "remove", "cut"])
+@pytest.mark.parametrize("most", [6, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_kill_in_the_middle_of_a_call_loses_nothing(
+    tmp_path: Path, faulty: Processes, kind: str, most: int
+) -> None:
+    """Half of what was to be written is written; the log is begun or ended halfway."""
+    path, acknowledged = tmp_path / "log.db", Acknowledged()
+    random = Random(kind)  # noqa: S311 - nothing here is secret
+    kills = 0
+
+    for _ in range(most):
+        first = max(0, acknowledged.turns - 1)
+        nth = random.randint(1, {"write": 60, "sync": 40}.get(kind, 8))
+        ended = faulty.left_alone("on_a_disk_that_kills", path, kind, nth, first)
+        kills += ended.was_killed
+        assert ended.was_killed or ended.codes == [0], ended
+
+        acknowledged.take(ended)
+        with cutbank.open(path) as store:
+            acknowledged.check(store)
+        assert {file.name for file in tmp_path.iterdir()} <= {"log.db", "log.db-journal"}
+
+    assert kills > 0 or kind == "cut"
+
+
+# Full
+
+
+@pytest.mark.parametrize("limit", [100_000, 250_000, 1_000_000])
+def test_a_file_that_may_not_grow_is_told_and_goes_on_when_it_may(
+    tmp_path: Path, run: Processes, limit: int
+) -> None:
+    path = tmp_path / "log.db"
+
+    ended = run.left_alone("on_a_small_disk", path, limit)
+
+    (line,) = refusals(ended)
+    assert "log.db cannot" in line
+    assert "nothing that was stored is lost" in line
+    check(path, ended)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)  # noqa: S607
+
+
+def test_a_full_file_system_is_told_and_goes_on_when_there_is_room(small_disk: Path) -> None:
+    path, room = small_disk / "log.db", small_disk / "something else"
+    room.write_bytes(b"x" * 300_000)
+    said: list[str] = []
+    with cutbank.open(path) as store:
+        session = store.session("session")
+        with one_line("log.db cannot grow, the disk is full", "nothing that was stored is lost"):
+            while True:
+                text = f"{len(said)} " * 3_000
+                session.append(Block.user(text))
+                said.append(text)
+        assert texts(session) == said
+        with one_line("the disk is full"):
+            store.backup(small_disk / "backup.db")
+        assert not (small_disk / "backup.db").exists()
+
+    # There is no room to put it to rest either; and it can be read.
+    with cutbank.open(path) as store:
+        assert texts(store.session("session")) == said
+
+    room.unlink()
+    with cutbank.open(path) as store:
+        session = store.session("session")
+        session.append(Block.user("there is room"))
+        assert texts(session) == [*said, "there is room"]
+        assert verify(store).ok
+    assert [file.name for file in small_disk.iterdir()] == ["log.db"]
+
+
+def test_a_file_system_that_is_read_only_is_read(small_disk: Path) -> None:
+    path = small_disk / "log.db"
+    with cutbank.open(path) as store:
+        store.session("session").append(Block.user("words"))
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)  # noqa: S607
+
+    with cutbank.open(path) as store:
+        session = store.session("session", create=False)
+        assert session.view().entries[0].text == "words"
+        assert verify(store).ok
+        with one_line("log.db is read-only"):
+            session.append(Block.user("more"))
+
+    subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)  # noqa: S607
+    with cutbank.open(path) as store:
+        store.session("session").append(Block.user("more"))
+        assert texts(store.session("session")) == ["words", "more"]
+
+
+# Gone
+
+
+def test_a_file_that_is_deleted_while_it_is_open_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    store = cutbank.open(path)
+    session = store.session("session")
+    session.append(Block.user("words"))
+
+    path.unlink()
+
+    with one_line("log.db was moved, deleted or replaced while it was open"):
+        session.append(Block.user("one"), Block.user("two"))
+    with one_line("log.db was moved, deleted or replaced while it was open"):
+        store.close()
+    assert not path.exists()
+
+
+def test_a_file_that_is_replaced_while_it_is_open_is_told_and_left_alone(tmp_path: Path) -> None:
+    path, backup = tmp_path / "log.db", tmp_path / "backup.db"
+    store = cutbank.open(path)
+    session = store.session("session")
+    session.append(Block.user("words"))
+    store.backup(backup)
+
+    for name in ("log.db-wal", "log.db-shm"):
+        (tmp_path / name).unlink()
+    backup.replace(path)
+
+    with cutbank.open(path) as other:
+        other.session("session").append(Block.user("of the other"))
+        with one_line("log.db was moved, deleted or replaced while it was open"):
+            session.append(Block.user("one"), Block.user("two"))
+        with one_line("log.db was moved, deleted or replaced while it was open"):
+            store.close()
+        other.session("session").append(Block.user("and more"))
+    with cutbank.open(path) as store:
+        assert texts(store.session("session")) == ["words", "of the other", "and more"]
+        assert verify(store).ok
+
+
+def test_a_folder_that_is_removed_while_it_is_open_is_told(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    store = cutbank.open(tmp_path / "folder" / "log.db")
+    session = store.session("session")
+    assert "writer" in vars(sqlite_recorder(store).datastore)
+
+    shutil.rmtree(tmp_path / "folder")
+
+    with one_line("log.db was moved, deleted or replaced while it was open"):
+        session.append(Block.user("one"), Block.user("two"))
+    with one_line("log.db was moved, deleted or replaced while it was open"):
+        store.close()
