@@ -26,8 +26,10 @@ _REMEDIES = (
     ("closed database", "was closed: open it again"),
     (
         "disk i/o",
-        "cannot be read or written, the disk reports an error: check the disk and try again; "
-        "nothing that was stored is lost",
+        (
+            "cannot be read or written, the disk reports an error: check the disk and try again; "
+            "nothing that was stored is lost"
+        ),
     ),
     ("not authorized", "was migrated by a newer cutbank while it was open: upgrade this one"),
 )

@@ -1,4 +1,4 @@
-"""What tests of faults share: how an error has to read, and what was said."""
+"""What tests of faults share: how an error has to read, what was said, and a sound log."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cutbank import StoredSession
+from cutbank import SessionStore, StoredSession
+from cutbank.adapters.verifier import verify
+from cutbank.domain.aggregate import restored
 from cutbank.domain.errors import StorageError
+from cutbank.domain.session import Session, SessionState
 
 
 @contextmanager
@@ -34,3 +37,25 @@ def closing(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
     finally:
         connection.close()
+
+
+def check_log(store: SessionStore) -> None:
+    """Positions have no gap, and the state beside every event is what the events make it."""
+    events = store.events
+    for session in store.sessions():
+        rows = events.recorder.select_events(session.id)
+        assert [row.originator_version for row in rows] == list(range(1, len(rows) + 1))
+        folded = Session(
+            session.id, version=0, state=SessionState(), subject="", clock=events.clock
+        )
+        for row in rows:
+            folded.evolve(events.mapper.to_domain_event(row))
+            head = events.recorder.select_head(session.id, row.originator_version)
+            assert head is not None
+            assert restored(SessionState, head[1]) == folded.state
+        cached = events.session(session.namespace, session.key)
+        assert cached is not None
+        assert cached.version <= len(rows)
+        if cached.version == len(rows):
+            assert cached.state == folded.state
+    assert verify(store).violations == []

@@ -2,8 +2,8 @@
 
     python tests/fork_server.py        # orders on stdin, one JSON object a line
 
-An order is `{"call": NAME, "arguments": [...], "times": N, "kill": {...}}`. N copies begin together.
-What they say goes to stdout, a whole line at a time, and so do `pid N` and `gone CODE`.
+An order is `{"call": NAME, "arguments": [...], "times": N, "kill": {...}}`. N copies begin
+together. What they say goes to stdout, a whole line at a time, and so do `pid N` and `gone CODE`.
 """
 
 import json

@@ -29,7 +29,7 @@ def install(pattern: str, nth: int) -> None:
 
     With `nth` 0 it is not killed, and `statements` lists the steps.
     """
-    global _pattern, _left  # noqa: PLW0603 - a process is killed once
+    global _pattern, _left
     _pattern, _left = re.compile(pattern), nth
     connect, insert = datastore.Datastore._connect, SQLiteRecorder.insert_events
 

@@ -109,7 +109,7 @@ def refuse_foreign_log(path: Path) -> None:
             return
         sleep(PAUSE)
     raise StorageError(
-        f"{path}-wal is not of {path}, which was closed in good order: move it away, then open again"
+        f"{path}-wal is not of {path}, which was closed in good order: move it away and open again"
     )
 
 

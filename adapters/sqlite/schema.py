@@ -9,7 +9,8 @@ from .home import HOME
 APPLICATION_ID = 0x63757462
 """`cutb`, in the file's header: tells a cutbank database from another program's."""
 
-SCHEMA = """
+SCHEMA = (
+    """
 CREATE TABLE topics (
     id INTEGER PRIMARY KEY,
     topic TEXT NOT NULL UNIQUE
@@ -68,7 +69,9 @@ CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
 BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
 CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
 BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
-""" + HOME
+"""
+    + HOME
+)
 
 
 WITHOUT_AUTOINCREMENT = """

@@ -1,4 +1,4 @@
-"""At rest a database is one file; in use it keeps a log beside it, and a copy without it is told."""
+"""At rest a database is one file; a copy of it that was made in use is told from it."""
 
 import os
 import shutil
@@ -316,8 +316,7 @@ def test_a_copy_of_two_times_is_found_damaged_and_left_as_it_is(tmp_path: Path) 
     write(path, *(f"{number} later " * 300 for number in range(60)))
     later = path.read_bytes()
     page = int.from_bytes(later[16:18], "big")
-    refused = 0
-
+    lines: list[str] = []
     cuts = range(page, len(earlier), page * 3)
     copies = [earlier[:cut] + later[cut:] for cut in cuts]
     copies += [later[:cut] + earlier[cut:] for cut in cuts]
@@ -329,11 +328,10 @@ def test_a_copy_of_two_times_is_found_damaged_and_left_as_it_is(tmp_path: Path) 
                 assert verify(store).ok
                 assert len(texts(store.session("session"))) in {60, 120}
         except StorageError as error:
-            assert "\n" not in str(error)
-            assert "torn.db" in str(error)
-            refused += 1
+            lines += str(error).splitlines()
 
-    assert refused > len(cuts)
+    assert len(lines) > len(cuts)
+    assert all("torn.db is damaged" in line for line in lines)
 
 
 def test_a_backup_needs_no_second_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,12 @@ from random import Random
 
 import pytest
 from acknowledged import Acknowledged
-from faulty import one_line, texts
+from faulty import check_log, one_line, texts
 from processes import Ended, Processes, processes
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block
+from cutbank import Block, SessionStore
 from cutbank.adapters.verifier import verify
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")
@@ -134,6 +134,40 @@ def test_a_file_that_may_not_grow_is_told_and_goes_on_when_it_may(
     assert "log.db cannot" in line
     assert "nothing that was stored is lost" in line
     check(path, ended)
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        pytest.param([Block.user("x" * 4_000)], id="one block"),
+        pytest.param([Block.user("x" * 4_000), Block.assistant("y" * 4_000)], id="several blocks"),
+        pytest.param([Block.user("z" * 60_000)], id="a body"),
+    ],
+)
+def test_a_full_disk_loses_nothing_and_passes(store: SessionStore, blocks: list[Block]) -> None:
+    session = store.session("session")
+    writer = sqlite_recorder(store).datastore.writer
+    pages = writer.execute("PRAGMA page_count").fetchone()[0]
+    writer.execute(f"PRAGMA max_page_count = {pages + 30}")
+    acknowledged = 0
+
+    with one_line("test.db cannot grow, the disk is full"):
+        while acknowledged < 1_000:
+            distinct = [
+                block.model_copy(update={"text": f"{acknowledged} {block.text}"})
+                for block in blocks
+            ]
+            session.append(*distinct)
+            acknowledged += 1
+
+    assert acknowledged > 0
+    assert len(texts(session)) == acknowledged * len(blocks)
+    check_log(store)
+
+    writer.execute("PRAGMA max_page_count = 1000000")
+    session.append(*blocks)
+    assert len(texts(session)) == (acknowledged + 1) * len(blocks)
+    check_log(store)
 
 
 @pytest.fixture

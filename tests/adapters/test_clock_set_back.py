@@ -1,0 +1,75 @@
+"""A clock that is set back changes nothing: order is by position, and time is only told."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from conftest import Clock
+from faulty import check_log, texts
+
+import cutbank
+from cutbank import Block, ToolCall, ToolResult
+from cutbank.adapters.verifier import verify
+
+
+def test_what_is_said_while_the_clock_goes_back_keeps_its_order(
+    tmp_path: Path, clock: Clock
+) -> None:
+    said = []
+    for number in range(30):
+        # Each time a new process, and the clock is a day further back.
+        with cutbank.open(tmp_path / "log.db", clock=clock) as store:
+            session = store.session("session")
+            session.append(
+                Block.user(f"question {number} " * 20),
+                ToolCall(tool_call_id=f"{number}", name="read", arguments={}),
+            )
+            clock.now -= timedelta(days=1)
+            session.append(
+                ToolResult(tool_call_id=f"{number}", content=f"answer {number} " * 20),
+                key=f"answer {number}",
+            )
+            said += [f"question {number} " * 20, "{}", f"answer {number} " * 20]
+            if number % 10 == 9:
+                session.compact(settings={"keep_tokens": "100"}, limit=2_000)
+                clock.now -= timedelta(days=100)
+
+    with cutbank.open(tmp_path / "log.db", clock=clock) as store:
+        session = store.session("session")
+        times = [
+            notification.timestamp
+            for notification in (
+                store.events.mapper.to_domain_event(row)
+                for row in store.events.recorder.select_events(session.id)
+            )
+        ]
+        assert times[-1] < times[0] - timedelta(days=200)
+        assert [text for text in texts(session) if text] == [text for text in said if text]
+        view = session.view()
+        assert view.boundary
+        assert view.entries[-1].text == said[-1]
+        assert [entry.position for entry in view.entries] == sorted(
+            entry.position for entry in view.entries
+        )
+        assert session.view(at=session.position).fingerprint == view.fingerprint
+        assert session.append(Block.user("x"), key="answer 3").last < session.position
+        check_log(store)
+
+
+def test_a_fork_or_a_revert_under_a_clock_set_back_is_of_the_position_asked_for(
+    tmp_path: Path, clock: Clock
+) -> None:
+    with cutbank.open(tmp_path / "log.db", clock=clock) as store:
+        session = store.session("session")
+        session.append(*(Block.user(f"words {number} " * 30) for number in range(20)))
+        before = session.view()
+        clock.now -= timedelta(days=365)
+        assert session.compact(settings={"keep_tokens": "100"}, limit=1_500).compacted
+        clock.now -= timedelta(days=365)
+        fork = session.fork("fork")
+        fork.append(Block.user("in the fork"))
+        session.revert()
+
+        assert session.view().fingerprint == before.fingerprint
+        assert session.view(at=before.coordinate.position).fingerprint == before.fingerprint
+        assert fork.view().entries[-1].text == "in the fork"
+        assert verify(store).violations == []

@@ -1,0 +1,159 @@
+"""Damage is reported in one line, and never passes for content."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from faulty import texts
+from sqlite_behind import sqlite_recorder
+
+import cutbank
+from cutbank import Block, ToolCall, ToolResult
+from cutbank.adapters.verifier import verify
+from cutbank.domain.errors import StorageError
+
+
+@pytest.mark.parametrize("is_copy", [False, True], ids=["in place", "copy"])
+@pytest.mark.parametrize("compress", [False, True], ids=["plain", "compressed"])
+@pytest.mark.parametrize("flip", [0xFF, 0x01])
+def test_damage_is_reported_in_one_line_and_never_passes_for_content(
+    tmp_path: Path, flip: int, *, compress: bool, is_copy: bool
+) -> None:
+    """Each page in turn is damaged; what then passes for sound is what was said.
+
+    A copy is looked through before anything is read from it; a file in its place is not.
+    """
+    path = tmp_path / "log.db"
+    damaged = tmp_path / "copy.db" if is_copy else path
+    said = write_something(path, compress=compress)
+    content = path.read_bytes()
+    page = int.from_bytes(content[16:18], "big")
+    reported = 0
+
+    for start in range(0, len(content), page):
+        for where in (start + page // 2, start + page - 200):
+            torn = bytearray(content)
+            for at in range(where, where + 40):
+                torn[at] ^= flip
+            damaged.write_bytes(torn)
+
+            complaints = look_through(damaged, said)
+
+            reported += bool(complaints)
+            assert all("\n" not in complaint for complaint in complaints)
+
+    assert reported > len(content) // page // 2
+
+
+def test_a_page_of_zeros_or_a_file_cut_short_is_reported_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    said = write_something(path, compress=False)
+    content = path.read_bytes()
+    page = int.from_bytes(content[16:18], "big")
+    starts = range(0, len(content), page)
+    # A file without a byte in it is a new one.
+    damages = [content[:start] for start in starts if start]
+    damages += [content[:start] + bytes(page) + content[start + page :] for start in starts]
+    reported = 0
+
+    for damage in damages:
+        path.write_bytes(damage)
+
+        complaints = look_through(path, said)
+
+        reported += bool(complaints)
+        assert all("\n" not in complaint for complaint in complaints)
+
+    # Nothing is missed but a page that is not in use.
+    assert reported >= len(damages) - 2
+
+
+def test_a_damaged_header_is_reported_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    said = write_something(path, compress=False)
+    content = path.read_bytes()
+    reported = []
+
+    for at in range(100):
+        damage = bytearray(content)
+        damage[at] ^= 0xFF
+        path.write_bytes(damage)
+
+        reported += look_through(path, said)
+
+    assert len(reported) > 30
+    assert all("\n" not in complaint for complaint in reported)
+
+
+@pytest.mark.parametrize("how", ["cut short", "a bad frame", "a bad header", "zeros"])
+def test_a_damaged_log_loses_its_tail_and_nothing_that_was_in_the_file(
+    tmp_path: Path, how: str
+) -> None:
+    """What a crash of the disk leaves: SQLite checks each commit in the log, and takes no half."""
+    path, crashed = tmp_path / "log.db", tmp_path / "crashed"
+    crashed.mkdir()
+    with cutbank.open(path) as store:
+        session = store.session("session")
+        before = [f"before {number}" for number in range(20)]
+        for text in before:
+            session.append(Block.user(text))
+        sqlite_recorder(store).datastore.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        later = [f"later {number}" for number in range(20)]
+        for text in later:
+            session.append(Block.user(text), Block.assistant(f"and {text}"))
+        for name in ("log.db", "log.db-wal"):
+            shutil.copy(tmp_path / name, crashed / name)
+    log = bytearray((crashed / "log.db-wal").read_bytes())
+    middle = len(log) // 2
+    match how:
+        case "cut short":
+            del log[middle:]
+        case "a bad frame":
+            log[middle] ^= 0xFF
+        case "a bad header":
+            log[10] ^= 0xFF
+        case _:
+            log[middle:] = bytes(len(log) - middle)
+    (crashed / "log.db-wal").write_bytes(log)
+
+    with cutbank.open(crashed / "log.db") as store:
+        session = store.session("session")
+        found = texts(session)
+        assert found[:20] == before
+        assert found[20:] == [
+            text for number in range(20) for text in (f"later {number}", f"and later {number}")
+        ][: len(found) - 20]
+        assert len(found) % 2 == 0
+        assert 20 <= len(found) < 60
+        session.append(Block.user("goes on"))
+        assert verify(store).violations == []
+
+
+def write_something(path: Path, *, compress: bool) -> dict[str, list[str]]:
+    with cutbank.open(path, compress=compress) as store:
+        for key in ("one", "two"):
+            session = store.session(key)
+            for number in range(12):
+                session.append(
+                    Block.user(f"question {number} of {key} " * 9),
+                    ToolCall(tool_call_id=f"{number}", name="read", arguments={"n": number}),
+                )
+                size = 3_000 if number == 5 else 30
+                session.append(ToolResult(tool_call_id=f"{number}", content=f"{number}, " * size))
+            assert session.compact(settings={"keep_tokens": "300"}, limit=2_000).compacted
+        return {session.key: texts(session) for session in store.sessions()}
+
+
+def look_through(path: Path, said: dict[str, list[str]]) -> list[str]:
+    """What a reader of a damaged database is told; where it is nothing, all must be sound."""
+    try:
+        with cutbank.open(path) as store:
+            verdict = verify(store)
+            found = {session.key: texts(session) for session in store.sessions()}
+            for session in store.sessions():
+                session.view()
+    except StorageError as error:
+        return [str(error)]
+    if verdict.ok:
+        assert found == said
+    return [violation.what for violation in verdict.violations]

@@ -1,0 +1,228 @@
+"""What can be opened is opened; what cannot is refused in one line and left as it is."""
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from faulty import check_log, closing, one_line, texts
+
+import cutbank
+from cutbank import Block
+from cutbank.adapters.sqlite import datastore, schema
+
+Connection = sqlite3.Connection
+
+
+def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+
+    with cutbank.open(path) as store:
+        store.session("session").append(Block.user("words"))
+
+    with closing(path) as connection:
+        assert version(connection) == schema.VERSION
+        assert connection.execute("PRAGMA application_id").fetchone()[0] == schema.APPLICATION_ID
+        assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
+
+
+@pytest.mark.parametrize(
+    "name", ["with space.db", "what?.db", "50%41#.db", "ünïcode \U0001f600.db"]
+)
+def test_a_path_is_taken_as_it_is_written(tmp_path: Path, name: str) -> None:
+    with cutbank.open(tmp_path / name) as store:
+        store.session("session").append(Block.user("words"))
+
+    assert (tmp_path / name).stat().st_size > 0
+    with cutbank.open(str(tmp_path / name)) as store:
+        assert texts(store.session("session", create=False)) == ["words"]
+
+
+def test_an_older_database_is_migrated_and_keeps_its_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "old.db"
+    with cutbank.open(path) as store:
+        store.session("session").append(Block.user("words"))
+    with closing(path) as connection:
+        before = connection.execute("SELECT * FROM stored_events").fetchall()
+
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, _add_a_table))
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+    for number in range(2):  # and only once
+        with cutbank.open(path) as store:
+            session = store.session("session", create=False)
+            assert texts(session) == ["words", "more"][: number + 1]
+            session.append(Block.user("more"), key="more")
+            check_log(store)
+
+    with closing(path) as connection:
+        assert version(connection) == schema.VERSION
+        assert connection.execute("SELECT count(*) FROM later").fetchone()[0] == 1
+        rows = connection.execute("SELECT * FROM stored_events").fetchall()
+        assert rows[: len(before)] == before
+
+
+def test_a_migration_that_fails_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "old.db"
+    with cutbank.open(path) as store:
+        store.session("session").append(Block.user("words"))
+
+    def fails(connection: Connection) -> None:
+        _add_a_table(connection)
+        connection.execute("this is not SQL")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, fails))
+        patched.setattr(schema, "VERSION", schema.VERSION + 1)
+        with one_line("old.db", "syntax error"):
+            cutbank.open(path)
+
+    with closing(path) as connection:
+        assert version(connection) == schema.VERSION
+        assert "later" not in tables(connection)
+    with cutbank.open(path) as store:
+        assert texts(store.session("session")) == ["words"]
+
+
+def _add_a_table(connection: Connection) -> None:
+    connection.execute("CREATE TABLE later (word TEXT)")
+    connection.execute("INSERT INTO later SELECT topic FROM topics LIMIT 1")
+
+
+def _of_another_program(connection: Connection) -> None:
+    connection.execute("CREATE TABLE bookmarks (url TEXT)")
+
+
+def _of_a_later_version(connection: Connection) -> None:
+    connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {schema.VERSION + 6}")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (_of_another_program, "is a database of another application"),
+        (lambda c: c.execute("PRAGMA application_id = 7"), "is a database of another application"),
+        (lambda c: c.execute("PRAGMA user_version = 3"), "is a database of another application"),
+        (
+            _of_a_later_version,
+            (
+                f"was written by a newer cutbank (format {schema.VERSION + 6}, "
+                f"this one reads up to {schema.VERSION})"
+            ),
+        ),
+    ],
+)
+def test_a_foreign_or_newer_database_is_refused_and_left_as_it_was(
+    tmp_path: Path, make: Callable[[Connection], object], words: str
+) -> None:
+    path = tmp_path / "other.db"
+    with closing(path) as connection:
+        make(connection)
+    before = path.read_bytes()
+
+    with one_line("other.db", words):
+        cutbank.open(path)
+
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["other.db"]
+
+
+def test_what_is_not_a_database_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("These are notes, and not a database.\n" * 100)
+
+    with one_line("notes.txt is not a database"):
+        cutbank.open(text)
+    with one_line("cannot be opened: check that its folder exists"):
+        cutbank.open(tmp_path)
+    with one_line("cannot be opened: check that its folder exists"):
+        cutbank.open(tmp_path / "no such folder" / "log.db")
+    with one_line("a database needs a path"):
+        cutbank.open("")
+
+    assert text.read_text() == "These are notes, and not a database.\n" * 100
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """As a user to whom permissions apply: root may write to what is read-only."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that others may look into."""
+    folder = Path(tempfile.mkdtemp(prefix="cutbank-test-"))
+    folder.chmod(0o755)
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="permissions are POSIX's here")
+@pytest.mark.parametrize("folder_mode", [0o555, 0o777])
+def test_a_read_only_file_is_refused_and_keeps_what_it_has(
+    open_folder: Path, folder_mode: int
+) -> None:
+    path = open_folder / "log.db"
+    with cutbank.open(path) as store:
+        store.session("session").append(Block.user("words"))
+    path.chmod(0o444)
+    open_folder.chmod(folder_mode)
+
+    def append() -> None:
+        with cutbank.open(path) as store:
+            store.session("session").append(Block.user("more"))
+
+    with without_rights(), one_line("log.db", "check"):
+        append()
+
+    path.chmod(0o644)
+    open_folder.chmod(0o755)
+    with cutbank.open(path) as store:
+        assert texts(store.session("session")) == ["words"]
+
+
+def test_a_database_that_another_program_locks_is_said_to_be_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.db"
+    with cutbank.open(path) as store:
+        store.session("session").append(Block.user("words"))
+    monkeypatch.setattr(datastore, "LOCK_TIMEOUT", 0.01)
+
+    with closing(path) as connection, cutbank.open(path) as store:
+        connection.execute("BEGIN IMMEDIATE")
+        session = store.session("session")
+        for blocks in ([Block.user("1")], [Block.user("1"), Block.user("2")]):
+            with one_line("log.db is locked by another program"):
+                session.append(*blocks)
+        connection.execute("ROLLBACK")
+
+        session.append(Block.user("after"))
+        assert texts(session) == ["words", "after"]
+        check_log(store)
+
+
+def version(connection: Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def tables(connection: Connection) -> list[str]:
+    return [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]

@@ -1,0 +1,168 @@
+"""Any number of processes, of one version or of several, open one database at once."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faulty import closing, one_line, texts
+from processes import Processes, processes
+from sqlite_behind import sqlite_recorder
+
+import cutbank
+from cutbank import Block
+from cutbank.adapters.sqlite import schema
+from cutbank.adapters.verifier import verify
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Processes]:
+    if not hasattr(os, "fork"):
+        pytest.skip("copies of processes are POSIX's")
+    with processes() as run:
+        yield run
+
+
+def new(path: Path) -> int:
+    del path
+    return 0
+
+
+def empty(path: Path) -> int:
+    path.touch()
+    return 0
+
+
+def current(path: Path) -> int:
+    with cutbank.open(path) as store:
+        store.session("session").append(Block.user("words"))
+        return store.events.recorder.max_notification_id()
+
+
+def old(path: Path) -> int:
+    return restored(path, "v1", "WAL")
+
+
+def old_copy_at_rest(path: Path) -> int:
+    return restored(path, "v2", "DELETE")
+
+
+def moved(path: Path) -> int:
+    """Of today, and it does not know its file."""
+    return restored(path, "v3", "DELETE")
+
+
+def restored(path: Path, version: str, mode: str) -> int:
+    with closing(path) as connection:
+        connection.executescript((GOLDEN / f"{version}.sql").read_text(encoding="utf-8"))
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+        found = connection.execute("SELECT max(notification_id) FROM stored_events")
+        return int(found.fetchone()[0])
+
+
+@pytest.mark.parametrize("make", [new, empty, current, old, old_copy_at_rest, moved])
+def test_twenty_processes_open_a_database_at_once(
+    tmp_path: Path, run: Processes, make: object
+) -> None:
+    for number in range(3):
+        path = tmp_path / f"{number}.db"
+        before = make(path)  # type: ignore[operator]
+
+        ended = run.run_together(20, "joins", path, "NUMBER")
+
+        assert sorted(int(who) for who, _ in ended.told("ack")) == list(range(20))
+        with closing(path) as connection:
+            assert schema.version_of(connection) == schema.VERSION
+            assert connection.execute("SELECT count(*) FROM home").fetchone() == (1,)
+        with cutbank.open(path) as store:
+            assert sorted(texts(store.session("joined"))) == sorted(
+                f"{who} was here" for who in range(20)
+            )
+            # Its opening, a turn, and what each said.
+            assert store.events.recorder.max_notification_id() == before + 22
+            assert verify(store).violations == []
+
+
+def migrated_to_the_next_format(path: Path) -> None:
+    """As a later cutbank will do it."""
+    with closing(path) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ALTER TABLE imports ADD COLUMN of_the_future TEXT")
+        connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+        connection.execute("COMMIT")
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_an_older_cutbank_does_not_write_to_what_a_newer_one_has_migrated(
+    tmp_path: Path, blocks: int
+) -> None:
+    path = tmp_path / "log.db"
+    with cutbank.open(path) as store:
+        session = store.session("session")
+        session.append(Block.user("words"))
+        session.append(Block.user("words"), Block.user("words"))
+        newest = store.events.recorder.max_notification_id()
+
+        migrated_to_the_next_format(path)
+
+        for _ in range(2):
+            with one_line("log.db was migrated by a newer cutbank while it was open: upgrade"):
+                session.append(*(Block.user(f"{number}") for number in range(blocks)))
+        assert store.events.recorder.max_notification_id() == newest
+    with one_line("log.db was written by a newer cutbank"):
+        cutbank.open(path)
+
+
+def test_an_older_cutbank_that_has_not_written_yet_does_not_begin_to(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with cutbank.open(path) as store:
+        store.session("session").append(Block.user("words"))
+    with cutbank.open(path) as store:
+        session = store.session("session")
+
+        migrated_to_the_next_format(path)
+
+        with one_line("log.db was migrated by a newer cutbank while it was open: upgrade"):
+            session.append(Block.user("more"))
+
+
+def test_other_changes_of_the_tables_do_not_stop_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with cutbank.open(path) as store:
+        session = store.session("session")
+        session.append(Block.user("words"))
+        with closing(path) as connection:
+            connection.execute("CREATE INDEX of_somebody_else ON stored_events (tokens)")
+
+        session.append(Block.user("more"))
+
+        assert texts(session) == ["words", "more"]
+
+
+def test_an_appender_s_statements_are_not_looked_at_twice(tmp_path: Path) -> None:
+    """What refuses an older writer costs an append nothing."""
+    with cutbank.open(tmp_path / "log.db") as store:
+        session = store.session("session")
+        for _ in range(3):
+            session.append(Block.user("words"))
+        datastore = sqlite_recorder(store).datastore
+        looks: list[str] = []
+        datastore.reader.set_trace_callback(looks.append)
+
+        for number in range(5):
+            session.append(Block.user(f"{number}"))
+
+        assert looks == []
+
+
+def test_an_sqlite_that_is_too_old_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 31, 1))
+    monkeypatch.setattr(sqlite3, "sqlite_version", "3.31.1")
+
+    with one_line("Python's SQLite is 3.31.1, and cutbank needs 3.38 or later"):
+        cutbank.open(tmp_path / "log.db")
+
+    assert list(tmp_path.iterdir()) == []
