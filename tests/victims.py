@@ -114,18 +114,19 @@ def comes_and_goes(address: str, first: int) -> None:
 
 
 def steps(what: str, address: str, number: int, *words: str) -> None:
-    """One operation, whose steps count; at the end it says which there were."""
+    """One operation, whose steps count; `counted` says how many there were."""
     if what in {"open", "migrate"}:
         kill_steps.begin()
     with cutbank.open(address) as store:
-        if what not in {"open", "migrate", "close", "import"}:
-            session = store.session("session")
+        if what == "migrate":
+            return
+        session = store.session("session")
         if what == "activate":
             session.compact(
                 POLICY, limit=LIMIT, idempotency_key=f"compaction {number}", activate=False
             )
         if what == "close":
-            append_turn(store.session("session"), number)
+            append_turn(session, number)
         kill_steps.begin()
         match what:
             case "append":
@@ -145,8 +146,12 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
                 say("imported", number)
             case _:
                 pass
-    for statement in kill_steps.statements:
-        say("step", statement)
+
+
+def counted(what: str, address: str, number: int, *words: str) -> None:
+    """Say how many steps the operation has, which is not killed."""
+    steps(what, address, number, *words)
+    say("steps", len(kill_steps.statements))
 
 
 # All at once

@@ -19,9 +19,14 @@ def verify(
     session: Annotated[
         str | None, typer.Argument(metavar="SESSION", help="One session; else all.")
     ] = None,
+    *,
+    adopt: Annotated[
+        bool,
+        typer.Option("--adopt", help="Accept a copy that was made in use, if it is whole."),
+    ] = False,
 ) -> None:
     """Prove that nothing was lost and nothing changed."""
-    with opened_store(call) as store:
+    with opened_store(call, adopts=adopt) as store:
         one = None
         if session is not None:
             one = store.session(session, namespace=call.namespace, create=False)

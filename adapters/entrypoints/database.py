@@ -10,14 +10,22 @@ from platformdirs import user_data_path
 from ...domain.errors import StorageError
 from ..plain_errors import speaking_plainly
 from ..session_store import SessionStore, open_store
+from ..sqlite.adoption import adopt
 from ..stored_session import StoredSession
 from .invocation import DATABASE_VARIABLE, Invocation
 
 
 @contextmanager
-def opened_store(call: Invocation, *, creates: bool = False) -> Iterator[SessionStore]:
-    """The database, for as long as the verb needs it; a named one is made if the verb `creates`."""
+def opened_store(
+    call: Invocation, *, creates: bool = False, adopts: bool = False
+) -> Iterator[SessionStore]:
+    """The database, for as long as the verb needs it; a named one is made if the verb `creates`.
+
+    If it `adopts`, a copy that was made in use is accepted from now on.
+    """
     name = _path(call, creates=creates)
+    if adopts:
+        adopt(name)
     with open_store(name) as store, speaking_plainly(name):
         yield store
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
-from uuid import uuid4
 from weakref import WeakSet
 
 from eventsourcing.sqlite import SQLiteDatastore
@@ -17,14 +15,12 @@ from eventsourcing.sqlite import SQLiteDatastore
 from ...domain.errors import StorageError
 from ..plain_errors import speaking_plainly
 from . import schema
-from .home import inode_of, move_in, refuse_damaged, remember, settle
+from .address import address_of, path_of
+from .home import inode_of, remember, settle
 from .journal import LOOKING, begin_use, has_log, leaving, refuse_foreign_log
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process's transaction."""
-
-OLDEST_SQLITE = (3, 38)
-"""STRICT tables are of 3.37, JSON is always there since 3.38."""
 
 WRITES = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
 
@@ -41,11 +37,11 @@ class Datastore(SQLiteDatastore):
 
     def __init__(self, db_name: str, *, synchronous: str = "FULL") -> None:
         super().__init__(db_name=db_name)
-        refuse_old_sqlite()
+        schema.refuse_old_sqlite()
         self.db_name = db_name
         self.synchronous = synchronous
         self.writing = threading.RLock()
-        self._address = _address(db_name)
+        self._address = address_of(db_name)
         self._path = path_of(db_name)
         self._inode: str | None = None
         self._process = os.getpid()
@@ -105,6 +101,8 @@ class Datastore(SQLiteDatastore):
             self._refuse_closed()
             reader = _Reader(self._connect())
         with self._listing:
+            if self._is_closed:
+                reader.connection.close()  # the error's traceback would keep it open
             self._refuse_closed()
             self._readers.add(reader)
         self._local.reader = reader
@@ -247,55 +245,3 @@ def _close_all() -> None:
     for datastore in list(_open_ones):
         with suppress(StorageError):  # its file is gone, and nobody is left to be told
             datastore.close()
-
-
-def adopt(name: str) -> None:
-    """Accept a copy that was made in use, as far as it goes, if its pages are sound."""
-    path = path_of(name)
-    if path is None or not path.exists():
-        return
-    with speaking_plainly(name):
-        refuse_foreign_log(path)
-        connection = sqlite3.connect(path, isolation_level=None, timeout=LOCK_TIMEOUT)
-        try:
-            schema.is_current(connection, name)
-            refuse_damaged(connection, path)
-            move_in(connection, path)
-        finally:
-            connection.close()
-
-
-def refuse_old_sqlite() -> None:
-    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        needed = ".".join(map(str, OLDEST_SQLITE))
-        raise StorageError(
-            f"Python's SQLite is {sqlite3.sqlite_version}, and cutbank needs {needed} or later: "
-            f"use a newer Python"
-        )
-
-
-def is_in_memory(name: str) -> bool:
-    return name == ":memory:" or (name.startswith("file:") and "mode=memory" in name)
-
-
-def path_of(name: str) -> Path | None:
-    """The file that SQLite opens by that name, links followed; None where there is none."""
-    if is_in_memory(name):
-        return None
-    if name.startswith("file:"):
-        parts = urlsplit(name)
-        if {"vfs", "immutable"} & parse_qs(parts.query).keys():
-            return None
-        name = unquote(parts.path)
-    return Path(os.path.realpath(name))
-
-
-def _address(name: str) -> str:
-    """What SQLite is told to open.
-
-    A database in memory is this store's own. Its connections lock each other out as those of a
-    file do, where with SQLite's shared cache a reader fails while another thread writes.
-    """
-    if is_in_memory(name):
-        return f"file:/cutbank-{uuid4().hex}?vfs=memdb"
-    return name

@@ -9,6 +9,9 @@ from .home import HOME
 APPLICATION_ID = 0x63757462
 """`cutb`, in the file's header: tells a cutbank database from another program's."""
 
+OLDEST_SQLITE = (3, 38)
+"""STRICT tables are of 3.37, JSON is always there since 3.38."""
+
 SCHEMA = (
     """
 CREATE TABLE topics (
@@ -118,6 +121,15 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
 """Step i takes a database from version i + 1 to i + 2; a step is never changed once released."""
 
 VERSION = len(MIGRATIONS) + 1
+
+
+def refuse_old_sqlite() -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        needed = ".".join(map(str, OLDEST_SQLITE))
+        raise StorageError(
+            f"Python's SQLite is {sqlite3.sqlite_version}, and cutbank needs {needed} or later: "
+            f"use a newer Python"
+        )
 
 
 def migrate(

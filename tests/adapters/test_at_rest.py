@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block
 from cutbank.adapters.sqlite import datastore, journal
-from cutbank.adapters.sqlite.datastore import adopt
+from cutbank.adapters.sqlite.adoption import adopt
 from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import StorageError
 
@@ -338,7 +337,7 @@ def test_a_backup_needs_no_second_look(tmp_path: Path, monkeypatch: pytest.Monke
     write(tmp_path / "log.db")
     with cutbank.open(tmp_path / "log.db") as store:
         store.backup(tmp_path / "copy.db")
-    looks: list[str] = []
+    looks: list[Path] = []
     monkeypatch.setattr("cutbank.adapters.sqlite.home.refuse_damaged", lambda _, p: looks.append(p))
 
     assert said(tmp_path / "copy.db") == ["words"]
@@ -377,7 +376,7 @@ def test_looking_at_the_header_keeps_the_locks_of_this_process(
     write(path)
     with cutbank.open(path) as store:
         store.session("session").append(Block.user("more"))
-        journal.refuse_foreign_log(datastore.path_of(str(path)) or path)
+        journal.refuse_foreign_log(path.resolve())
 
         run.run("joins", path, 1)  # it comes and goes, and is not the last
 
@@ -413,4 +412,3 @@ def test_a_file_opened_for_reading_only_is_read(tmp_path: Path) -> None:
             session.append(Block.user("more"))
 
     assert said(path) == ["words"]
-    assert sqlite3.sqlite_version_info > datastore.OLDEST_SQLITE

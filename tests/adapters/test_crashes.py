@@ -25,7 +25,7 @@ LAG = 100_000
 """Up to some milliseconds, which is longer than an append takes."""
 
 
-def rounds(fast: int, slow: int) -> Any:
+def rounds(fast: int, slow: int) -> pytest.MarkDecorator:
     """Kills of one database: a handful, or in the slow part several databases of many."""
     several = [pytest.param(part, 20, marks=pytest.mark.slow) for part in range(1, slow // 20 + 1)]
     return pytest.mark.parametrize(("part", "kills"), [(0, fast), *several])

@@ -120,9 +120,12 @@ def test_a_damaged_log_loses_its_tail_and_nothing_that_was_in_the_file(
         session = store.session("session")
         found = texts(session)
         assert found[:20] == before
-        assert found[20:] == [
-            text for number in range(20) for text in (f"later {number}", f"and later {number}")
-        ][: len(found) - 20]
+        assert (
+            found[20:]
+            == [
+                text for number in range(20) for text in (f"later {number}", f"and later {number}")
+            ][: len(found) - 20]
+        )
         assert len(found) % 2 == 0
         assert 20 <= len(found) < 60
         session.append(Block.user("goes on"))

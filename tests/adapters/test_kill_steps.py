@@ -84,9 +84,10 @@ class Ground:
     def steps(self, what: str) -> int:
         """How many statements the operation runs."""
         path = self.fresh(what)
-        ended = self.run.killed_at(ANY, 0, "steps", what, path, 12, self.transcript)
+        ended = self.run.killed_at(ANY, 0, "counted", what, path, 12, self.transcript)
         assert ended.codes == [0], ended
-        return len(ended.told("step"))
+        ((count,),) = ended.told("steps")
+        return int(count)
 
     def kill(self, what: str, pattern: str, nth: int) -> bool:
         """Kill one operation at one step, check what is there, and do it again."""
