@@ -6,6 +6,7 @@ from types import TracebackType
 from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
 
 from ..domain.errors import StorageError
+from .postgres.remedies import REMEDIES as _SERVER_REMEDIES
 
 _DAMAGED = (
     "is damaged, or its disk is: restore a backup, or save what is left with sqlite3's `.recover`"
@@ -32,6 +33,7 @@ _REMEDIES = (
         ),
     ),
     ("not authorized", "was migrated by a newer cutbank while it was open: upgrade this one"),
+    *_SERVER_REMEDIES,
 )
 
 

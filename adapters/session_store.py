@@ -17,7 +17,7 @@ from ..domain.session import Session, session_id
 from ..domain.session_events import (
     Parent,
 )
-from .databases import environment
+from .databases import environment, shown
 from .event_store import EventStore, utc_now
 from .plain_errors import speaking_plainly
 from .stored_session import StoredSession, check_name
@@ -32,13 +32,15 @@ def open_store(
 ) -> "SessionStore":
     """Open the database at `path`, or make it.
 
-    `path` is a file; `:memory:` keeps all in this process. `synchronous="NORMAL"` is faster, and
-    a power cut may lose the last commits; FULL, the default, loses none. `compress` stores what
-    is written from now on as Zstandard. An older database is migrated, a newer one refused.
+    `path` is a file; `:memory:` keeps all in this process; `postgresql://...` is a server's
+    database, in which the schema `cutbank`, or the one that `?schema=` names, is made.
+    `synchronous="NORMAL"` is faster, and a power cut may lose the last commits; FULL, the default,
+    loses none. `compress` stores what is written from now on as Zstandard. An older database is migrated, a newer one refused.
     Raises StorageError, in one line, where it cannot be opened.
     """
-    name = str(path)
-    env = environment(name, synchronous=synchronous, compress=compress)
+    address = str(path)
+    name = shown(address)
+    env = environment(address, synchronous=synchronous, compress=compress)
     with speaking_plainly(name):
         return SessionStore(EventStore(env, clock), name)
 

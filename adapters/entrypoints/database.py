@@ -8,6 +8,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from ...domain.errors import StorageError
+from ..databases import holds_log, is_postgres, shown
 from ..plain_errors import speaking_plainly
 from ..session_store import SessionStore, open_store
 from ..sqlite.adoption import adopt
@@ -23,10 +24,10 @@ def opened_store(
 
     If it `adopts`, a copy that was made in use is accepted from now on.
     """
-    name = _path(call, creates=creates)
+    address = _address(call, creates=creates)
     if adopts:
-        adopt(name)
-    with open_store(name) as store, speaking_plainly(name):
+        adopt(address)
+    with open_store(address) as store, speaking_plainly(store.name):
         yield store
 
 
@@ -37,14 +38,20 @@ def opened_session(call: Invocation, key: str, *, creates: bool = False) -> Iter
         yield store.session(key, namespace=call.namespace, create=creates)
 
 
-def _path(call: Invocation, *, creates: bool) -> str:
+def _address(call: Invocation, *, creates: bool) -> str:
     if call.db == "":
-        raise StorageError("--db needs a path")
+        raise StorageError("--db needs a path or an address")
     named = call.db or os.environ.get(DATABASE_VARIABLE)
     if not named:
         return str(_in_data_folder())
     if named.startswith("file:"):
         return named  # SQLite's own notation, which may say that nothing is to be written
+    if is_postgres(named):
+        if not creates and not holds_log(named):
+            raise StorageError(
+                f"{shown(named)} holds no sessions: `import`, `append` and `demo` make the tables"
+            )
+        return named
     path = Path(named)
     with suppress(RuntimeError):  # nobody has that home: the name is taken as it stands
         path = path.expanduser()

@@ -15,8 +15,8 @@ Database = Annotated[
     str | None,
     typer.Option(
         "--db",
-        metavar="PATH",
-        help=f"The database; without it ${DATABASE_VARIABLE}, or one in your data folder.",
+        metavar="DATABASE",
+        help=f"The database, a file or postgresql://...; without it ${DATABASE_VARIABLE}, or one in your data folder.",
     ),
 ]
 Namespace = Annotated[

