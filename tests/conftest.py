@@ -1,4 +1,4 @@
-"""Fixtures that many tests share: stores on a temporary file, a clock that is told the time."""
+"""Fixtures that many tests share: stores on both databases, a clock that is told the time."""
 
 import os
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from databases import new_schema, postgres_address
 from hypothesis import HealthCheck, settings
 
 import cutbank
@@ -33,9 +34,39 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the run's PostgreSQL server."""
+    root = tmp_path_factory.getbasetemp()
+    # The processes of pytest-xdist have a folder each, in the folder of the run.
+    return postgres_address(root.parent if "PYTEST_XDIST_WORKER" in os.environ else root)
+
+
 @pytest.fixture
-def store(tmp_path: Path, clock: Clock) -> Iterator[cutbank.SessionStore]:
-    with cutbank.open(tmp_path / "test.db", clock=clock) as store:
+def postgres_database(postgres: str) -> Iterator[str]:
+    """The address of a schema of the test's own on PostgreSQL; not made yet."""
+    with new_schema(postgres) as address:
+        yield address
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Which database a test runs on: once on each, unless it is marked `on_sqlite`."""
+    return str(request.param)
+
+
+@pytest.fixture
+def database(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a database that is not made yet."""
+    if engine == "sqlite":
+        return str(tmp_path / "test.db")
+    address: str = request.getfixturevalue("postgres_database")
+    return address
+
+
+@pytest.fixture
+def store(database: str, clock: Clock) -> Iterator[cutbank.SessionStore]:
+    with cutbank.open(database, clock=clock) as store:
         yield store
 
 

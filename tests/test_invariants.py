@@ -3,11 +3,13 @@
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import asked, new_schema
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -20,7 +22,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
-from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
@@ -95,16 +96,25 @@ class TheInvariants(RuleBasedStateMachine):
 
     sessions = Bundle("sessions")
 
+    server: str | None = None
+    """The server whose database is used; without one, a file."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="cutbank-invariants-"))
+        self.gone_at_the_end = ExitStack()
+        if self.server is None:
+            folder = Path(tempfile.mkdtemp(prefix="cutbank-invariants-"))
+            self.gone_at_the_end.callback(shutil.rmtree, folder)
+            self.database = str(folder / "log.db")
+        else:
+            self.database = self.gone_at_the_end.enter_context(new_schema(self.server))
         self.store = self._opened()
         self.models: dict[str, Model] = {}
         self.rows: list[tuple[Any, ...]] = []
         self.counter = 0
 
     def _opened(self) -> SessionStore:
-        return cutbank.open(self.folder / "log.db", synchronous="NORMAL")
+        return cutbank.open(self.database, synchronous="NORMAL")
 
     def teardown(self) -> None:
         try:
@@ -112,7 +122,7 @@ class TheInvariants(RuleBasedStateMachine):
             self._log_is_immutable()
         finally:
             self.store.close()
-            shutil.rmtree(self.folder)
+            self.gone_at_the_end.close()
             # Hypothesis holds on to its machines; two thousand of them need not hold on to this.
             self.models.clear()
             self.rows.clear()
@@ -386,10 +396,9 @@ class TheInvariants(RuleBasedStateMachine):
                 self.invariant_9_nothing_dropped_is_unreachable(model, view)
 
     def invariant_1_the_log_only_grows(self) -> None:
-        reader = sqlite_recorder(self.store).datastore.reader
         query = "SELECT notification_id, originator_id, originator_version, digest, state"
         query += " FROM stored_events ORDER BY notification_id"
-        rows = reader.execute(query).fetchall()
+        rows = asked(self.store, query)
         assert rows[: len(self.rows)] == self.rows
         self.rows = rows
 
@@ -522,15 +531,27 @@ def _named_in(body: Any) -> Ranges:
     return Ranges(runs)
 
 
-def test_the_invariants_hold_whatever_is_done() -> None:
+def on(engine: str, request: pytest.FixtureRequest) -> type[TheInvariants]:
+    """The machine for one of the databases."""
+    if engine == "sqlite":
+        return TheInvariants
+    server = request.getfixturevalue("postgres")
+    return type("TheInvariantsOnPostgres", (TheInvariants,), {"server": server})
+
+
+def test_the_invariants_hold_whatever_is_done(engine: str, request: pytest.FixtureRequest) -> None:
     run_state_machine_as_test(
-        TheInvariants, settings=settings(max_examples=40, stateful_step_count=30, deadline=None)
+        on(engine, request),
+        settings=settings(max_examples=40, stateful_step_count=30, deadline=None),
     )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_the_invariants_hold_in_two_thousand_examples(part: int) -> None:
+def test_the_invariants_hold_in_two_thousand_examples(
+    engine: str, part: int, request: pytest.FixtureRequest
+) -> None:
     run_state_machine_as_test(
-        TheInvariants, settings=settings(max_examples=500, stateful_step_count=40, deadline=None)
+        on(engine, request),
+        settings=settings(max_examples=500, stateful_step_count=40, deadline=None),
     )

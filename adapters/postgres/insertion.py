@@ -1,8 +1,7 @@
 """The one statement that stores an append: one round trip, one transaction."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
-from uuid import UUID
+from typing import Any
 
 from ..recorder import AppendKey, Stream
 from ..stored_row import StoredRow
@@ -76,7 +75,7 @@ def insertion(
 def event_values(row: StoredRow, topic: int, subject: int) -> Values:
     """A row of `stored_events`, in the order of COLUMNS."""
     return (
-        cast(UUID, row.originator_id),
+        row.originator_id,
         row.originator_version,
         topic,
         subject,

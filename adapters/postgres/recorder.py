@@ -10,7 +10,6 @@ from uuid import UUID
 from eventsourcing.persistence import (
     IntegrityError,
     OperationalError,
-    StoredEvent,
 )
 from eventsourcing.postgres import PostgresApplicationRecorder
 
@@ -74,23 +73,22 @@ class PostgresRecorder(PostgresApplicationRecorder):
 
     # Writing
 
-    def insert_events(
+    def insert_events(  # type: ignore[override]  # a row has all that a StoredEvent has
         self,
-        stored_events: Sequence[StoredEvent],
+        stored_events: Sequence[StoredRow],
         *,
         keys: Iterable[AppendKey] = (),
         streams: Iterable[Stream] = (),
         imports: Iterable[tuple[Any, ...]] = (),
         **_: Any,
-    ) -> Sequence[int] | None:
+    ) -> Sequence[int]:
         """Store all of it in one transaction, or nothing.
 
         Raises IntegrityError where a position or key is taken. An append whose acknowledgement
         was lost is looked for, and made anew if it is not there.
         """
-        rows = cast("Sequence[StoredRow]", stored_events)
         events, bodies = [], {}
-        for row in rows:
+        for row in stored_events:
             subject = self.subject(row.subject)[0]
             events.append(event_values(row, self._topic(row.topic), subject))
             for body in row.bodies:
@@ -137,7 +135,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
 
     # Reading
 
-    def select_events(
+    def select_events(  # type: ignore[override]  # a row has all that a StoredEvent has
         self,
         originator_id: UUID | str,
         *,

@@ -285,11 +285,11 @@ def test_an_interrupted_import_is_marked_and_resumes(
 
 
 def test_others_may_append_while_it_is_imported(
-    store: SessionStore, talk: Talk, file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    store: SessionStore, talk: Talk, file: Path, monkeypatch: pytest.MonkeyPatch, database: str
 ) -> None:
     file.write_bytes(talk.raw())
     monkeypatch.setattr(transcript_import, "BATCH_CHARACTERS", 10)
-    with cutbank.open(tmp_path / "test.db") as other:
+    with cutbank.open(database) as other:
 
         def meddle(_: int, __: int) -> None:
             if any(one.key == SESSION for one in other.sessions()):

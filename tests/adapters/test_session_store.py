@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, ClassVar
 from uuid import uuid4
 
 import pytest
-from sqlite_behind import sqlite_recorder
+from databases import asked
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
@@ -66,9 +65,8 @@ def positions(view: HistoryView) -> list[int]:
 
 
 def number_of_rows(store: SessionStore) -> dict[str, int]:
-    reader = sqlite_recorder(store).datastore.reader
     return {
-        table: reader.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608
+        table: asked(store, f"SELECT count(*) FROM {table}")[0][0]  # noqa: S608
         for table in ("stored_events", "bodies", "append_keys", "streams")
     }
 
@@ -89,7 +87,7 @@ def five(session: StoredSession) -> list[int]:
 
 
 def test_a_repeated_key_gets_the_first_result(
-    store: SessionStore, session: StoredSession, tmp_path: Path
+    store: SessionStore, session: StoredSession, database: str
 ) -> None:
     first = session.append(Block.user("a"), Block.user("b"), key="the key")
     session.append(Block.user("c"))
@@ -99,7 +97,7 @@ def test_a_repeated_key_gets_the_first_result(
 
     assert again == Appended(first.first, first.last, repeated=True)
     assert number_of_rows(store) == rows
-    with cutbank.open(tmp_path / "test.db") as reopened:
+    with cutbank.open(database) as reopened:
         same = reopened.session("a session").append(Block.user("x"), key="the key")
         assert same == again
         assert words(reopened.session("a session").view()) == ["a", "b", "c"]
@@ -140,10 +138,10 @@ def test_a_key_whose_append_was_refused_is_still_free(session: StoredSession) ->
 
 
 def test_a_stale_expectation_is_a_conflict_and_stores_nothing(
-    store: SessionStore, session: StoredSession, tmp_path: Path
+    store: SessionStore, session: StoredSession, database: str
 ) -> None:
     seen = session.append(Block.user("a")).last
-    with cutbank.open(tmp_path / "test.db") as another:
+    with cutbank.open(database) as another:
         another.session("a session").append(Block.user("b"))
     rows = number_of_rows(store)
 
@@ -158,10 +156,10 @@ def test_a_stale_expectation_is_a_conflict_and_stores_nothing(
 
 
 def test_an_expectation_that_is_news_to_this_process_is_met(
-    session: StoredSession, tmp_path: Path
+    session: StoredSession, database: str
 ) -> None:
     session.append(Block.user("a"))
-    with cutbank.open(tmp_path / "test.db") as another:
+    with cutbank.open(database) as another:
         newest = another.session("a session").append(Block.user("b")).last
 
     done = session.append(Block.user("c"), expect=newest)
@@ -786,7 +784,7 @@ def test_a_dry_run_records_nothing(
 
 
 def test_the_same_coordinate_is_the_same_view_at_any_later_time(
-    session: StoredSession, five: list[int], tmp_path: Path
+    session: StoredSession, five: list[int], database: str
 ) -> None:
     served = [session.view()]
 
@@ -811,7 +809,7 @@ def test_the_same_coordinate_is_the_same_view_at_any_later_time(
     compacted(session, five[3])
     look()
 
-    with cutbank.open(tmp_path / "test.db") as reopened:
+    with cutbank.open(database) as reopened:
         for then in served:
             at = then.coordinate
             for one in (session, reopened.session("a session")):

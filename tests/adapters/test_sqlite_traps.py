@@ -19,6 +19,12 @@ from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import ConflictError
 from cutbank.domain.session import Session
 
+
+@pytest.fixture
+def engine() -> str:
+    return "sqlite"
+
+
 # Phantoms
 
 

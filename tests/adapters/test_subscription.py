@@ -11,11 +11,11 @@ from threading import Event as Signal
 from typing import Any
 
 import pytest
+from databases import settings_of, subscriptions_of
 from eventsourcing.dispatch import singledispatchmethod
 from eventsourcing.persistence import Tracking
 from eventsourcing.projection import Projection, ProjectionRunner
 from eventsourcing.sqlite import SQLiteTrackingRecorder
-from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
@@ -108,14 +108,16 @@ Runner = ProjectionRunner[EventStore, Sightings]
 
 
 @contextmanager
-def running(folder: Path, projection: type[Everything] = Everything) -> Iterator[Runner]:
+def running(
+    database: str, folder: Path, projection: type[Everything] = Everything
+) -> Iterator[Runner]:
     name = projection.__name__.upper()
     runner = Runner(
         application_class=EventStore,
         projection_class=projection,
         view_class=Sightings,
         env={
-            "SQLITE_DBNAME": str(folder / "log.db"),
+            **settings_of(database),
             f"{name}_PERSISTENCE_MODULE": "eventsourcing.sqlite",
             f"{name}_SQLITE_DBNAME": str(folder / f"{name}.db"),
         },
@@ -155,8 +157,8 @@ def no_thread_is_left() -> Iterator[None]:
     assert set(threading.enumerate()) <= before
 
 
-def test_a_projection_sees_every_event_once_and_in_order(tmp_path: Path) -> None:
-    with running(tmp_path) as runner:
+def test_a_projection_sees_every_event_once_and_in_order(database: str, tmp_path: Path) -> None:
+    with running(database, tmp_path) as runner:
         store = SessionStore(runner.app, "log")
 
         append_turns(store, 15)
@@ -167,11 +169,11 @@ def test_a_projection_sees_every_event_once_and_in_order(tmp_path: Path) -> None
         assert len(runner.view.seen()) == newest > 60
 
 
-def test_what_was_there_before_is_seen_as_well(tmp_path: Path) -> None:
-    with cutbank.open(tmp_path / "log.db") as store:
+def test_what_was_there_before_is_seen_as_well(database: str, tmp_path: Path) -> None:
+    with cutbank.open(database) as store:
         append_turns(store, 130)  # more than one page of what is pulled
 
-    with running(tmp_path) as runner:
+    with running(database, tmp_path) as runner:
         runner.wait(runner.app.recorder.max_notification_id(), timeout=60)
 
         assert runner.view.seen() == logged(runner.app.recorder)
@@ -193,9 +195,9 @@ with cutbank.open(path) as store:
 
 
 @contextmanager
-def another_process(folder: Path, name: str, times: int) -> Iterator[subprocess.Popen[str]]:
+def another_process(database: str, name: str, times: int) -> Iterator[subprocess.Popen[str]]:
     child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, folder / "log.db", name, str(times)],
+        [sys.executable, "-c", CHILD, database, name, str(times)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -207,8 +209,8 @@ def another_process(folder: Path, name: str, times: int) -> Iterator[subprocess.
         child.communicate()
 
 
-def test_another_process_s_events_are_seen_while_it_goes_on(tmp_path: Path) -> None:
-    with running(tmp_path) as runner, another_process(tmp_path, "child", 10) as child:
+def test_another_process_s_events_are_seen_while_it_goes_on(database: str, tmp_path: Path) -> None:
+    with running(database, tmp_path) as runner, another_process(database, "child", 10) as child:
         assert child.stdin
         assert child.stdout
         store = SessionStore(runner.app, "log")
@@ -231,8 +233,8 @@ def test_another_process_s_events_are_seen_while_it_goes_on(tmp_path: Path) -> N
         assert runner.view.seen() == logged(runner.app.recorder)
 
 
-def test_only_the_topics_asked_for_are_seen(tmp_path: Path) -> None:
-    with running(tmp_path, Blocks) as runner:
+def test_only_the_topics_asked_for_are_seen(database: str, tmp_path: Path) -> None:
+    with running(database, tmp_path, Blocks) as runner:
         append_turns(SessionStore(runner.app, "log"), 5)
 
         newest = runner.app.recorder.max_notification_id()
@@ -243,16 +245,16 @@ def test_only_the_topics_asked_for_are_seen(tmp_path: Path) -> None:
         assert seen == [row for row in logged(runner.app.recorder) if row[3] in Blocks.topics]
 
 
-def test_what_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
-    with running(tmp_path) as runner:
+def test_what_stopped_goes_on_where_it_was(database: str, tmp_path: Path) -> None:
+    with running(database, tmp_path) as runner:
         append_turns(SessionStore(runner.app, "log"), 3)
         runner.wait(runner.app.recorder.max_notification_id(), timeout=60)
         before = runner.view.seen()
 
-    with cutbank.open(tmp_path / "log.db") as store:
+    with cutbank.open(database) as store:
         append_turns(store, 3, name="unseen ")
 
-    with running(tmp_path) as runner:
+    with running(database, tmp_path) as runner:
         append_turns(SessionStore(runner.app, "log"), 3, name="seen at once ")
         runner.wait(runner.app.recorder.max_notification_id(), timeout=60)
 
@@ -260,28 +262,28 @@ def test_what_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
         assert runner.view.seen() == logged(runner.app.recorder)
 
 
-def test_what_was_stopped_in_the_middle_misses_nothing(tmp_path: Path) -> None:
-    with cutbank.open(tmp_path / "log.db") as store:
+def test_what_was_stopped_in_the_middle_misses_nothing(database: str, tmp_path: Path) -> None:
+    with cutbank.open(database) as store:
         append_turns(store, 60)
 
     for _ in range(2):
         Halting.go_on.clear()
         while not Halting.reached.empty():
             Halting.reached.get()
-        with running(tmp_path, Halting) as runner:
+        with running(database, tmp_path, Halting) as runner:
             assert Halting.reached.get(timeout=60) % 100 == 0
             runner.stop()
             Halting.go_on.set()
 
-    with running(tmp_path, Halting) as runner:
+    with running(database, tmp_path, Halting) as runner:
         newest = runner.app.recorder.max_notification_id()
         runner.wait(newest, timeout=60)
         assert runner.view.seen() == logged(runner.app.recorder)
         assert len(runner.view.seen()) == newest > 200
 
 
-def test_a_projection_s_own_error_reaches_whoever_waits(tmp_path: Path) -> None:
-    with running(tmp_path, Fragile) as runner:
+def test_a_projection_s_own_error_reaches_whoever_waits(database: str, tmp_path: Path) -> None:
+    with running(database, tmp_path, Fragile) as runner:
         append_turns(SessionStore(runner.app, "log"), 1)
 
         with pytest.raises(ZeroDivisionError, match="the projection's own error"):
@@ -295,8 +297,8 @@ def test_a_projection_s_own_error_reaches_whoever_waits(tmp_path: Path) -> None:
         ]
 
 
-def test_a_store_closed_under_a_subscription_ends_it(tmp_path: Path) -> None:
-    store = EventStore({"SQLITE_DBNAME": str(tmp_path / "log.db")})
+def test_a_store_closed_under_a_subscription_ends_it(database: str) -> None:
+    store = EventStore(settings_of(database))
     SessionStore(store, "log").session("session").append(Block.user("words"))
 
     with store.recorder.subscribe() as subscription:
@@ -309,8 +311,8 @@ def test_a_store_closed_under_a_subscription_ends_it(tmp_path: Path) -> None:
     assert topics == ["cutbank:SessionOpened", "cutbank:TurnStarted", "cutbank:BlockAppended"]
 
 
-def test_several_subscriptions_are_each_served(tmp_path: Path) -> None:
-    with EventStore({"SQLITE_DBNAME": str(tmp_path / "log.db")}) as store:
+def test_several_subscriptions_are_each_served(database: str) -> None:
+    with EventStore(settings_of(database)) as store:
         session = SessionStore(store, "log").session("session")
         with (
             store.recorder.subscribe() as everything,
@@ -322,24 +324,25 @@ def test_several_subscriptions_are_each_served(tmp_path: Path) -> None:
             assert [next(everything).id for _ in range(3)] == [1, 2, 3]
             assert [next(later).id for _ in range(2)] == [2, 3]
             assert next(blocks).id == 3
-        assert sqlite_recorder(store).subscriptions == []
+        assert subscriptions_of(store) == []
 
 
 def test_the_process_s_environment_does_not_reach_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may configure another application of eventsourcing in the same process."""
     monkeypatch.setenv("PERSISTENCE_MODULE", "eventsourcing.popo")
     monkeypatch.setenv("SQLITE_DBNAME", str(tmp_path / "another.db"))
+    monkeypatch.setenv("POSTGRES_DBNAME", "another")
     monkeypatch.setenv("COMPRESSOR_TOPIC", "eventsourcing.compressor:ZlibCompressor")
     monkeypatch.setenv("MAPPER_TOPIC", "eventsourcing.persistence:Mapper")
 
-    with running(tmp_path) as runner:
+    with running(database, tmp_path) as runner:
         append_turns(SessionStore(runner.app, "log"), 1)
         runner.wait(runner.app.recorder.max_notification_id(), timeout=60)
 
         assert runner.view.seen() == logged(runner.app.recorder)
 
     assert not (tmp_path / "another.db").exists()
-    with cutbank.open(tmp_path / "log.db") as store:
+    with cutbank.open(database) as store:
         assert [session.key for session in store.sessions()] == ["session 0"]

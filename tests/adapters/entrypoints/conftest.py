@@ -30,19 +30,24 @@ Run = Callable[..., Answer]
 
 
 @pytest.fixture
-def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The database that the environment names; not made yet."""
-    path = tmp_path / "sessions.db"
-    monkeypatch.setenv("CUTBANK_DB", str(path))
+def address(database: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the environment says of where the database is; not made yet."""
+    monkeypatch.setenv("CUTBANK_DB", database)
+    return database
+
+
+@pytest.fixture
+def file(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The database's file, which is never made where the database is a server's."""
     # Whatever a test forgets to name must not end up in the home of who runs it.
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "100")
-    return path
+    return tmp_path / "test.db"
 
 
 @pytest.fixture
-def run(database: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(file: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run one command line in this process."""
 
     def running(*words: str | Path) -> Answer:
@@ -56,9 +61,9 @@ def run(database: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 @pytest.fixture
-def talk(database: Path) -> Path:
+def talk(address: str, file: Path) -> Path:
     """A session `talk`: two turns, a tool call, and a note; #3 to #11."""
-    with open_store(database) as store:
+    with open_store(address) as store:
         store.session("talk", title="About a file", source="claude-code").append(
             cutbank.Block.user("Read a.py, please."),
             cutbank.Block.thinking("It may be long."),
@@ -69,17 +74,17 @@ def talk(database: Path) -> Path:
             cutbank.Block.user("Now b.py."),
             cutbank.ToolCall(tool_call_id="c2", name="read", arguments={"path": "b.py"}),
         )
-    return database
+    return file
 
 
 @pytest.fixture
-def long_talk(database: Path) -> Path:
+def long_talk(address: str, file: Path) -> Path:
     """A session `long` of 12 turns with 1,000 tokens each: user blocks at #3, #6, #9, ..."""
-    with open_store(database) as store:
+    with open_store(address) as store:
         session = store.session("long")
         for turn in range(12):
             session.append(
                 cutbank.Block.user(f"Question {turn}: " + "why is the river brown? " * 20),
                 cutbank.Block.assistant(f"Answer {turn}: " + "silt, silt and more silt. " * 140),
             )
-    return database
+    return file

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from databases import on_sqlite
 from platformdirs import user_data_path
 
 import cutbank
@@ -41,6 +42,7 @@ CALLS = {
 }
 
 
+@on_sqlite
 def test_every_verb_has_help(run: Run) -> None:
     for verb in VERBS:
         answer = run(verb, "--help")
@@ -51,6 +53,7 @@ def test_every_verb_has_help(run: Run) -> None:
     assert "..." not in listed.partition("Commands:")[2], "a verb's first sentence is too long"
 
 
+@on_sqlite
 def test_no_verb_at_all_is_answered_with_help(run: Run) -> None:
     answer = run()
 
@@ -82,6 +85,7 @@ def test_every_key_of_an_answer_is_in_the_reference(
             assert set(value[0]) <= documented
 
 
+@on_sqlite
 def test_the_database_and_json_are_taken_before_a_verb_and_after_it(
     run: Run, tmp_path: Path
 ) -> None:
@@ -97,6 +101,7 @@ def test_the_database_and_json_are_taken_before_a_verb_and_after_it(
     assert both.json[0]["blocks"] == 1
 
 
+@on_sqlite
 def test_without_a_name_the_database_is_in_the_data_folder(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,8 +113,9 @@ def test_without_a_name_the_database_is_in_the_data_folder(
     assert (user_data_path("cutbank", appauthor=False) / "cutbank.db").is_file()
 
 
+@on_sqlite
 def test_the_version_needs_no_database_and_loads_nothing_heavy(
-    run: Run, database: Path, tmp_path: Path
+    run: Run, file: Path, tmp_path: Path
 ) -> None:
     code = (
         "import sys\n"
@@ -126,7 +132,7 @@ def test_the_version_needs_no_database_and_loads_nothing_heavy(
     for module in ("pydantic", "eventsourcing", "rich", "sqlite3"):
         assert f"'{module}'" not in done.stdout
     assert "version" in run("--version", "--json").json
-    assert not database.exists()
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(
@@ -145,8 +151,8 @@ def test_a_process_exits_with_the_code(talk: Path, words: list[str], code: int) 
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_goes_away_is_no_error(database: Path) -> None:
-    with open_store(database) as store:
+def test_a_reader_that_goes_away_is_no_error(address: str) -> None:
+    with open_store(address) as store:
         store.session("s").append(cutbank.Block.user("silt\n" * 200_000))
 
     with subprocess.Popen(
@@ -162,6 +168,7 @@ def test_a_reader_that_goes_away_is_no_error(database: Path) -> None:
     assert program.returncode == 141
 
 
+@on_sqlite
 def test_an_interrupt_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     class Waiting(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:

@@ -89,7 +89,7 @@ def test_every_policy_is_listed_with_its_settings(run: Run) -> None:
             assert f"--set {setting['name']}=" in said
 
 
-def test_listing_policies_opens_no_database(run: Run, database: Path) -> None:
+def test_listing_policies_opens_no_database(run: Run, file: Path) -> None:
     run("policies")
 
-    assert not database.exists()
+    assert not file.exists()

@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from databases import on_sqlite
 
 from cutbank.adapters.session_store import open_store
 
 from .conftest import Run
 
+pytestmark = on_sqlite  # the demo has a file of its own
 
 @pytest.fixture(autouse=True)
 def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -16,7 +18,7 @@ def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
 
-def test_the_demo_compacts_recalls_and_verifies(run: Run, database: Path) -> None:
+def test_the_demo_compacts_recalls_and_verifies(run: Run, file: Path) -> None:
     answer = run("demo")
 
     assert answer.code == 0
@@ -24,7 +26,7 @@ def test_the_demo_compacts_recalls_and_verifies(run: Run, database: Path) -> Non
     for word in ("before", "after", "recall", "as before it left", "Verify", "sha256"):
         assert word in answer.out
     assert "NOT" not in answer.out
-    assert not database.exists(), "the demo has a database of its own"
+    assert not file.exists(), "the demo has a database of its own"
 
 
 def test_the_demo_answers_in_json(run: Run, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from databases import on_sqlite
 
 from cutbank.adapters.reports import FileReport
 from cutbank.adapters.session_store import open_store
@@ -96,10 +97,10 @@ def test_one_empty_folder_does_not_keep_the_others_out(
 
 
 def test_a_path_that_does_not_exist_keeps_all_out(
-    run: Run, transcript: Path, database: Path
+    run: Run, transcript: Path, file: Path
 ) -> None:
     assert run("import", transcript, transcript.with_name("two.jsonl")).code == 2
-    assert not database.exists()
+    assert not file.exists()
 
 
 def test_verify_proves_what_is_stored(run: Run, long_talk: Path) -> None:
@@ -113,6 +114,7 @@ def test_verify_proves_what_is_stored(run: Run, long_talk: Path) -> None:
     assert "all is well" in run("verify", "long").out
 
 
+@on_sqlite
 def test_a_violation_is_answered_with_no(run: Run, talk: Path) -> None:
     with closing(sqlite3.connect(talk)) as damaged, damaged:
         damaged.execute("DROP TRIGGER stored_events_are_immutable")

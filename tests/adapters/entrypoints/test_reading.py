@@ -34,8 +34,8 @@ def test_sessions_are_listed_for_people(run: Run, talk: Path) -> None:
     assert "About a file" in answer.out
 
 
-def test_an_empty_database_says_what_to_try(run: Run, database: Path) -> None:
-    open_store(database).close()
+def test_an_empty_database_says_what_to_try(run: Run, address: str) -> None:
+    open_store(address).close()
 
     assert "cutbank demo" in run("sessions").out
     assert run("sessions", "--json").json == []

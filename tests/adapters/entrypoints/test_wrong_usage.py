@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from databases import on_sqlite
 
 from .conftest import Answer, Run
 
@@ -132,6 +133,7 @@ def test_a_file_that_is_not_text_is_refused(run: Run, talk: Path, tmp_path: Path
     assert "not UTF-8" in refused(run("append", "talk", "--blocks", file))
 
 
+@on_sqlite
 def test_a_file_that_is_no_database_is_refused(run: Run, tmp_path: Path) -> None:
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear river, " * 100, encoding="utf-8")
@@ -139,6 +141,7 @@ def test_a_file_that_is_no_database_is_refused(run: Run, tmp_path: Path) -> None
     assert "is not a database" in refused(run("sessions", "--db", letter))
 
 
+@on_sqlite
 def test_a_database_of_another_application_is_refused(run: Run, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as connection, connection:
@@ -148,6 +151,7 @@ def test_a_database_of_another_application_is_refused(run: Run, tmp_path: Path) 
     assert "another application" in refused(run("append", "s", "hi", "--db", other))
 
 
+@on_sqlite
 def test_a_newer_database_is_refused(run: Run, talk: Path) -> None:
     with closing(sqlite3.connect(talk)) as connection, connection:
         connection.execute("PRAGMA user_version = 1000")
@@ -156,6 +160,7 @@ def test_a_newer_database_is_refused(run: Run, talk: Path) -> None:
     assert "newer cutbank" in refused(run("sessions"))
 
 
+@on_sqlite
 def test_a_damaged_database_is_refused(run: Run, talk: Path) -> None:
     with talk.open("r+b") as file:
         file.seek(4096)
@@ -164,6 +169,7 @@ def test_a_damaged_database_is_refused(run: Run, talk: Path) -> None:
     assert "damaged" in refused(run("show", "talk"))
 
 
+@on_sqlite
 def test_what_cannot_be_written_can_still_be_read(run: Run, talk: Path) -> None:
     read_only = f"{talk.as_uri()}?mode=ro"
 

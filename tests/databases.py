@@ -1,0 +1,74 @@
+"""Both databases for tests: a server, schemas of their own, and what stands behind a store."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg.sql import SQL, Identifier
+
+from cutbank import SessionStore
+from cutbank.adapters.databases import environment
+from cutbank.adapters.event_store import EventStore
+from cutbank.adapters.postgres.address import Address
+from cutbank.adapters.postgres.recorder import PostgresRecorder
+from cutbank.adapters.sqlite.recorder import SQLiteRecorder
+
+
+on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
+"""Marks a test whose rule is one of files."""
+
+
+def postgres_address(folder: Path) -> str:
+    """The address of the run's server, which is started if nobody has yet."""
+    try:
+        from postgres_server import address  # noqa: PLC0415 - not everywhere
+    except ImportError as missing:
+        pytest.skip(f"no PostgreSQL server to test with: {missing}")
+    return address(folder / "postgres")
+
+
+@contextmanager
+def new_schema(server: str) -> Iterator[str]:
+    """The address of a schema that is not made yet, and goes when the block is left."""
+    schema = f"test {uuid4().hex}"
+    try:
+        yield f"{server}&schema={schema.replace(' ', '%20')}"
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(schema)))
+
+
+def settings_of(database: str, *, synchronous: str = "FULL") -> dict[str, str]:
+    """What eventsourcing's application is told to open a database."""
+    return environment(database, synchronous=synchronous, compress=False)
+
+
+def connected_to(database: str) -> psycopg.Connection[Any]:
+    """A connection that looks at a schema from outside."""
+    address = Address.of(database)
+    connection = psycopg.connect(**address.connection, autocommit=True)
+    connection.execute(SQL("SET search_path TO {}").format(Identifier(address.schema)))
+    return connection
+
+
+def asked(store: SessionStore | EventStore, query: str) -> list[tuple[Any, ...]]:
+    """What the database behind a store answers; a query that both databases understand."""
+    match store.recorder if isinstance(store, EventStore) else store.events.recorder:
+        case SQLiteRecorder() as recorder:
+            return recorder.datastore.reader.execute(query).fetchall()
+        case PostgresRecorder() as recorder:
+            return recorder.datastore.read(query.encode())
+        case recorder:
+            raise AssertionError(recorder)
+
+
+def subscriptions_of(store: EventStore) -> list[Any]:
+    """The subscriptions that a store's own appends wake."""
+    assert isinstance(store.recorder, SQLiteRecorder | PostgresRecorder)
+    return list(store.recorder.subscriptions)
+
+
