@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TextIO
 
 CONFIGURATION = """
 fsync = off
@@ -27,7 +26,6 @@ ACCESS = """
 local all needs_password scram-sha-256
 local all all trust
 """
-_held: list[TextIO] = []
 
 
 def address(folder: Path) -> str:
@@ -36,9 +34,8 @@ def address(folder: Path) -> str:
     with (folder / "starting").open("a") as starting:
         fcntl.flock(starting, fcntl.LOCK_EX)
         # A keeper that is stopping its server holds this lock alone until it has.
-        users = (folder / "users").open("a")
-        fcntl.flock(users, fcntl.LOCK_SH)
-        _held.append(users)
+        users = os.open(folder / "users", os.O_RDWR | os.O_CREAT)
+        fcntl.flock(users, fcntl.LOCK_SH)  # for as long as this process lives
         known = folder / "address"
         if not known.exists():
             with (folder / "keeper.log").open("a") as log:

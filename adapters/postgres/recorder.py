@@ -16,6 +16,7 @@ from eventsourcing.postgres import PostgresApplicationRecorder
 from ...domain.ranges import Run
 from ..recorder import AppendKey, LogNotification, Stream
 from ..stored_row import StoredRow
+from .copy import copy_to_file
 from .datastore import ConnectionLostError, Datastore
 from .failures import TRY_AGAIN
 from .insertion import event_values, insertion
@@ -225,10 +226,8 @@ class PostgresRecorder(PostgresApplicationRecorder):
         return found[0][0] if found else None
 
     def backup(self, target: Path) -> None:
-        raise OperationalError(
-            "a server's database is not copied into a file: use pg_dump, with --schema="
-            + self.datastore.address.schema
-        )
+        with self.datastore.get_connection() as connection:
+            copy_to_file(connection, target)
 
     def complaints(self) -> list[str]:
         """Nothing: PostgreSQL checks each page as it is read, and fails that statement."""

@@ -1,0 +1,262 @@
+"""Who follows the log on PostgreSQL misses nothing, however appends overlap and are undone."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from databases import asked, connected_to
+
+import cutbank
+from cutbank import Block, SessionStore
+from cutbank.adapters.postgres.recorder import PostgresRecorder
+from cutbank.domain.session import session_id
+
+APPEND = (
+    "INSERT INTO stored_events (originator_id, originator_version, topic, subject, tokens, digest,"
+    " carried, state) SELECT gen_random_uuid(), 1, topic, subject, tokens, digest, carried, state"
+    " FROM stored_events WHERE notification_id = 1 RETURNING notification_id"
+)
+
+
+@pytest.fixture
+def engine() -> str:
+    return "postgres"
+
+
+@pytest.fixture
+def recorder(store: SessionStore) -> PostgresRecorder:
+    """A log that holds one session's opening, #1."""
+    store.session("a session")
+    recorder = store.events.recorder
+    assert isinstance(recorder, PostgresRecorder)
+    return recorder
+
+
+class Writer:
+    """A transaction that is held open for as long as the test wants."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+        self.connection.execute("BEGIN")
+
+    def append(self) -> int:
+        found = self.connection.execute(APPEND).fetchone()
+        assert found
+        return int(found[0])
+
+    def number(self) -> int:
+        """The transaction's number, which it has from now on."""
+        found = self.connection.execute("SELECT pg_current_xact_id()::text::bigint").fetchone()
+        assert found
+        return int(found[0])
+
+    def end(self, how: str) -> None:
+        self.connection.execute(how)
+
+
+@pytest.fixture
+def writers(database: str) -> Iterator[Any]:
+    with ExitStack() as closing:
+
+        def begun() -> Writer:
+            return Writer(closing.enter_context(connected_to(database)))
+
+        yield begun
+
+
+def seen(recorder: PostgresRecorder) -> list[int]:
+    return [row.id for row in recorder.select_notifications(1, 100)]
+
+
+@pytest.mark.parametrize(("end", "expected"), [("COMMIT", [1, 2, 3]), ("ROLLBACK", [1, 3])])
+def test_what_may_still_appear_is_waited_for(
+    recorder: PostgresRecorder, writers: Any, end: str, expected: list[int]
+) -> None:
+    slow, fast = writers(), writers()
+    slow.append()
+    fast.append()
+    fast.end("COMMIT")
+
+    before = seen(recorder), recorder.max_notification_id()
+    slow.end(end)
+
+    assert before == ([1], 1)
+    assert seen(recorder) == expected
+    assert recorder.max_notification_id() == 3
+
+
+def test_a_transaction_of_a_higher_number_may_hold_a_lower_id(
+    recorder: PostgresRecorder, writers: Any
+) -> None:
+    """A snapshot knows no running transaction that began after the newest one that ended."""
+    first, second = writers(), writers()
+    assert first.number() < second.number()
+    second.append()
+    first.append()
+    first.end("COMMIT")
+
+    before = [seen(recorder) for _ in range(3)]
+    second.end("COMMIT")
+
+    assert before == [[1], [1], [1]]
+    assert seen(recorder) == [1, 2, 3]
+
+
+def test_many_ids_may_be_missing_at_once(recorder: PostgresRecorder, writers: Any) -> None:
+    held = [writers() for _ in range(5)]
+    for writer in held:
+        writer.append()  # 2 to 6
+    for writer, how in zip(held[1:], ["COMMIT", "ROLLBACK", "COMMIT", "COMMIT"], strict=True):
+        writer.end(how)
+
+    steps = [seen(recorder)]
+    held[0].end("ROLLBACK")
+    steps.append(seen(recorder))
+
+    assert steps == [[1], [1, 3, 5, 6]]
+
+
+def test_another_program_s_long_transaction_delays_nobody(
+    recorder: PostgresRecorder, writers: Any, database: str
+) -> None:
+    other, undone = writers(), writers()
+    other.connection.execute("CREATE TEMPORARY TABLE songs (name text)")
+    other.number()
+    undone.append()
+    undone.end("ROLLBACK")
+    with connected_to(database) as connection:
+        connection.execute(APPEND)
+
+    assert seen(recorder) == [1, 3]
+
+
+def test_a_reader_that_trusts_the_newest_id_misses_events(
+    recorder: PostgresRecorder, writers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the tail is for: proves that these tests can fail."""
+
+    def newest() -> int:
+        return int(recorder.datastore.read("SELECT max(notification_id) FROM stored_events")[0][0])
+
+    monkeypatch.setattr(recorder.tail, "settled", newest)
+    slow, fast = writers(), writers()
+    slow.append()
+    fast.append()
+    fast.end("COMMIT")
+    with recorder.subscribe() as naive:
+        got = [next(naive).id, next(naive).id]
+        slow.end("COMMIT")
+        later = writers()
+        later.append()
+        later.end("COMMIT")
+        got.append(next(naive).id)
+
+    assert got == [1, 3, 4]
+    assert seen(recorder) == [1, 2, 3, 4]
+
+
+WRITER = """
+import random, sys
+import cutbank
+from cutbank import Block
+from databases import asked, connected_to
+database, name, times, append = sys.argv[1:]
+chance = random.Random(name)
+with cutbank.open(database) as store, connected_to(database) as raw:
+    shared, own = store.session("shared"), store.session(name)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    done = 0
+    while done < int(times):
+        match chance.randrange(12):
+            case 0:  # what others may be first at, and what then draws ids that nobody uses
+                shared.append(Block.user("shared"))
+            case 1:
+                own.append(*(Block.assistant(f"{n}") for n in range(10)))
+                done += 9
+            case 2 | 3 as undone:  # a transaction that takes its time
+                raw.execute("BEGIN")
+                raw.execute(append)
+                raw.execute("SELECT pg_sleep(%s)", (chance.random() / 100,))
+                raw.execute("ROLLBACK" if undone == 3 else "COMMIT")
+            case _:
+                own.append(Block.user("own"))
+        done += 1
+"""
+
+
+@contextmanager
+def running_writers(database: str, number: int, times: int) -> Iterator[list[Any]]:
+    """Processes that append at the same moment."""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, database, f"writer {one}", str(times), APPEND],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        )
+        for one in range(number)
+    ]
+    try:
+        for writer in writers:
+            assert writer.stdout
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:
+            assert writer.stdin
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        yield writers
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+
+
+def follow(store: SessionStore, database: str, times: int) -> tuple[list[int], list[int]]:
+    """The ids that a subscription gives while four processes write, and those that there are."""
+    store.session("shared")
+    got: list[int] = []
+    end = session_id("default", "the end")
+    with store.events.recorder.subscribe() as subscription:
+
+        def read() -> None:
+            for notification in subscription:
+                got.append(notification.id)
+                if notification.originator_id == end:
+                    return
+
+        with ThreadPoolExecutor(1) as reading:
+            done = reading.submit(read)
+            with running_writers(database, 4, times) as writers:
+                assert [writer.wait() for writer in writers] == [0] * 4
+            store.session("the end")
+            done.result(timeout=60)
+    there = asked(store, "SELECT notification_id FROM stored_events ORDER BY notification_id")
+    return got, [id for (id,) in there]
+
+
+def test_four_processes_write_and_a_reader_misses_nothing(database: str) -> None:
+    with cutbank.open(database) as store:
+        got, there = follow(store, database, 500)
+
+    assert got == there
+    assert len(there) > 1_500
+    assert there[-1] > len(there), "no append was undone: nothing was proved"
+
+
+@pytest.mark.slow
+def test_a_reader_of_a_hundred_thousand_events_misses_nothing(database: str) -> None:
+    with cutbank.open(database) as store:
+        got, there = follow(store, database, 30_000)
+
+    assert got == there
+    assert len(there) > 100_000
+    assert there[-1] > len(there)
