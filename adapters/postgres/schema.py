@@ -90,16 +90,14 @@ MIGRATIONS: tuple[str, ...] = ()
 """Script i takes a schema from version i + 1 to i + 2; none is ever changed once released."""
 
 
-def migrate(
-    connection: Connection[Any], address: Address, migrations: tuple[str, ...] = MIGRATIONS
-) -> None:
+def migrate(connection: Connection[Any], address: Address) -> None:
     """Make the schema today's, in one transaction; any number of processes may try at once.
 
     A schema that is today's is only looked at: PostgreSQL fails statements that define the same
     thing at the same time, even where it is there.
     """
-    newest = len(migrations) + 1
-    if found_version(connection, address, newest) == newest:
+    newest = len(MIGRATIONS) + 1
+    if found_version(connection, address) == newest:
         return
     with connection.transaction():
         connection.execute(
@@ -107,21 +105,19 @@ def migrate(
             (address.schema,),
         )
         # Another process may have been first.
-        version = found_version(connection, address, newest)
+        version = found_version(connection, address)
         if version == newest:
             return
         if version is None:
             if not _exists(connection, address.schema):
                 connection.execute(SQL("CREATE SCHEMA {}").format(Identifier(address.schema)))
             connection.execute(SCHEMA)
-        for script in migrations[(version or 1) - 1 :]:
+        for script in MIGRATIONS[(version or 1) - 1 :]:
             connection.execute(script.encode())
         connection.execute("UPDATE cutbank_format SET version = %s", (newest,))
 
 
-def found_version(
-    connection: Connection[Any], address: Address, newest: int = len(MIGRATIONS) + 1
-) -> int | None:
+def found_version(connection: Connection[Any], address: Address) -> int | None:
     """The schema's format; None where there are no tables in it. Changes nothing.
 
     Raises StorageError for a newer format, or for tables that are not cutbank's.
@@ -147,6 +143,7 @@ def found_version(
         return None
     found = connection.execute("SELECT version FROM cutbank_format").fetchone()
     version = int(found[0]) if found else 0
+    newest = len(MIGRATIONS) + 1
     if version > newest:
         raise StorageError(
             f"{address.name} was written by a newer cutbank (format {version}, this one reads up"
