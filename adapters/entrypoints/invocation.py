@@ -16,7 +16,7 @@ Database = Annotated[
     typer.Option(
         "--db",
         metavar="DATABASE",
-        help=f"The database, a file or postgresql://...; without it ${DATABASE_VARIABLE}, or one in your data folder.",
+        help=f"A file or postgresql://...; else ${DATABASE_VARIABLE}, or one in your data folder.",
     ),
 ]
 Namespace = Annotated[

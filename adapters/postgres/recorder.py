@@ -108,8 +108,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
         while True:
             attempts += 1
             try:
-                ids = [row[0] for row in self.datastore.asked(query, parameters)]
-                return ids if events else []
+                answer = self.datastore.asked(query, parameters)
             except IntegrityError:
                 if may_be_there and (own := self._own_ids(events)):
                     return own
@@ -124,6 +123,8 @@ class PostgresRecorder(PostgresApplicationRecorder):
             except OperationalError as error:
                 if attempts == ATTEMPTS or _state_of(error) not in TRY_AGAIN:
                     raise
+            else:
+                return [row[0] for row in answer] if events else []
 
     def _own_ids(self, events: list[tuple[Any, ...]]) -> list[int]:
         """The ids of these events if just they are stored; nothing otherwise."""

@@ -5,13 +5,11 @@ REMEDIES = (
     ("resolve host", "cannot be reached: there is no host of that name; check the address"),
     (
         "connection refused",
-        "cannot be reached: nothing listens on that host and port; check the address, or start"
-        " the server",
+        "cannot be reached: nothing listens there; check the address, or start the server",
     ),
     (
         "no such file or directory",
-        "cannot be reached: there is no socket in that folder; check the address, or start the"
-        " server",
+        "cannot be reached: there is no socket in that folder; check it, or start the server",
     ),
     ("timeout expired", "cannot be reached: the host does not answer; check the address"),
     ("timed out", "cannot be reached: the host does not answer; check the address"),

@@ -14,7 +14,7 @@ import pytest
 from databases import asked, connected_to
 
 import cutbank
-from cutbank import Block, SessionStore
+from cutbank import SessionStore
 from cutbank.adapters.postgres.recorder import PostgresRecorder
 from cutbank.domain.session import session_id
 

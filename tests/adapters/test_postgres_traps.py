@@ -1,4 +1,4 @@
-"""What a server may do to a log: refuse, restart, lose an answer. Nothing is lost or stored twice."""
+"""What a server may do to a log: refuse, restart, lose an answer. Nothing is lost or twice."""
 
 import subprocess
 import sys
@@ -209,9 +209,7 @@ def test_an_older_server_is_refused(database: str, monkeypatch: pytest.MonkeyPat
 
 def test_a_database_in_another_encoding_is_refused(database: str, postgres: str) -> None:
     with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute(
-            "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
-        )
+        connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
         try:
             with one_line("is a database in LATIN1"):
                 cutbank.open(database.replace("/postgres?", "/latin?"))
@@ -314,14 +312,17 @@ def test_a_migration_that_fails_leaves_what_there_was(
 Asked = Callable[..., list[tuple[Any, ...]]]
 
 
+def is_append(query: object) -> bool:
+    return isinstance(query, bytes) and b"INSERT INTO stored_events" in query
+
+
 def losing_answers(monkeypatch: pytest.MonkeyPatch, *, after: bool, times: int = 1) -> list[int]:
     """The server goes away at the next writes, before or after it has done them."""
     real: Asked = Datastore.asked
     lost: list[int] = []
 
     def asked_once(self: Datastore, query: Any, parameters: Any = ()) -> list[tuple[Any, ...]]:
-        writes = b"INSERT INTO stored_events" in (query if isinstance(query, bytes) else b"")
-        if not writes or len(lost) >= times:
+        if not is_append(query) or len(lost) >= times:
             return real(self, query, parameters)
         lost.append(1)
         if after:
@@ -367,7 +368,7 @@ def test_an_append_that_was_lost_and_overtaken_is_a_conflict(
     lost: list[int] = []
 
     def overtaken(self: Datastore, query: Any, parameters: Any = ()) -> list[tuple[Any, ...]]:
-        if b"INSERT INTO stored_events" in (query if isinstance(query, bytes) else b"") and not lost:
+        if is_append(query) and not lost:
             lost.append(1)
             with cutbank.open(database) as other:
                 other.session("a session").append(Block.user("somebody else"))
@@ -391,7 +392,7 @@ def test_an_append_that_was_undone_for_others_is_made_anew(
     undone: list[int] = []
 
     def contended(self: Datastore, query: Any, parameters: Any = ()) -> list[tuple[Any, ...]]:
-        if b"INSERT INTO stored_events" in (query if isinstance(query, bytes) else b""):
+        if is_append(query):
             undone.append(1)
             if len(undone) < 4:
                 raise OperationalError(kind("not you"))
@@ -408,9 +409,7 @@ def test_an_append_that_was_undone_for_others_is_made_anew(
 def test_a_sequence_that_was_set_back_is_no_conflict(session: StoredSession) -> None:
     """Whoever decides again on a conflict would do so for ever."""
     session.append(Block.user("a"))
-    connected_to_same(
-        session.store, "SELECT setval('stored_events_notification_id_seq', 1, false)"
-    )
+    connected_to_same(session.store, "SELECT setval('stored_events_notification_id_seq', 1, false)")
 
     with one_line("stored_events_pkey"):
         session.append(Block.user("b"))
@@ -511,7 +510,7 @@ def test_what_cannot_be_written_can_still_be_read(session: StoredSession, databa
 
 def test_a_name_that_cannot_be_looked_up_is_refused(session: StoredSession) -> None:
     """An index holds up to a third of a page; what can be compressed may be longer."""
-    name = "".join(Random(1).choices(ascii_letters, k=5_000))
+    name = "".join(Random(1).choices(ascii_letters, k=5_000))  # noqa: S311
 
     with one_line("keep names below 2,000 bytes"):
         session.append(Block.user("a"), key=name)

@@ -12,6 +12,7 @@ from .conftest import Run
 
 pytestmark = on_sqlite  # the demo has a file of its own
 
+
 @pytest.fixture(autouse=True)
 def temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the demo leaves behind goes where the tests clean up."""

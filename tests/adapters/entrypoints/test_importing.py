@@ -96,9 +96,7 @@ def test_one_empty_folder_does_not_keep_the_others_out(
     assert run("import", empty).code == 2
 
 
-def test_a_path_that_does_not_exist_keeps_all_out(
-    run: Run, transcript: Path, file: Path
-) -> None:
+def test_a_path_that_does_not_exist_keeps_all_out(run: Run, transcript: Path, file: Path) -> None:
     assert run("import", transcript, transcript.with_name("two.jsonl")).code == 2
     assert not file.exists()
 
