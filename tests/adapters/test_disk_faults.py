@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 from acknowledged import Acknowledged
+from databases import on_sqlite
 from faulty import check_log, one_line, texts
 from processes import Ended, Processes, processes
 from sqlite_behind import sqlite_recorder
@@ -136,6 +137,7 @@ def test_a_file_that_may_not_grow_is_told_and_goes_on_when_it_may(
     check(path, ended)
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     "blocks",
     [

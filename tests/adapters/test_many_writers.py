@@ -12,6 +12,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from databases import on_sqlite
 from faulty import check_log, one_line, texts
 from sqlite_behind import sqlite_recorder
 
@@ -216,6 +217,7 @@ def test_one_session_object_may_be_viewed_from_many_threads(tmp_path: Path) -> N
             one.result()
 
 
+@on_sqlite
 def test_a_thread_takes_its_connection_along_when_it_ends(session: StoredSession) -> None:
     session.append(Block.user("words"))
     readers = sqlite_recorder(session.store).datastore._readers
