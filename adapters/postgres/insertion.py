@@ -1,6 +1,6 @@
 """The one statement that stores an append: one round trip, one transaction."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..recorder import AppendKey, Stream
@@ -45,15 +45,17 @@ Values = tuple[Any, ...]
 def insertion(
     events: Sequence[Values],
     bodies: dict[tuple[int, bytes], bytes],
-    keys: Iterable[AppendKey],
-    streams: Iterable[Stream],
-    imports: Iterable[Values],
-) -> tuple[str, list[Any]]:
+    keys: Sequence[AppendKey],
+    streams: Sequence[Stream],
+    imports: Sequence[Values],
+) -> tuple[str, Sequence[Any]]:
     """A statement that stores all of it or nothing, and its parameters.
 
     Its text depends only on which kinds of rows there are, so that it is prepared once.
     """
-    parts = [
+    if len(events) == 1 and not (bodies or keys or streams or imports):
+        return INSERT_EVENT, events[0]
+    parts: list[tuple[str, list[Values]]] = [
         (INSERT_STREAMS, [(s.originator_id, s.namespace, s.session, s.lineage) for s in streams]),
         (INSERT_KEYS, [(k.originator_id, k.key, k.first, k.last) for k in keys]),
         # Sorted, so that two appends that store the same bodies do not wait for each other.
@@ -61,8 +63,6 @@ def insertion(
         (INSERT_IMPORTS, [(*record[:5], bool(record[5])) for record in imports]),
     ]
     there = [(sql, rows) for sql, rows in parts if rows]
-    if not there and len(events) == 1:
-        return INSERT_EVENT, list(events[0])
     parameters = [column for _, rows in there for column in _columns(rows)]
     if not events:
         ((sql, _),) = there
@@ -74,17 +74,8 @@ def insertion(
 
 def event_values(row: StoredRow, topic: int, subject: int) -> Values:
     """A row of `stored_events`, in the order of COLUMNS."""
-    return (
-        row.originator_id,
-        row.originator_version,
-        topic,
-        subject,
-        row.key_id,
-        row.tokens,
-        row.digest,
-        row.carried.decode(),
-        row.state,
-    )
+    id, version, _, state, _, key_id, tokens, digest, carried, _ = row
+    return (id, version, topic, subject, key_id, tokens, digest, carried.decode(), state)
 
 
 def _columns(rows: Sequence[Values]) -> list[list[Any]]:

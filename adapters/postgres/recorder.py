@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -23,6 +23,7 @@ from .insertion import event_values, insertion
 from .subscription import Subscription
 from .tail import Tail
 
+KNOWN_SUBJECTS = 10_000
 ATTEMPTS = 10
 """How often an append that the server undid for the sake of others is made anew."""
 
@@ -78,9 +79,9 @@ class PostgresRecorder(PostgresApplicationRecorder):
         self,
         stored_events: Sequence[StoredRow],
         *,
-        keys: Iterable[AppendKey] = (),
-        streams: Iterable[Stream] = (),
-        imports: Iterable[tuple[Any, ...]] = (),
+        keys: Sequence[AppendKey] = (),
+        streams: Sequence[Stream] = (),
+        imports: Sequence[tuple[Any, ...]] = (),
         **_: Any,
     ) -> Sequence[int]:
         """Store all of it in one transaction, or nothing.
@@ -101,7 +102,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
         return ids
 
     def _inserted(
-        self, query: bytes, parameters: list[Any], events: list[tuple[Any, ...]]
+        self, query: bytes, parameters: Sequence[Any], events: list[tuple[Any, ...]]
     ) -> list[int]:
         may_be_there = False
         attempts = 0
@@ -307,15 +308,15 @@ class PostgresRecorder(PostgresApplicationRecorder):
     def _row(self, originator_id: UUID, values: tuple[Any, ...]) -> StoredRow:
         version, topic, subject, key_id, tokens, digest, carried, state = values
         return StoredRow(
-            originator_id=originator_id,
-            originator_version=version,
-            topic=self._topic_name(topic),
-            state=state,
-            subject=self._subject_name(subject),
-            key_id=key_id,
-            tokens=tokens,
-            digest=digest,
-            carried=carried.encode(),
+            originator_id,
+            version,
+            self._topic_name(topic),
+            state,
+            self._subject_name(subject),
+            key_id,
+            tokens,
+            digest,
+            carried.encode(),
         )
 
     # Names that rows refer to by number
@@ -332,6 +333,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
                     (name, secrets.token_bytes(32)),
                 )
                 found = self.datastore.read(query, (name,))
+            _bound(self._subjects)
             known = self._subjects[name] = cast("tuple[int, bytes]", found[0])
         return known
 
@@ -340,6 +342,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
             found = self.datastore.read("SELECT name FROM subjects WHERE id = %s", (number,))
             if not found:
                 raise OperationalError(f"subject {number} is missing from the database")
+            _bound(self._subject_names)
             name = self._subject_names[number] = cast(str, found[0][0])
         return name
 
@@ -363,6 +366,12 @@ class PostgresRecorder(PostgresApplicationRecorder):
                 raise OperationalError(f"topic {number} is missing from the database")
             name = self._topic_names[number] = cast(str, found[0][0])
         return name
+
+
+def _bound(names: dict[Any, Any]) -> None:
+    """Forget all where there are very many: each session may have a subject of its own."""
+    if len(names) >= KNOWN_SUBJECTS:
+        names.clear()
 
 
 def _state_of(error: OperationalError) -> str | None:

@@ -1,6 +1,8 @@
 """What PostgreSQL and libpq say of a failure, and what to do about it."""
 
-REMEDIES = (
+LOST = "went away in mid-transaction: start the server again; what was acknowledged is stored"
+
+REMEDIES: tuple[tuple[str, str], ...] = (
     ("servname not supported", "cannot be reached: a port is a number; check the address"),
     ("resolve host", "cannot be reached: there is no host of that name; check the address"),
     (
@@ -32,14 +34,10 @@ REMEDIES = (
         "invalid page in block",
         "is damaged: restore a backup, or look at what is left with pg_amcheck",
     ),
+    ("server closed the connection", LOST),
+    ("terminating connection", LOST),
+    ("connection is lost", LOST),
+    ("consuming input failed", LOST),
+    ("connection not open", LOST),
+    ("the connection is closed", LOST),
 )
-LOST = "went away in mid-transaction: start the server again; what was acknowledged is stored"
-_SIGNS_OF_LOSS = (
-    "server closed the connection",
-    "terminating connection",
-    "connection is lost",
-    "consuming input failed",
-    "connection not open",
-    "the connection is closed",
-)
-REMEDIES += tuple((sign, LOST) for sign in _SIGNS_OF_LOSS)

@@ -414,7 +414,7 @@ def test_compression_makes_rows_and_bodies_smaller(
 
     assert len(packed[0].state) < len(rows[0].state) / 10
     sizes: dict[str, int] = dict(
-        asked(  # type: ignore[arg-type]  # two columns
+        asked(
             plain,
             "SELECT name, length(content) FROM bodies JOIN subjects ON subjects.id = subject"
             " WHERE name IN ('packed', 'not packed')",

@@ -58,7 +58,7 @@ class Writer:
         return int(found[0])
 
     def end(self, how: str) -> None:
-        self.connection.execute(how)
+        self.connection.execute(how.encode())
 
 
 @pytest.fixture

@@ -422,13 +422,12 @@ def test_positions_keys_and_names_that_are_taken_are_conflicts(session: StoredSe
     stream = recorder.select_streams()[0]
     assert key
 
-    for taken in (
-        {"stored_events": recorder.select_events(session.id, limit=1)},
-        {"stored_events": [], "keys": [key]},
-        {"stored_events": [], "streams": [stream]},
-    ):
-        with pytest.raises(IntegrityError):
-            recorder.insert_events(**taken)  # type: ignore[arg-type]
+    with pytest.raises(IntegrityError):
+        recorder.insert_events(recorder.select_events(session.id, limit=1))
+    with pytest.raises(IntegrityError):
+        recorder.insert_events([], keys=[key])
+    with pytest.raises(IntegrityError):
+        recorder.insert_events([], streams=[stream])
 
 
 # Servers that stop
