@@ -71,6 +71,8 @@ class SessionStore:
         """
         check_name("session key", key)
         check_name("namespace", namespace)
+        if subject is not None:
+            check_name("subject", subject)
         with (
             speaking_plainly(self.name),
             self.events.deciding_on(session_id(namespace, key)),

@@ -4,7 +4,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, sleep
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from weakref import WeakSet
 
 import psycopg
@@ -137,6 +138,17 @@ class Datastore(PostgresDatastore):
             yield self.connection
         except psycopg.Error as error:
             raise translated(error) from error
+
+    def __enter__(self) -> Self:
+        return self  # and the pool stays closed
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def close(self) -> None:
         if hasattr(self, "_listing"):

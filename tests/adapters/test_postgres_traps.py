@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from databases import asked, connected_to
+from databases import asked, connected_to, settings_of
 from eventsourcing.persistence import IntegrityError, OperationalError
 from postgres_server import Server
 from psycopg.errors import DeadlockDetected, SerializationFailure
@@ -20,6 +20,7 @@ import cutbank
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters import plain_errors
 from cutbank.adapters.databases import shown
+from cutbank.adapters.event_store import EventStore
 from cutbank.adapters.postgres import datastore, schema
 from cutbank.adapters.postgres.address import Address
 from cutbank.adapters.postgres.datastore import ConnectionLostError, Datastore
@@ -304,6 +305,16 @@ def test_a_migration_that_fails_leaves_what_there_was(
     assert asked(store, "SELECT version FROM cutbank_format") == [(1,)]
     assert asked(store, "SELECT to_regclass('half') IS NULL") == [(True,)]
     cutbank.open(database).close()
+
+
+def test_eventsourcing_s_own_pool_is_never_opened(database: str) -> None:
+    """It would connect in the background, to whatever server is the default."""
+    with EventStore(settings_of(database)) as events:
+        store = SessionStore(events, "log")
+        store.session("s").append(Block.user("a"))
+        recorder = recorder_of(store)
+
+        assert recorder.datastore.pool.closed
 
 
 # Answers that never come
