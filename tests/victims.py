@@ -172,13 +172,12 @@ def looks(address: str, times: int) -> None:
             say("saw", len(store.session("session", create=False).recall(search="")))
 
 
-def writes_here(path: str, number: int) -> None:
-    """Write until it is told otherwise: into a file that is copied meanwhile."""
-    with cutbank.open(path, synchronous="NORMAL") as store:
+def writes(address: str, number: int, times: int) -> None:
+    """Write into what is copied meanwhile."""
+    with cutbank.open(address) as store:
         session = store.session(f"session {number}")
-        for count in range(100_000):
+        for count in range(times):
             session.append(Block.user(f"{count}"), Block.assistant(f"{count} " * 3_000))
-            say("ack", number, count)
 
 
 def leaves_a_log(path: str, times: int) -> None:

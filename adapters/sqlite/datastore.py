@@ -4,11 +4,11 @@ import atexit
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from eventsourcing.sqlite import SQLiteDatastore
 
@@ -115,7 +115,12 @@ class Datastore(SQLiteDatastore):
         with self.writing:
             if "writer" not in vars(self):
                 self._refuse_closed()
-                self.writer = self._begin_writing()
+                writer = self._begin_writing()
+                with self._listing:
+                    if self._is_closed:
+                        writer.close()
+                    self._refuse_closed()
+                    self.writer = writer
         return self.writer
 
     def _begin_writing(self) -> sqlite3.Connection:
@@ -125,22 +130,11 @@ class Datastore(SQLiteDatastore):
             writer.execute("PRAGMA foreign_keys = ON")
             if self._path is not None:
                 begin_use(writer, LOCK_TIMEOUT)
-                self._format = schema.VERSION
-                writer.set_authorizer(self._authorize)
+                writer.set_authorizer(_refusing_newer_formats(ref(self), schema.VERSION))
         except BaseException:
             writer.close()
             raise
         return writer
-
-    def _authorize(self, action: int, *_: Any) -> int:
-        """Refuse to write once a newer cutbank has migrated the database.
-
-        SQLite asks when it compiles a statement, and it compiles all of them anew when somebody
-        has changed the tables: so this costs nothing where nobody has.
-        """
-        if action in WRITES and schema.version_of(self.reader) > self._format:
-            return sqlite3.SQLITE_DENY
-        return sqlite3.SQLITE_OK
 
     @contextmanager
     def writing_transaction(self) -> Iterator[sqlite3.Connection]:
@@ -202,7 +196,6 @@ class Datastore(SQLiteDatastore):
         for last in connections[-1:]:
             # A database that was refused is left as it was, and so is one of a forked parent.
             if self._path and self._inode and not is_moved and self._process == os.getpid():
-                last.set_authorizer(None)
                 with leaving(last, self._path):
                     last.close()
             last.close()
@@ -224,6 +217,22 @@ class Datastore(SQLiteDatastore):
             f"{self.db_name} was moved, deleted or replaced while it was open: what was stored "
             f"since then is not in it; put the file back, or open the one that is there now"
         )
+
+
+def _refusing_newer_formats(owner: "ref[Datastore]", version: int) -> Callable[..., int]:
+    """Refuse to write once a newer cutbank has migrated the database.
+
+    SQLite asks when it compiles a statement, and it compiles all of them anew when somebody has
+    changed the tables: so this costs nothing where nobody has.
+    """
+
+    def authorize(action: int, *_: Any) -> int:
+        datastore = owner() if action in WRITES else None
+        if datastore is not None and schema.version_of(datastore.reader) > version:
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK
+
+    return authorize
 
 
 class _Reader:
