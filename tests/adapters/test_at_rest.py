@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
