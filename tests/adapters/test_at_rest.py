@@ -160,6 +160,7 @@ def test_whoever_leaves_while_a_writer_begins_does_not_end_its_use(tmp_path: Pat
         assert journal.is_in_use(writer)
         assert header_says(path) == "in use"
         leaver.execute("PRAGMA busy_timeout = 0")
+        assert leaver.execute("SELECT count(*) FROM home").fetchone() == (1,)
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             leaver.execute("PRAGMA journal_mode = DELETE")
 
