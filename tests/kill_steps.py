@@ -1,16 +1,19 @@
 """Kills this very process at a named step of what it does to its database.
 
 A step is the n-th statement that is about to run, once `begin` was called; or the moment when a
-write is committed and its caller does not know yet. Another database is put under the same tests
-by calling `_reached` from wherever its statements pass.
+write is committed and its caller does not know yet.
 """
 
 import os
 import re
 import signal
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
+import psycopg
+
+from cutbank.adapters.postgres.recorder import PostgresRecorder
 from cutbank.adapters.sqlite import datastore
 from cutbank.adapters.sqlite.recorder import SQLiteRecorder
 
@@ -31,20 +34,30 @@ def install(pattern: str, nth: int) -> None:
     """
     global _pattern, _left
     _pattern, _left = re.compile(pattern), nth
-    connect, insert = datastore.Datastore._connect, SQLiteRecorder.insert_events
+    connect, ask = datastore.Datastore._connect, psycopg.Connection.execute
 
     def watched(self: datastore.Datastore) -> sqlite3.Connection:
         connection = connect(self)
         connection.set_trace_callback(_reached)
         return connection
 
-    def unacknowledged(self: SQLiteRecorder, *arguments: Any, **named: Any) -> Any:
-        ids = insert(self, *arguments, **named)
+    def asked(self: psycopg.Connection[Any], query: Any, *arguments: Any, **named: Any) -> Any:
+        _reached(query.decode() if isinstance(query, bytes) else str(query))
+        return ask(self, query, *arguments, **named)
+
+    datastore.Datastore._connect = watched  # type: ignore[method-assign]
+    psycopg.Connection.execute = asked  # type: ignore[method-assign,assignment]
+    for recorder in (SQLiteRecorder, PostgresRecorder):
+        recorder.insert_events = _unacknowledged(recorder.insert_events)  # type: ignore[method-assign,assignment]
+
+
+def _unacknowledged(insert: Callable[..., Any]) -> Callable[..., Any]:
+    def inserted(*arguments: Any, **named: Any) -> Any:
+        ids = insert(*arguments, **named)
         _reached(COMMITTED)
         return ids
 
-    datastore.Datastore._connect = watched  # type: ignore[method-assign]
-    SQLiteRecorder.insert_events = unacknowledged  # type: ignore[method-assign]
+    return inserted
 
 
 def begin() -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -21,6 +22,9 @@ from .journal import LOOKING, begin_use, has_log, leaving, refuse_foreign_log
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process's transaction."""
+
+LOOKS_EVERY = 1.0
+"""Seconds between looks for a file that others may have moved away."""
 
 WRITES = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
 
@@ -45,6 +49,7 @@ class Datastore(SQLiteDatastore):
         self._path = path_of(db_name)
         self._inode: str | None = None
         self._process = os.getpid()
+        self._looks_again = 0.0
         self._readers: WeakSet[_Reader] = WeakSet()
         self._listing = threading.Lock()
         self._local = threading.local()
@@ -199,6 +204,12 @@ class Datastore(SQLiteDatastore):
                 with leaving(last, self._path):
                     last.close()
             last.close()
+
+    def look_for_file(self) -> None:
+        """Refuse to write to a file that has gone; looks once a second, for it is asked often."""
+        if (now := monotonic()) > self._looks_again:
+            self._looks_again = now + LOOKS_EVERY
+            self._refuse_moved()
 
     def _refuse_closed(self) -> None:
         if self._is_closed:

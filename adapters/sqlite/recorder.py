@@ -139,6 +139,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         first = writes[0]
         if len(writes) == 1 and first.is_one_row:
             # One statement commits by itself: no round trips for BEGIN and COMMIT.
+            self.datastore.look_for_file()
             written = self.datastore.writer.execute(INSERT_EVENT, first.parameters[0])
             first.ids = (cast(int, written.lastrowid),)
             return

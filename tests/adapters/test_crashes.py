@@ -43,22 +43,22 @@ def run() -> Iterator[Processes]:
 
 @rounds(3, 140)
 def test_what_was_acknowledged_survives_a_kill(
-    tmp_path: Path, run: Processes, part: int, kills: int
+    database: str, run: Processes, part: int, kills: int
 ) -> None:
-    path, random, acknowledged = tmp_path / "log.db", dice(part, 0), Acknowledged()
+    random, acknowledged = dice(part, 0), Acknowledged()
 
     for _ in range(kills):
         # It begins a little earlier than it was told, as if acknowledgements had been lost.
         first = max(0, acknowledged.turns - random.randint(1, 3))
         lines, lag = random.randint(0, 30), random.randint(0, LAG)
-        ended = run.killed_after(lines, lag, "appends", path, first)
+        ended = run.killed_after(lines, lag, "appends", database, first)
 
         acknowledged.take(ended)
-        with cutbank.open(path) as store:
+        with cutbank.open(database) as store:
             acknowledged.check(store)
 
     assert acknowledged.turns > kills
-    with cutbank.open(path) as store:
+    with cutbank.open(database) as store:
         done = store.session("session").append(Block.user("goes on"))
         assert store.session("session").recall(done.last)[0].block.text == "goes on"
         assert verify(store).ok
@@ -86,22 +86,22 @@ def test_a_store_that_is_killed_while_it_is_opened_or_closed_is_opened_by_the_ne
 
 @rounds(3, 120)
 def test_a_compaction_that_is_killed_leaves_all_or_nothing_of_it(
-    tmp_path: Path, run: Processes, part: int, kills: int
+    database: str, run: Processes, part: int, kills: int
 ) -> None:
-    path, random, acknowledged = tmp_path / "log.db", dice(part, 1), Acknowledged()
+    random, acknowledged = dice(part, 1), Acknowledged()
 
     for _ in range(kills):
         first = max(0, acknowledged.turns - random.randint(1, 3))
         lines, lag = random.randint(0, 40), random.randint(0, LAG)
-        ended = run.killed_after(lines, lag, "compacts", path, first)
+        ended = run.killed_after(lines, lag, "compacts", database, first)
 
         acknowledged.take(ended)
-        with cutbank.open(path) as store:
+        with cutbank.open(database) as store:
             acknowledged.check(store)
             acknowledged.check_boundaries(store.session("session"))
 
     assert len(acknowledged.boundaries) >= kills
-    with cutbank.open(path) as store:
+    with cutbank.open(database) as store:
         session = store.session("session")
         session.append(*(Block.user("goes on. " * 900) for _ in range(4)))
         outcome = session.compact(victims.POLICY, limit=victims.LIMIT)

@@ -18,6 +18,7 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, SessionStore
+from cutbank.adapters.sqlite import datastore
 from cutbank.adapters.verifier import verify
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")
@@ -255,6 +256,26 @@ def test_a_file_that_is_deleted_while_it_is_open_is_told(tmp_path: Path) -> None
     with one_line("log.db was moved, deleted or replaced while it was open"):
         store.close()
     assert not path.exists()
+
+
+def test_single_events_are_not_written_for_long_to_a_file_that_was_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.db"
+    now = [1_000.0]
+    monkeypatch.setattr(datastore, "monotonic", lambda: now[0])
+    store = cutbank.open(path)
+    session = store.session("session")
+    session.append(Block.user("words"))
+    session.append(Block.user("more"))
+
+    path.unlink()
+    now[0] += datastore.LOOKS_EVERY + 0.1
+
+    with one_line("log.db was moved, deleted or replaced while it was open"):
+        session.append(Block.user("lost"))
+    with one_line("log.db was moved, deleted or replaced while it was open"):
+        store.close()
 
 
 def test_a_file_that_is_replaced_while_it_is_open_is_told_and_left_alone(tmp_path: Path) -> None:

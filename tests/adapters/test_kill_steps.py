@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes
 
 GOLDEN = Path(__file__).parent / "golden"
 OPERATIONS = ["open", "append", "turn", "boundary", "activate", "import", "migrate", "close"]
+ON_A_SERVER = {"append", "turn", "import", "boundary", "activate"}
 MOST = 22
 """Kills for an operation that has more steps."""
 NAMED = {
@@ -59,12 +60,7 @@ class Ground:
         self.folder, self.run = folder, run
         self.acknowledged = Acknowledged()
         self.made = folder / "made.db"
-        with cutbank.open(self.made) as store:
-            session = store.session("session")
-            for number in range(12):
-                for part, blocks in enumerate(victims.turn(number)):
-                    done = session.append(*blocks, key=f"{number}.{part}")
-                    self.acknowledged.appends[number, part] = (done.first, done.last)
+        self.tell(str(self.made))
         self.transcript = folder / "5e551011-0000-4000-8000-000000000000.jsonl"
         write_sample(self.transcript)
         self.old = folder / "old.db"
@@ -72,14 +68,22 @@ class Ground:
         connection.executescript((GOLDEN / "v1.sql").read_text(encoding="utf-8"))
         connection.close()
 
-    def fresh(self, what: str) -> Path:
+    def tell(self, address: str) -> None:
+        with cutbank.open(address) as store:
+            session = store.session("session")
+            for number in range(12):
+                for part, blocks in enumerate(victims.turn(number)):
+                    done = session.append(*blocks, key=f"{number}.{part}")
+                    self.acknowledged.appends[number, part] = (done.first, done.last)
+
+    def fresh(self, what: str) -> str:
         path = self.folder / "log.db"
         for file in self.folder.glob("log.db*"):
             file.unlink()
         shutil.copy(self.old if what == "migrate" else self.made, path)
         if what != "migrate":
             cutbank.open(path).close()  # so that it knows its new file
-        return path
+        return str(path)
 
     def steps(self, what: str) -> int:
         """How many statements the operation runs."""
@@ -149,7 +153,7 @@ class Ground:
                 pass
         assert verify(store).violations == []
 
-    def check_migrated(self, path: Path) -> None:
+    def check_migrated(self, path: str) -> None:
         """It is of the old format or of the new one, and then of the new one."""
         connection = sqlite3.connect(path)
         version = schema.version_of(connection)
@@ -166,6 +170,19 @@ class Ground:
             assert verify(store).violations == []
 
 
+class ServerGround(Ground):
+    """A schema with a history on PostgreSQL, made for each kill; the server lives on."""
+
+    def __init__(self, folder: Path, run: Processes, address: str) -> None:
+        super().__init__(folder, run)
+        self.address = address
+
+    def fresh(self, what: str) -> str:
+        del what
+        self.tell(self.address)
+        return self.address
+
+
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory: pytest.TempPathFactory, run: Processes) -> Ground:
     return Ground(tmp_path_factory.mktemp("ground"), run)
@@ -176,6 +193,18 @@ def test_a_kill_at_a_named_step_loses_nothing(ground: Ground, step: str) -> None
     what, pattern = NAMED[step]
 
     assert ground.kill(what, pattern, 1)
+
+
+@pytest.mark.parametrize("step", [step for step in NAMED if NAMED[step][0] in ON_A_SERVER])
+def test_a_kill_at_a_named_step_loses_nothing_on_a_server(
+    tmp_path: Path, run: Processes, postgres_database: str, step: str
+) -> None:
+    what, pattern = NAMED[step]
+    if pattern != COMMITTED:
+        # Whatever is stored together is one statement there.
+        pattern = r"INSERT INTO stored_events"
+
+    assert ServerGround(tmp_path, run, postgres_database).kill(what, pattern, 1)
 
 
 @pytest.mark.slow
