@@ -14,6 +14,7 @@ from benchmarks.growth import growth
 from benchmarks.imports import imports
 from benchmarks.machine import load, machine
 from benchmarks.postgres import postgres
+from benchmarks.read_models import read_models
 from benchmarks.sessions import sessions
 from benchmarks.transcripts import transcripts
 from benchmarks.views import view
@@ -25,7 +26,7 @@ PARTS = {
     part.__name__: part
     for part in (
         *(append, turn, view, growth, sessions, writers, imports, transcripts, disk),
-        *(postgres,),
+        *(postgres, read_models),
     )
 }
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"
