@@ -31,8 +31,8 @@ def sessions(options: Options) -> Found:
         fresh(partial(fill, folder, before), [size])
         keys = [key_of(number) for number in dice.sample(range(size), min(size, SAMPLE))]
         with closing(File(folder)) as file:
-            seconds = alone(keys, file.open)
-            yield grown.figure("open of a named session", size, seconds)
+            times = paired(keys, file.open, file.raw.last)
+            yield grown.figure("open of a named session", size, *map(median, times))
         with closing(File(folder)) as file:
             times = paired(keys, file.append, file.raw_append)
             yield grown.figure("append to any session", size, *map(median, times))
