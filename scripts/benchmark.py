@@ -16,11 +16,11 @@ from benchmarks.machine import load, machine
 from benchmarks.postgres import postgres
 from benchmarks.read_models import read_models
 from benchmarks.sessions import sessions
+from benchmarks.tables import markdown, printed
 from benchmarks.transcripts import transcripts
 from benchmarks.views import view
 from benchmarks.writers import writers
 from rich.console import Console
-from rich.table import Table
 
 PARTS = {
     part.__name__: part
@@ -32,13 +32,6 @@ PARTS = {
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"
 
 
-def row_of(figure: Figure) -> list[str]:
-    numbers = (figure.cutbank, figure.raw, figure.ratio)
-    shown = ("" if x is None else f"{x:,.0f}" if x >= 1_000 else f"{x:.3g}" for x in numbers)
-    met = {None: "", True: "met", False: "missed"}[figure.met]
-    return [figure.what, figure.unit, *shown, figure.target, met]
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="every part, small, in seconds")
@@ -47,6 +40,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=PARTS, help="may be repeated")
     parser.add_argument("--dir", type=Path, help="folder on the disk to measure")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--markdown", type=Path, help="also write them as Markdown's tables")
     parser.add_argument("--check", action="store_true", help="exit 1 where anything grows")
     return parser.parse_args()
 
@@ -56,6 +50,7 @@ def main() -> int:
     sizes = given.sizes or (SMALL if given.smoke else LARGE if given.large else USUAL)
     console = Console(width=None if sys.stdout.isatty() else 120)
     figures: list[Figure] = []
+    said: list[str] = []
     with TemporaryDirectory(dir=given.dir, prefix="cutbank-benchmark-") as made:
         options = Options(
             folder=Path(made),
@@ -72,15 +67,16 @@ def main() -> int:
                 if isinstance(found, Figure):
                     figures.append(found)
                 else:
+                    said.append(found)
                     console.print(found)
         where["load after"] = load()
-    table = Table("what", "unit", "cutbank", "raw", "ratio", "target", "")
-    for figure in figures:
-        table.add_row(*row_of(figure))
-    console.print(table, ", ".join(f"{name} {value}" for name, value in where.items()))
+    with_what = ", ".join(f"{name} {value}" for name, value in where.items())
+    console.print(printed(figures), with_what)
     if given.json:
-        report = {"where": where, "figures": [asdict(figure) for figure in figures]}
+        report = {"where": where, "said": said, "figures": [asdict(one) for one in figures]}
         given.json.write_text(json.dumps(report, indent=1) + "\n")
+    if given.markdown:
+        given.markdown.write_text("\n".join([with_what + "\n", markdown(figures), *said]) + "\n")
     grown = any(figure.unit == "exponent" and not figure.met for figure in figures)
     return int(given.check and grown)
 

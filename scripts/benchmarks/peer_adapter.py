@@ -13,14 +13,11 @@ from base import Adapter  # type: ignore[import-not-found]  # pyright: ignore[re
 
 from cutbank import Block, ToolCall, ToolResult
 from cutbank.adapters.session_store import open_store
-from cutbank.adapters.sqlite import factory
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summariser import Draft, Material
 from cutbank.domain.window import Plan, Window
 
 Piece = dict[str, Any]
-LOADED = factory
-"""What a setting names and the first store loads: it counts as import here, as others' does."""
 
 
 class Ours(Adapter):  # type: ignore[misc]  # that benchmark's own class is not here

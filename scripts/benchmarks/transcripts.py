@@ -46,7 +46,7 @@ def transcripts(options: Options) -> Found:
             target, met = (f">= {LEAST} MB/s", speed >= LEAST) if plain else ("", None)
             yield Figure(what, "MB/s", speed, target=target, met=met)
             target, met = (f"<= {MOST} MB", peak <= MOST) if plain else ("", None)
-            yield Figure("peak RSS of that process", "MB", peak, target=target, met=met)
+            yield Figure(named(f"peak RSS, {name}", compress), "MB", peak, target=target, met=met)
 
 
 def imported(folder: Path, compress: bool) -> tuple[float, float]:

@@ -30,6 +30,6 @@ def view(options: Options) -> Found:
 
 def cold(folder: Path, number: int) -> Times:
     """Both once, in a process that has imported and done nothing else."""
-    import_module("cutbank.adapters.sqlite.factory")  # named by a setting, and else loaded by it
+    import_module("zstandard")  # whoever compresses loads it when it is first needed
     both = (partial(act, folder, "benchmark") for act in (reopened, raw_reopened))
     return paired([None], *both, first=number)
