@@ -8,7 +8,7 @@ import orjson
 
 from .workload import SUMMARY, Piece
 
-PRAGMAS = "foreign_keys = ON", "temp_store = MEMORY"
+PRAGMAS = "foreign_keys = ON", "temp_store = MEMORY", "mmap_size = 0"
 LOCK_TIMEOUT = 30
 
 
