@@ -1,0 +1,69 @@
+"""Feeds the log into the read models exactly once: a batch's rows and its position together."""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Protocol
+
+from sqlite_utils import Database
+
+from ..event_store import EventStore
+from ..recorder import LogNotification
+from .read_file import Place, ReadFile
+
+
+class Feed(Protocol):
+    """One part of the read models, with a position of its own."""
+
+    name: str
+    page: int
+    """Events that are read at once."""
+
+    def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
+        """Write what the events mean; returns how many were taken, at least one."""
+        ...
+
+
+class NotThisLogError(Exception):
+    """What the file was made of is not what the log holds."""
+
+
+def news(
+    store: EventStore, place: Place, limit: int, stop: int | None = None
+) -> Sequence[LogNotification]:
+    """What follows in the log.
+
+    Raises NotThisLogError where the newest event that is in is not the log's: it is another log,
+    or one that was restored from a backup.
+    """
+    found = store.recorder.select_notifications(place.position, limit + 1, stop)
+    if not place.position:
+        return found[:limit]
+    if not found or found[0].id != place.position:
+        raise NotThisLogError
+    if fingerprint(found[0]) != place.fingerprint:
+        raise NotThisLogError
+    return found[1:]
+
+
+def advance(store: EventStore, file: ReadFile, feed: Feed, stop: int | None = None) -> int:
+    """Take in one batch; returns how many events it had, 0 where nothing is new."""
+    # Whoever only looks whether there is news takes no lock.
+    if not news(store, file.place(feed.name), 1, stop):
+        return 0
+    with file.transaction() as db:
+        # Read again under the lock: another process may have taken the same events in.
+        events = news(store, file.place(feed.name, db), feed.page, stop)
+        if not events:
+            return 0
+        taken = feed.apply(db, events)
+        newest = events[taken - 1]
+        file.reach(db, feed.name, Place(newest.id, fingerprint(newest)))
+    return taken
+
+
+def fingerprint(event: LogNotification) -> str:
+    """What tells an event from any other that could stand at its place in a log."""
+    digest = blake2b(str(event.originator_id).encode(), digest_size=16)
+    digest.update(f":{event.originator_version}:".encode())
+    digest.update(event.state)
+    return digest.hexdigest()

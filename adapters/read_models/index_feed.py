@@ -1,0 +1,28 @@
+"""Feeds the session index, the digest, the context meter and the compaction ledger."""
+
+from collections.abc import Sequence
+
+from sqlite_utils import Database
+
+from ..event_store import EventStore
+from ..recorder import LogNotification
+from .index_batch import IndexBatch
+from .read_file import ReadFile
+
+
+class IndexFeed:
+    """All that needs no large text: a session's row is written once for each batch."""
+
+    name = "index"
+    page = 2_000
+
+    def __init__(self, store: EventStore, file: ReadFile) -> None:
+        self.store = store
+        self.file = file
+
+    def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
+        batch = IndexBatch(self.store, db, self.file.settings)
+        for event in events:
+            batch.take(event)
+        batch.write()
+        return len(events)

@@ -1,0 +1,54 @@
+"""Where the read models of a log stand: beside its file, or in this machine's state folder."""
+
+import os
+from hashlib import blake2b
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+from uuid import uuid4
+
+from platformdirs import user_state_path
+
+from ...domain.errors import StorageError
+
+SERVERS = frozenset({"postgres", "postgresql"})
+
+
+def read_models_of(address: str) -> str:
+    """What SQLite is told to open for the log at `address`.
+
+    A log in memory has read models in memory. A log on a server, or in a folder that cannot be
+    written, has those of this machine and user in the state folder.
+    """
+    scheme = address.partition("://")[0]
+    if scheme in SERVERS:
+        return str(_in_state_folder(_without_password(address)))
+    if address == ":memory:" or (address.startswith("file:") and "mode=memory" in address):
+        return f"file:/cutbank-read-{uuid4().hex}?vfs=memdb"
+    path, is_read_only = Path(address), False
+    if address.startswith("file:"):
+        uri = urlsplit(address)
+        path, said = Path(unquote(uri.path)), parse_qs(uri.query)
+        is_read_only = said.get("mode") == ["ro"] or "immutable" in said
+    path = path.resolve()
+    if is_read_only or not os.access(path.parent, os.W_OK):
+        return str(_in_state_folder(str(path)))
+    return str(path.with_name(f"{path.stem}.read{path.suffix or '.db'}"))
+
+
+def _without_password(address: str) -> str:
+    """The same log by any password is one log."""
+    parts = urlsplit(address)
+    user, at, host = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}").geturl()
+
+
+def _in_state_folder(name: str) -> Path:
+    folder = user_state_path("cutbank", appauthor=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{folder}, where read models are kept, cannot be made ({error.strerror}):"
+            " set XDG_STATE_HOME to a folder that can be written"
+        ) from None
+    return folder / f"{blake2b(name.encode('utf-8', 'replace'), digest_size=16).hexdigest()}.db"

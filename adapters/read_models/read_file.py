@@ -1,0 +1,222 @@
+"""The file that read models are kept in: opened, written in whole batches, made anew when unfit."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from sqlite_utils import Database
+
+from ...domain.errors import StorageError
+from ...projections.read_models.session_row import Settings
+from ..sqlite.journal import begin_use
+from . import schema
+
+LOCK_TIMEOUT = 30.0
+"""Seconds to wait for another process's batch."""
+DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+IDLE_SECONDS = 300.0
+CONTEXT_LIMIT = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a feed has come: the newest notification that is in, and what that event was."""
+
+    position: int = 0
+    fingerprint: str = ""
+
+
+class ReadFile:
+    """One file, one connection that writes and one that reads; threads may share it.
+
+    WAL with `synchronous=NORMAL`: a power cut may take the newest batches, rows and position
+    together, and they are read from the log again. Nothing waits for the disk.
+    """
+
+    def __init__(
+        self, name: str, *, idle_seconds: float | None = None, context_limit: int | None = None
+    ) -> None:
+        self.name = name
+        self.writing = RLock()
+        self.reading = RLock()
+        self.made_anew: str | None = None
+        """Why the file had to be made anew, if it had."""
+        self._asked = {"idle_seconds": idle_seconds, "context_limit": context_limit}
+        self.file = None if name.startswith("file:") else Path(name)
+        self._open()
+
+    @property
+    def settings(self) -> Settings:
+        """What rows are reckoned with, as the file has it."""
+        said = {row["name"]: row["value"] for row in self.reader.table("settings").rows}
+        return Settings(
+            idle_seconds=said.get("idle_seconds", IDLE_SECONDS),
+            context_limit=int(said.get("context_limit", CONTEXT_LIMIT)),
+        )
+
+    @contextmanager
+    def transaction(self) -> Iterator[Database]:
+        """One batch: all of it is stored, or nothing; one process after the other."""
+        with self.writing:
+            connection = self.writer.conn
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.writer
+                connection.execute("COMMIT")
+            except BaseException:
+                # A full disk may have ended the transaction already.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def rows(self, query: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
+        """What a query finds in what is committed."""
+        with self.reading:
+            return self.reader.conn.execute(query, parameters).fetchall()
+
+    def place(self, feed: str, db: Database | None = None) -> Place:
+        """How far a feed has come."""
+        query = "SELECT position, fingerprint FROM feeds WHERE name = ?"
+        if db is None:
+            found = self.rows(query, (feed,))
+        else:
+            found = db.conn.execute(query, (feed,)).fetchall()
+        return Place(*found[0]) if found else Place()
+
+    def reach(self, db: Database, feed: str, place: Place) -> None:
+        """Note in a batch's own transaction how far it goes."""
+        row = {"name": feed, "position": place.position, "fingerprint": place.fingerprint}
+        db.table("feeds").upsert(row, pk="name")
+
+    def empty(self, db: Database, reason: str | None) -> None:
+        """Begin again from an empty log, in the transaction that is open."""
+        schema.drop(db)
+        schema.make(db)
+        self._settle(db)
+        self.made_anew = reason or self.made_anew
+
+    def replace(self, reason: str) -> None:
+        """Put an empty file in the place of one that is damaged."""
+        with self.writing, self.reading:
+            damaged = self.seen
+            self.close()
+            if self.file is None:
+                raise StorageError(f"{self.name}: {reason}")
+            # Of several processes that see the damage, one replaces the file; SQLite's own lock
+            # on an empty file tells them apart, and goes when its holder goes.
+            lock = self.file.with_name(f"{self.file.name}-replacing")
+            with closing(sqlite3.connect(lock, timeout=LOCK_TIMEOUT, isolation_level=None)) as held:
+                held.execute("BEGIN EXCLUSIVE")
+                if self._is_at() == damaged:
+                    for end in ("", "-wal", "-shm"):
+                        self.file.with_name(self.file.name + end).unlink(missing_ok=True)
+                self.made_anew = reason
+                self._open()
+
+    def renew(self) -> None:
+        """Open what stands at the path now, where another process has replaced the file."""
+        if self.file is not None and self._is_at() != self.seen:
+            with self.writing, self.reading:
+                self.close()
+                self._open()
+
+    def close(self) -> None:
+        self.writer.close()
+        self.reader.close()
+
+    def _open(self) -> None:
+        self.writer = self._connected()
+        try:
+            self._begin()
+            self.reader = self._connected()
+        except sqlite3.DatabaseError as error:
+            self.writer.close()
+            if not is_damage(error) or self.made_anew is not None or self.file is None:
+                raise
+            self.reader = self.writer
+            self.seen = self._is_at()
+            self.replace(f"{self.name} was damaged")
+        except BaseException:
+            self.writer.close()
+            raise
+        self.seen = self._is_at()
+
+    def _begin(self) -> None:
+        connection = self.writer.conn
+        application, tables = connection.execute(
+            "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
+        ).fetchone()
+        if application != schema.APPLICATION_ID and (application or tables):
+            raise StorageError(
+                f"{self.name} is where read models are kept, and is another program's database:"
+                " move it away"
+            )
+        begin_use(connection, LOCK_TIMEOUT)
+        if not schema.is_current(self.writer):
+            with self.transaction() as db:
+                # Another process may have been first.
+                if not schema.is_current(db):
+                    old = bool(db.table_names())
+                    self.empty(db, f"{self.name} was of another version" if old else None)
+        elif any(value is not None for value in self._asked.values()):
+            with self.transaction() as db:
+                self._settle(db)
+
+    def _settle(self, db: Database) -> None:
+        """Write down what was asked for; what rows were reckoned with before is reckoned anew."""
+        asked = {name: float(value) for name, value in self._asked.items() if value is not None}
+        said = {row["name"]: row["value"] for row in db.table("settings").rows}
+        if changed := {name: value for name, value in asked.items() if said.get(name) != value}:
+            rows = [{"name": name, "value": value} for name, value in changed.items()]
+            db.table("settings").upsert_all(rows, pk="name")
+        if "idle_seconds" in changed:
+            db.execute(
+                "UPDATE sessions SET due_at = strftime('%Y-%m-%dT%H:%M:%fZ', last_activity, ?)"
+                " WHERE due_at IS NOT NULL",
+                (f"{changed['idle_seconds']:+} seconds",),
+            )
+        if "context_limit" in changed:
+            limit = changed["context_limit"]
+            db.execute(
+                "UPDATE sessions SET utilisation = round(coalesce(view_tokens, 0) / ?, 4)", (limit,)
+            )
+
+    def _is_at(self) -> tuple[int, int] | None:
+        """Which file stands at the path."""
+        try:
+            found = self.file.stat() if self.file else None
+        except FileNotFoundError:
+            return None
+        return (found.st_dev, found.st_ino) if found else None
+
+    def _connected(self) -> Database:
+        connection = sqlite3.connect(
+            self.name,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=LOCK_TIMEOUT,
+            uri=self.name.startswith("file:"),
+        )
+        try:
+            for pragma in (
+                "synchronous = NORMAL",
+                "foreign_keys = ON",
+                "temp_store = MEMORY",
+                "cache_size = -65536",
+                "mmap_size = 268435456",
+            ):
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            connection.close()
+            raise
+        return Database(connection, recursive_triggers=False, execute_plugins=False)
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether it says that the file's pages are not what they were."""
+    # Whoever raises such an error in Python gives it no code.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGED

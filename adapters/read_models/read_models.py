@@ -1,0 +1,165 @@
+"""The read models of one log: brought up to date, waited for, searched, made anew."""
+
+import sqlite3
+from collections.abc import Callable
+from threading import Condition
+from time import monotonic
+from typing import TypeVar
+
+from ...domain.errors import StorageError
+from ..event_store import EventStore
+from ..plain_errors import speaking_plainly
+from .feed import Feed, NotThisLogError, advance, news
+from .index_feed import IndexFeed
+from .read_file import Place, ReadFile, is_damage
+from .search_feed import SearchFeed
+
+Progress = Callable[[int, int], None]
+T = TypeVar("T")
+POLL_SECONDS = 0.005
+ANEW = 3
+"""How often a file may turn out to be unfit in one call, before the error is the caller's."""
+
+
+class ReadModels:
+    """What can be asked of a log besides its sessions, kept in a file that is disposable.
+
+    Any number of threads and processes may keep one file up to date at once.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        name: str,
+        *,
+        idle_seconds: float | None = None,
+        context_limit: int | None = None,
+    ) -> None:
+        self.store = store
+        self.name = name
+        with speaking_plainly(name):
+            self.file = ReadFile(name, idle_seconds=idle_seconds, context_limit=context_limit)
+        self.index = IndexFeed(store, self.file)
+        self.search = SearchFeed(store)
+        self._advanced = Condition()
+
+    # Positions
+
+    @property
+    def position(self) -> int:
+        """The notification of the log up to which everything is in."""
+        return min(self.positions.values())
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """The same for each feed: `index` (all tables but `blocks`) and `search`."""
+        with speaking_plainly(self.name):
+            found = self.file.rows("SELECT name, position FROM feeds")
+        return {"index": 0, "search": 0} | dict(found)
+
+    @property
+    def made_anew(self) -> str | None:
+        """Why the file had to be made anew since it was opened here, if it had."""
+        return self.file.made_anew
+
+    def wait_for(self, position: int, timeout: float = 10.0) -> None:
+        """Return when all up to a notification of the log is in, whoever takes it in.
+
+        Takes it in itself where nobody else has. Raises TimeoutError.
+        """
+        deadline = monotonic() + timeout
+        while self.position < position:
+            if not self.catch_up():
+                # What is awaited is not in the log yet, or not visible yet.
+                left = deadline - monotonic()
+                if left <= 0:
+                    raise TimeoutError(
+                        f"{self.name} is at {self.position} and did not reach {position}"
+                        f" within {timeout:g} s"
+                    )
+                with self._advanced:
+                    self._advanced.wait(min(POLL_SECONDS, left))
+
+    # Keeping up
+
+    def catch_up(self, progress: Progress | None = None, *, search: bool = True) -> int:
+        """Take in all that is new, the index first; returns how many events that were.
+
+        `search` is whether full-text search catches up as well.
+        """
+        return self._fit(lambda: self._catch_up(progress, search=search))
+
+    def rebuild(self, progress: Progress | None = None) -> int:
+        """Empty the file and read the whole log again; returns how many events that were."""
+
+        def anew() -> None:
+            with self.file.transaction() as db:
+                self.file.empty(db, None)
+
+        self._fit(anew)
+        return self.catch_up(progress)
+
+    def close(self) -> None:
+        self.file.close()
+
+    def _catch_up(self, progress: Progress | None, *, search: bool) -> int:
+        self.file.renew()
+        total = self.store.recorder.max_notification_id() if progress else 0
+        feeds: list[Feed] = [self.index, self.search] if search else [self.index]
+        taken = 0
+        while True:
+            more = self._advance(self.index)
+            # Text takes its time: between two batches of it the index stays up to date.
+            if not more and search:
+                more = self._advance(self.search, self.file.place(self.index.name).position)
+            if not more:
+                return taken
+            taken += more
+            if progress:
+                done = sum(self.file.place(feed.name).position for feed in feeds)
+                progress(done, max(done, len(feeds) * total))
+
+    def _advance(self, feed: Feed, stop: int | None = None) -> int:
+        if stop == 0:
+            return 0
+        taken = advance(self.store, self.file, feed, stop)
+        if taken:
+            with self._advanced:
+                self._advanced.notify_all()
+        return taken
+
+    def _fit(self, work: Callable[[], T]) -> T:
+        """Do it on a file that fits the log; one that does not is made anew first."""
+        for _ in range(ANEW):
+            try:
+                with speaking_plainly(self.name):
+                    return self._tried(work)
+            except NotThisLogError:
+                with speaking_plainly(self.name):
+                    self._begin_again()
+        raise StorageError(f"{self.name} cannot be kept: delete it, and look after its disk")
+
+    def _tried(self, work: Callable[[], T]) -> T:
+        for _ in range(ANEW):
+            try:
+                return work()
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error) or self.file.file is None:
+                    raise
+                self.file.replace(f"{self.name} was damaged")
+        return work()
+
+    def _begin_again(self) -> None:
+        with self.file.transaction() as db:
+            for feed in (self.index, self.search):
+                place = self.file.place(feed.name, db)
+                if place.position and not self._is_of_this_log(place):
+                    self.file.empty(db, f"{self.name} was made of another state of the log")
+                    return
+
+    def _is_of_this_log(self, place: Place) -> bool:
+        try:
+            news(self.store, place, 1)
+        except NotThisLogError:
+            return False
+        return True

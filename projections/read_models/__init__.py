@@ -1,0 +1,1 @@
+"""Events to the rows of read models, without a database."""

@@ -1,0 +1,123 @@
+"""What the events of a lineage mean for the ledger of compactions: rows, and changes of rows."""
+
+from typing import Any
+
+from ...domain.compaction_events import (
+    BoundaryActivated,
+    CompactBoundary,
+    CompactionFailed,
+    CompactionRejected,
+    CompactionRequested,
+    CompactionReverted,
+    Summary,
+)
+from ...domain.event import Event
+from ...domain.ranges import Ranges
+from .moments import moment
+
+Row = dict[str, Any]
+LEDGER = (CompactBoundary, CompactionReverted, CompactionRejected, CompactionFailed)
+"""The events that are rows of their own; a boundary's summary and activation complete its row."""
+
+
+def request_row(event: CompactionRequested) -> Row:
+    return {
+        "version": event.originator_version,
+        "trigger": event.trigger.value,
+        "policy": event.policy,
+        "settings": event.settings,
+        "after": event.after,
+        "instructions": event.instructions,
+        "idempotency_key": event.idempotency_key,
+        "requested_at": moment(event.timestamp),
+    }
+
+
+def ledger_row(event: Event) -> Row | None:
+    """The row that an event is, but for where it stands; None where it is none."""
+    match event:
+        case CompactBoundary():
+            found = _boundary(event)
+        case CompactionReverted(boundary=boundary, to=to, effective_from=effective_from):
+            found = {
+                "outcome": "reverted",
+                "boundary": boundary,
+                "previous": to,
+                "effective_from": effective_from,
+            }
+        case CompactionRejected(reason=reason, rule=rule, summariser=summariser):
+            found = {
+                "outcome": "rejected",
+                "reason": reason,
+                "rule": rule,
+                "summariser": summariser,
+            }
+        case CompactionFailed(reason=reason, tried=tried, stood_in=stood_in):
+            found = {
+                "outcome": "failed",
+                "reason": reason,
+                "tried": list(tried),
+                "stood_in": stood_in,
+            }
+        case _:
+            return None
+    place = {"version": event.originator_version, "recorded_at": moment(event.timestamp)}
+    return {**dict.fromkeys(COLUMNS), **found, **place}
+
+
+def completed(event: Event) -> tuple[int, Row] | None:
+    """The boundary of the same lineage that an event completes, and what it adds to its row."""
+    match event:
+        case Summary():
+            usage = event.usage
+            return event.boundary, {
+                "summary_tokens": event.tokens,
+                "covers": _runs(event.covers),
+                "cites": _runs(event.cites),
+                "summariser": event.summariser,
+                "model": event.model,
+                "input_tokens": usage.context if usage else None,
+                "output_tokens": usage.output if usage else None,
+                "cost_usd": event.cost_usd,
+            }
+        case BoundaryActivated(boundary=boundary, effective_from=effective_from):
+            time = moment(event.timestamp)
+            return boundary, {"activated_at": time, "effective_from": effective_from}
+        case CompactionReverted(boundary=boundary):
+            return boundary, {"reverted_at": moment(event.timestamp)}
+        case _:
+            return None
+
+
+def _boundary(event: CompactBoundary) -> Row:
+    return {
+        "outcome": "boundary",
+        "boundary": event.originator_version,
+        "trigger": event.trigger.value,
+        "policy": event.policy,
+        "after": event.after,
+        "first_kept": event.first_kept,
+        "pre_tokens": event.pre_tokens,
+        "post_tokens": event.post_tokens,
+        "kept": _runs(event.kept),
+        "kept_positions": len(event.kept),
+        "pinned": _runs(event.pinned),
+        "hidden": _runs(event.hidden),
+        "trims": len(event.trims),
+        "repairs": [repair.model_dump(mode="json") for repair in event.repairs],
+        "split_turn": event.split_turn.turn if event.split_turn else None,
+        "previous": event.previous,
+    }
+
+
+def _runs(ranges: Ranges) -> list[list[int]]:
+    return [list(run) for run in ranges.runs]
+
+
+COLUMNS = (
+    "version outcome boundary trigger policy after first_kept pre_tokens post_tokens"
+    " kept_positions kept pinned hidden trims repairs split_turn previous summariser model"
+    " input_tokens output_tokens cost_usd summary_tokens covers cites reason rule tried stood_in"
+    " effective_from activated_at reverted_at recorded_at"
+).split()
+"""What a row says of itself; where it stands comes before."""

@@ -1,0 +1,182 @@
+"""A session's row in the index, folded from its events and from those of the lineage it serves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from ...domain.blocks import NOT_SENT
+from ...domain.compaction import MAIN, RECORDED
+from ...domain.compaction_events import BoundaryActivated, CompactionReverted
+from ...domain.event import Event
+from ...domain.session import SessionState
+from ...domain.session_events import (
+    BlockAppended,
+    BlocksRetracted,
+    ParentNamed,
+    SessionOpened,
+    SessionTitled,
+    SystemPromptSet,
+    ToolsSet,
+)
+from ...domain.token_budget import estimate_text
+from .moments import later, moment
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What rows are reckoned with besides events."""
+
+    idle_seconds: float
+    """How long after its last event a session is due for idle compaction."""
+    context_limit: int
+    """Tokens of context that utilisation is a share of."""
+
+
+@dataclass(slots=True)
+class SessionRow:
+    """One session as it stands at some notification of the log."""
+
+    id: int
+    """The notification that opened it."""
+    stream: str
+    namespace: str
+    key: str
+    title: str | None = None
+    source: str | None = None
+    subject: str | None = None
+    parent_id: int | None = None
+    parent_namespace: str | None = None
+    parent_key: str | None = None
+    parent_call: str | None = None
+    forked_from_id: int | None = None
+    forked_at: int | None = None
+    opened_at: str = ""
+    last_activity: str = ""
+    position: int = 0
+    turns: int = 0
+    blocks: int = 0
+    bytes: int = 0
+    """Size of its own events and bodies as JSON and text; a fork copies nothing."""
+    tokens: int = 0
+    view_tokens: int | None = 0
+    """None, while rows are made, where the view has to be measured anew."""
+    system_tokens: int = 0
+    tools_tokens: int = 0
+    utilisation: float = 0.0
+    open_calls: int = 0
+    closed: int = 0
+    served_lineage: str | None = None
+    """The lineage that views are served from, once it has events of its own."""
+    served_version: int = 0
+    """Its newest version; at first what a fork inherits."""
+    steady_from: int = 0
+    """From this position on the view only grew; before it, it was another one."""
+    due_at: str | None = None
+
+    @classmethod
+    def opened(cls, number: int, event: SessionOpened) -> Self:
+        fork = event.fork
+        return cls(
+            id=number,
+            stream=str(event.originator_id),
+            namespace=event.namespace,
+            key=event.key,
+            title=event.title,
+            source=event.source,
+            subject=event.subject,
+            parent_namespace=event.parent.namespace if event.parent else None,
+            parent_key=event.parent.key if event.parent else None,
+            parent_call=event.parent.tool_call_id if event.parent else None,
+            forked_at=fork.position if fork else None,
+            opened_at=moment(event.timestamp),
+            # What a fork shares was said elsewhere.
+            view_tokens=None if fork else 0,
+            served_version=fork.lineage_version if fork else 0,
+            steady_from=fork.position if fork else 0,
+        )
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        return cls(**row)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    def apply(self, event: Event, tokens: int) -> int:
+        """Advance by one of the session's own events; returns what its view grew by."""
+        match event:
+            case SessionTitled(title=title):
+                self.title = title
+            case ParentNamed(parent=parent):
+                self.parent_id = None
+                self.parent_namespace, self.parent_key = parent.namespace, parent.key
+                self.parent_call = parent.tool_call_id
+            case SystemPromptSet(text=text):
+                self.steady_from = event.originator_version
+                before, self.system_tokens = self.system_tokens, estimate_text(text)
+                self.grow(self.system_tokens - before)
+            case ToolsSet(tools=tools):
+                self.steady_from = event.originator_version
+                before = self.tools_tokens
+                self.tools_tokens = estimate_text(str(tools)) if tools else 0
+                self.grow(self.tools_tokens - before)
+            case BlocksRetracted():
+                self.steady_from = event.originator_version
+                self.view_tokens = None
+            case BlockAppended(block=block) if block.kind in NOT_SENT:
+                pass
+            case _:
+                return self.grow(tokens)
+        return 0
+
+    def grow(self, tokens: int) -> int:
+        if self.view_tokens is not None:
+            self.view_tokens += tokens
+        return tokens
+
+    def serves(self, lineage: str) -> bool:
+        """Whether views follow that lineage: `main`, or until it is opened what was recorded."""
+        if lineage == MAIN:
+            return True
+        return lineage == RECORDED and self.served_lineage != MAIN and self.forked_at is None
+
+    def decided(self, lineage: str, event: Event) -> None:
+        """Take note of one event of a lineage."""
+        if not self.serves(lineage):
+            return
+        self.served_lineage, self.served_version = lineage, event.originator_version
+        if isinstance(event, BoundaryActivated | CompactionReverted):
+            self.steady_from = max(self.steady_from, event.effective_from)
+            self.view_tokens = None
+
+    def settle(self, event: Event, state: SessionState, settings: Settings) -> None:
+        """What the newest event and the state after it say, however many came before."""
+        self.position = event.originator_version
+        self.last_activity = moment(event.timestamp)
+        self.turns = state.turn
+        self.blocks = state.blocks
+        self.tokens = state.tokens
+        self.open_calls = len(state.open_calls)
+        self.closed = int(state.closed)
+        rests = not self.open_calls and not self.closed
+        self.due_at = later(self.last_activity, settings.idle_seconds) if rests else None
+
+    def measure(self, settings: Settings) -> None:
+        """Utilisation, when the size of the view is known."""
+        self.utilisation = utilisation(self.view_tokens or 0, settings)
+
+
+COLUMNS = tuple(field.name for field in fields(SessionRow))
+
+
+def utilisation(tokens: int, settings: Settings) -> float:
+    return round(tokens / settings.context_limit, 4)
+
+
+LEVELS = ((0.5, "low"), (0.8, "medium"), (1.0, "high"))
+
+
+def level(share: float) -> str:
+    """A share of the context as a word."""
+    return next((word for most, word in LEVELS if share <= most), "over")
