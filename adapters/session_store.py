@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from eventsourcing.persistence import IntegrityError
 
@@ -21,6 +21,11 @@ from .databases import environment, shown
 from .event_store import EventStore, utc_now
 from .plain_errors import speaking_plainly
 from .stored_session import StoredSession, check_name
+
+if TYPE_CHECKING:
+    from .read_models.follower import Follower
+    from .read_models.read_models import ReadModels
+    from .read_models.search import Found
 
 
 def open_store(
@@ -52,6 +57,8 @@ class SessionStore:
     def __init__(self, events: EventStore, name: str) -> None:
         self.events = events
         self.name = name
+        self._read_models: ReadModels | None = None
+        self._followers: list[Follower] = []
 
     def session(
         self,
@@ -111,9 +118,57 @@ class SessionStore:
         with speaking_plainly(str(path)):
             self.events.recorder.backup(path)
 
+    # Read models
+
+    @property
+    def read_models(self) -> "ReadModels":
+        """What can be asked of all sessions at once, in a disposable file beside the database."""
+        # Whoever never asks pays nothing: sqlite-utils takes its time.
+        from .read_models.location import read_models_of  # noqa: PLC0415
+        from .read_models.read_models import ReadModels  # noqa: PLC0415
+
+        with self.events.deciding:
+            if self._read_models is None:
+                self._read_models = ReadModels(self.events, read_models_of(self.name))
+            return self._read_models
+
+    def search(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        namespace: str | None = None,
+        limit: int = 20,
+    ) -> "list[Found]":
+        """Full text over everything ever said, hidden, retracted or compacted away or not.
+
+        `query` is words, `"phrases"`, `-words` that must not be there, and `beginnings*`. Takes
+        in first what is new; the best matches come first, or the newest of very many. `session`
+        searches one of `namespace`, or else of the default one. Raises InvalidSettingError for a
+        query that cannot be understood, NotFoundError for a session that does not exist.
+        """
+        if session is not None:
+            self.session(session, namespace=namespace or "default", create=False)
+        return self.read_models.search(query, session=session, namespace=namespace, limit=limit)
+
+    def follow(self) -> "Follower":
+        """Keep the read models up to date, from a thread, until `stop()` or the store is closed."""
+        from .read_models.follower import Follower  # noqa: PLC0415 - as above
+
+        follower = Follower(self.read_models)
+        self._followers.append(follower)
+        return follower
+
     def close(self) -> None:
         """Close the database; sessions of this store cannot be used any more."""
-        self.events.close()
+        followers, self._followers = self._followers, []
+        try:
+            for follower in followers:
+                follower.stop()
+        finally:
+            if self._read_models is not None:
+                self._read_models.close()
+            self.events.close()
 
     def __enter__(self) -> Self:
         return self

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, cast
 from uuid import UUID
 
@@ -88,6 +89,10 @@ class Touched:
     newest: LogNotification | None = None
     grown: list[tuple[int, int]] = field(default_factory=list)
     """By how many tokens each event of the batch made the view grow."""
+    entries: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    """What the batch adds to the digest, by position."""
+    first: int = 0
+    """The first position in the batch."""
 
 
 @dataclass(slots=True)
@@ -168,6 +173,7 @@ class IndexBatch:
         """That there was an event, and its size."""
         plaintext = self.store.mapper.plaintext(cast(Any, row))
         touched.newest = row
+        touched.first = touched.first or row.originator_version
         touched.row.bytes += len(plaintext)
         if b'"bodies":' in plaintext:
             bodies = self.store.mapper.bodies_of(cast(Any, row))
@@ -179,7 +185,7 @@ class IndexBatch:
         match event:
             case ToolCalled(block=block, turn=turn) | BlockAppended(block=block, turn=turn):
                 for kind, what in entries_of(block):
-                    self.rows.add(
+                    entry = self.rows.add(
                         "digest_entries",
                         session_id=here[0],
                         position=here[1],
@@ -190,6 +196,7 @@ class IndexBatch:
                         outcome=None,
                         retracted=0,
                     )
+                    touched.entries.setdefault(here[1], []).append(entry)
             case ToolCallAbandoned(call=call):
                 self._end_call(touched, call, "abandoned")
             case BlocksRetracted(positions=positions, reopened=reopened):
@@ -228,8 +235,11 @@ class IndexBatch:
         self._end_call(touched, call, "error" if is_error else "ok")
 
     def _end_call(self, touched: Touched, call: int, outcome: str | None) -> None:
+        if call >= touched.first:
+            for entry in touched.entries.get(call, ()):
+                entry["outcome"] = outcome
         # A fork's answer to a call of its parent is the fork's own affair.
-        if touched.row.forked_at is None or call > touched.row.forked_at:
+        elif touched.row.forked_at is None or call > touched.row.forked_at:
             self.rows.change(
                 "UPDATE digest_entries SET outcome = ? WHERE session_id = ? AND position = ?",
                 (outcome, touched.row.id, call),
@@ -278,12 +288,12 @@ class IndexBatch:
         """Tokens of the view at a call's coordinate."""
         row = touched.row
         if (
-            row.view_tokens is not None
-            and row.serves(call.lineage)
+            row.serves(call.lineage)
             and call.lineage_version == row.served_version
             and call.position >= row.steady_from
         ):
-            return row.view_tokens - self._grown_after(touched, call)
+            now = self._measured(row, call.originator_version)
+            return now - self._grown_after(touched, call)
         try:
             return self._view(row, call.lineage, call.position, call.lineage_version).tokens
         except NotFoundError:
@@ -291,15 +301,14 @@ class IndexBatch:
 
     def _grown_after(self, touched: Touched, call: ModelCalled) -> int:
         """What the view grew by between what a call was sent and the call's own event."""
-        first = call.position + 1
-        seen = [grown for position, grown in touched.grown if position >= first]
-        known_from = touched.grown[0][0] if touched.grown else call.originator_version
-        if first < known_from:
+        later = takewhile(lambda grown: grown[0] > call.position, reversed(touched.grown))
+        total = sum(tokens for _, tokens in later)
+        if call.position < touched.first - 1:
             earlier = self.store.recorder.select_events(
-                call.originator_id, gt=call.position, lte=known_from - 1
+                call.originator_id, gt=call.position, lte=touched.first - 1
             )
-            seen += [row.tokens for row in earlier if row.tokens and not self._is_unsent(row)]
-        return sum(seen)
+            total += sum(row.tokens for row in earlier if row.tokens and not self._is_unsent(row))
+        return total
 
     def _is_unsent(self, row: Any) -> bool:
         if row.topic != BlockAppended.TOPIC or not _is_unsent(self.store.mapper.plaintext(row)):
@@ -313,13 +322,18 @@ class IndexBatch:
             event = self.store.mapper.to_domain_event(touched.newest)
             state = SessionState.from_carried(loads(touched.newest.carried))
             row.settle(event, state, self.settings)
+        self._measured(row, row.position)
+        row.measure(self.settings)
+
+    def _measured(self, row: SessionRow, position: int) -> int:
+        """Tokens of the view at a session's newest position; read where they are not known."""
         if row.view_tokens is None:
-            view = self._view(row, MAIN, row.position, row.served_version)
+            view = self._view(row, MAIN, position, row.served_version)
             row.view_tokens = view.tokens
             row.system_tokens = estimate_text(view.system_prompt or "")
             tools = view.tool_definitions
             row.tools_tokens = estimate_text(str(tools)) if tools else 0
-        row.measure(self.settings)
+        return row.view_tokens
 
     def _view(self, row: SessionRow, lineage: str, at: int, version: int) -> HistoryView:
         """As of then, however far the log has come since."""

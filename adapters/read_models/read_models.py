@@ -9,9 +9,11 @@ from typing import TypeVar
 from ...domain.errors import StorageError
 from ..event_store import EventStore
 from ..plain_errors import speaking_plainly
+from ...projections.read_models.search_query import Query
 from .feed import Feed, NotThisLogError, advance, news
 from .index_feed import IndexFeed
 from .read_file import Place, ReadFile, is_damage
+from .search import Found, Search
 from .search_feed import SearchFeed
 
 Progress = Callable[[int, int], None]
@@ -39,8 +41,9 @@ class ReadModels:
         self.name = name
         with speaking_plainly(name):
             self.file = ReadFile(name, idle_seconds=idle_seconds, context_limit=context_limit)
-        self.index = IndexFeed(store, self.file)
-        self.search = SearchFeed(store)
+        self._index = IndexFeed(store, self.file)
+        self._words = SearchFeed(store)
+        self._search = Search(store, self.file)
         self._advanced = Condition()
 
     # Positions
@@ -80,14 +83,51 @@ class ReadModels:
                 with self._advanced:
                     self._advanced.wait(min(POLL_SECONDS, left))
 
+    # Searching
+
+    def search(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        namespace: str | None = None,
+        limit: int = 20,
+    ) -> list[Found]:
+        """What holds all words of `query` and `"phrases"`, and none of its `-words`.
+
+        Takes in what is new first. The best come first; of a word that very many blocks hold, the
+        newest. `session` searches one session (of `namespace`, or of the default one) and what it
+        shares with the session it was forked from. Raises InvalidSettingError for a query that
+        cannot be understood.
+        """
+        wanted = Query.parsed(query)
+        self.catch_up()
+        streams: list[tuple[str, int | None]] = []
+        if session is not None:
+            chain = self.store.session_chain(namespace or "default", session)
+            streams = [(str(part.originator_id), part.last) for part in chain.segments]
+
+        def found() -> list[Found]:
+            parts = self._search.parts_of(streams)
+            return self._search.find(wanted, parts=parts, namespace=None if session else namespace, limit=limit)
+
+        return self._fit(found)
+
     # Keeping up
 
-    def catch_up(self, progress: Progress | None = None, *, search: bool = True) -> int:
+    def catch_up(
+        self,
+        progress: Progress | None = None,
+        *,
+        search: bool = True,
+        until: Callable[[], bool] = lambda: False,
+    ) -> int:
         """Take in all that is new, the index first; returns how many events that were.
 
-        `search` is whether full-text search catches up as well.
+        `search` is whether full-text search catches up as well; `until` is asked between batches
+        whether to stop.
         """
-        return self._fit(lambda: self._catch_up(progress, search=search))
+        return self._fit(lambda: self._catch_up(progress, search=search, until=until))
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Empty the file and read the whole log again; returns how many events that were."""
@@ -102,22 +142,25 @@ class ReadModels:
     def close(self) -> None:
         self.file.close()
 
-    def _catch_up(self, progress: Progress | None, *, search: bool) -> int:
+    def _catch_up(
+        self, progress: Progress | None, *, search: bool, until: Callable[[], bool]
+    ) -> int:
         self.file.renew()
         total = self.store.recorder.max_notification_id() if progress else 0
-        feeds: list[Feed] = [self.index, self.search] if search else [self.index]
+        feeds: list[Feed] = [self._index, self._words] if search else [self._index]
         taken = 0
-        while True:
-            more = self._advance(self.index)
+        while not until():
+            more = self._advance(self._index)
             # Text takes its time: between two batches of it the index stays up to date.
             if not more and search:
-                more = self._advance(self.search, self.file.place(self.index.name).position)
+                more = self._advance(self._words, self.file.place(self._index.name).position)
             if not more:
-                return taken
+                break
             taken += more
             if progress:
                 done = sum(self.file.place(feed.name).position for feed in feeds)
                 progress(done, max(done, len(feeds) * total))
+        return taken
 
     def _advance(self, feed: Feed, stop: int | None = None) -> int:
         if stop == 0:
@@ -151,7 +194,7 @@ class ReadModels:
 
     def _begin_again(self) -> None:
         with self.file.transaction() as db:
-            for feed in (self.index, self.search):
+            for feed in (self._index, self._words):
                 place = self.file.place(feed.name, db)
                 if place.position and not self._is_of_this_log(place):
                     self.file.empty(db, f"{self.name} was made of another state of the log")
