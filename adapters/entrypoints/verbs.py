@@ -17,6 +17,7 @@ VERBS = {
     "show": "cli_reading.show",
     "view": "cli_reading.view",
     "recall": "cli_reading.recall",
+    "search": "cli_searching.search",
     "append": "cli_writing.append",
     "pin": "cli_writing.pin",
     "unpin": "cli_writing.unpin",
@@ -28,6 +29,7 @@ VERBS = {
     "policies": "cli_compacting.policies",
     "verify": "cli_keeping.verify",
     "backup": "cli_keeping.backup",
+    "rebuild": "cli_searching.rebuild",
 }
 
 
