@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -59,6 +60,7 @@ class SessionStore:
         self.name = name
         self._read_models: ReadModels | None = None
         self._followers: list[Follower] = []
+        self._opening = Lock()
 
     def session(
         self,
@@ -127,7 +129,7 @@ class SessionStore:
         from .read_models.location import read_models_of  # noqa: PLC0415
         from .read_models.read_models import ReadModels  # noqa: PLC0415
 
-        with self.events.deciding:
+        with self._opening:
             if self._read_models is None:
                 self._read_models = ReadModels(self.events, read_models_of(self.name))
             return self._read_models

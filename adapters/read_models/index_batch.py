@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlite_utils import Database
 
+from ...domain.aggregate import restored
 from ...domain.compaction import MAIN
 from ...domain.compaction_events import (
     BoundaryActivated,
@@ -21,6 +22,7 @@ from ...domain.compaction_events import (
 )
 from ...domain.errors import NotFoundError
 from ...domain.event import Event
+from ...domain.ranges import Ranges
 from ...domain.session import SessionState, session_id
 from ...domain.session_events import (
     BlockAppended,
@@ -141,6 +143,7 @@ class IndexBatch:
         if event.fork:
             parent = self._session(session_id(event.fork.namespace, event.fork.key))
             opened.forked_from_id = parent.row.id if parent else None
+            self._inherit(opened, restored(SessionState, loads(row.carried)))
         self._name_parent(touched)
         # Sub-agents may have been imported before the session that they worked for.
         self.rows.change(
@@ -148,6 +151,13 @@ class IndexBatch:
             " WHERE parent_namespace = ? AND parent_key = ? AND parent_id IS NULL",
             (opened.id, opened.namespace, opened.key),
         )
+
+    def _inherit(self, fork: SessionRow, state: SessionState) -> None:
+        """What a fork is called, and whom it works for, where that was said before it left."""
+        said = Ranges.of(filter(None, (state.titled, state.parented)))
+        chain = self.store.session_chain(fork.namespace, fork.key)
+        for recorded in self.store.read(chain, said):
+            fork.apply(recorded.event, 0)
 
     def _name_parent(self, touched: Touched) -> None:
         row = touched.row
@@ -320,7 +330,7 @@ class IndexBatch:
         row = touched.row
         if touched.newest is not None:
             event = self.store.mapper.to_domain_event(touched.newest)
-            state = SessionState.from_carried(loads(touched.newest.carried))
+            state = restored(SessionState, loads(touched.newest.carried))
             row.settle(event, state, self.settings)
         self._measured(row, row.position)
         row.measure(self.settings)

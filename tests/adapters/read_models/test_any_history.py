@@ -1,0 +1,230 @@
+"""Whatever was said, and however it was read: followed rows are rebuilt rows, and say what is so."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
+from read_model_rows import rows_of, table
+
+import cutbank
+from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.domain.blocks import Kind
+from cutbank.domain.errors import CutbankError
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.session_events import Parent, Usage
+
+POLICY = ReserveHeadroom(reserve_tokens=300, keep_tokens=300)
+LIMIT = 3_000
+TEXTS = st.sampled_from(["clay", "silt \ud83d half", "café", "a\0b", "note", '{"note": 1}'])
+KINDS = st.sampled_from(
+    [Kind.USER, Kind.ASSISTANT, Kind.NOTE, Kind.ARTIFACT, Kind.THINKING, Kind.DEVELOPER]
+)
+TOOLS = st.sampled_from(["bash", "Read", "write_file", "other"])
+
+
+class Histories(RuleBasedStateMachine):
+    """Agents and compactions at work, while read models follow in batches of any size."""
+
+    sessions = Bundle("sessions")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="cutbank-read-models-"))
+        self.store = cutbank.open(self.folder / "log.db", synchronous="NORMAL")
+        self.models = self._opened("followed.db")
+        self.number = 0
+
+    def _opened(self, name: str) -> ReadModels:
+        return ReadModels(self.store.events, str(self.folder / name))
+
+    def teardown(self) -> None:
+        try:
+            self.models.catch_up()
+            self.rows_are_those_of_a_rebuild()
+            self.rows_say_what_is_so()
+        finally:
+            self.models.close()
+            self.store.close()
+            shutil.rmtree(self.folder)
+
+    def rows_are_those_of_a_rebuild(self) -> None:
+        whole = self._opened("whole.db")
+        try:
+            whole.catch_up()
+            followed = rows_of(self.models)
+            assert followed == rows_of(whole)
+            self.models.rebuild()
+            assert rows_of(self.models) == followed
+        finally:
+            whole.close()
+
+    def rows_say_what_is_so(self) -> None:
+        rows = {row["key"]: row for row in table(self.models, "sessions")}
+        assert set(rows) == {session.key for session in self.store.sessions()}
+        for session in self.store.sessions():
+            row, state, view = rows[session.key], session.state, session.view()
+            assert row["view_tokens"] == view.tokens
+            assert row["position"] == session.position
+            assert (row["turns"], row["blocks"]) == (state.turn, state.blocks)
+            assert row["tokens"] == state.tokens
+            assert row["open_calls"] == len(state.open_calls)
+            assert bool(row["closed"]) == state.closed
+            assert (row["due_at"] is None) == bool(state.open_calls or state.closed)
+            assert row["title"] == session.title
+            parent, fork = session.parent, session.forked_from
+            assert row["parent_key"] == (parent.key if parent else None)
+            assert row["parent_id"] == (rows[parent.key]["id"] if parent else None)
+            assert row["forked_from_id"] == (rows[fork.key]["id"] if fork else None)
+            for call in table(self.models, "model_calls", f"session_id = {row['id']}"):
+                seen = session.view(
+                    lineage=call["lineage"],
+                    at=call["view_position"],
+                    lineage_version=call["lineage_version"],
+                )
+                assert call["view_tokens"] == seen.tokens
+                assert call["fingerprint"] == seen.fingerprint
+            self._finds_every_block_once(session, row["id"])
+
+    def _finds_every_block_once(self, session: StoredSession, number: int) -> None:
+        fork = session.forked_from
+        own = [
+            block for block in session.recall(search="")
+            if fork is None or block.position > fork.position
+        ] if session.state.blocks else []
+        found = table(self.models, "blocks", f"session_id = {number} AND kind != 'summary'")
+        assert [(row["position"], row["kind"], row["turn"]) for row in found] == [
+            (block.position, block.block.kind, block.turn) for block in own
+        ]
+
+    # What is said
+
+    @initialize(target=sessions)
+    def first(self) -> StoredSession:
+        return self.store.session("first", title="the first")
+
+    @rule(target=sessions, parent=st.booleans())
+    def another(self, parent: bool) -> StoredSession:
+        self.number += 1
+        worked_for = Parent(namespace="default", key="first", tool_call_id="c1")
+        return self.store.session(f"s{self.number}", parent=worked_for if parent else None)
+
+    @rule(session=sessions, kind=KINDS, text=TEXTS, times=st.integers(1, 600))
+    def say(self, session: StoredSession, kind: Kind, text: str, times: int) -> None:
+        self._try(lambda: session.append(Block(kind=kind, text=f"{text} " * times)))
+
+    @rule(session=sessions, tool=TOOLS, text=TEXTS)
+    def call(self, session: StoredSession, tool: str, text: str) -> None:
+        self.number += 1
+        arguments = {"path": f"{text}.py", "command": f"make {text}"}
+        block = ToolCall(tool_call_id=f"c{self.number}", name=tool, arguments=arguments)
+        self._try(lambda: session.append(block))
+
+    @rule(session=sessions, data=st.data(), text=TEXTS, times=st.integers(0, 1_200))
+    def answer(self, session: StoredSession, data: Any, text: str, times: int) -> None:
+        if session.state.open_calls:
+            name = data.draw(st.sampled_from(sorted(session.state.open_calls)))
+            is_error = data.draw(st.booleans())
+            result = ToolResult(tool_call_id=name, content=f"{text} " * times, is_error=is_error)
+            if data.draw(st.integers(0, 4)):
+                self._try(lambda: session.append(result))
+            else:
+                self._try(lambda: session.abandon(name, text))
+
+    @rule(session=sessions, text=TEXTS)
+    def request(self, session: StoredSession, text: str) -> None:
+        self._try(lambda: session.set_system_prompt(text * 9))
+        self._try(lambda: session.set_tools([{"name": text}]))
+
+    @rule(session=sessions, text=TEXTS)
+    def title(self, session: StoredSession, text: str) -> None:
+        self._try(lambda: session.retitle(text.encode("ascii", "ignore").decode()))
+
+    @rule(session=sessions, back=st.integers(0, 6))
+    def retract(self, session: StoredSession, back: int) -> None:
+        self._try(lambda: session.retract(max(1, session.position - back)))
+
+    @rule(session=sessions, back=st.integers(0, 9), pins=st.booleans())
+    def pin_or_hide(self, session: StoredSession, back: int, pins: bool) -> None:
+        at = max(1, session.position - back)
+        self._try(lambda: session.pin(at) if pins else session.hide(at))
+
+    @rule(session=sessions, usage=st.none() | st.integers(1, 5_000), behind=st.booleans())
+    def call_a_model(self, session: StoredSession, usage: int | None, behind: bool) -> None:
+        view = session.view()
+        if behind:  # the answer is stored before the call that it came from
+            self._try(lambda: session.append(Block.assistant("said meanwhile")))
+        reported = Usage(input=usage) if usage else None
+        self._try(
+            lambda: session.record_call(view, call_id=f"m{usage}", model="m", usage=reported)
+        )
+
+    @rule(session=sessions, activate=st.booleans(), lineage=st.sampled_from(["main", "other"]))
+    def compact(self, session: StoredSession, activate: bool, lineage: str) -> None:
+        self._try(
+            lambda: session.compact(POLICY, limit=LIMIT, lineage=lineage, activate=activate)
+        )
+
+    @rule(session=sessions)
+    def activate_or_revert(self, session: StoredSession) -> None:
+        self._try(session.activate)
+        self._try(session.revert)
+
+    @rule(target=sessions, session=sessions, back=st.integers(0, 9))
+    def fork(self, session: StoredSession, back: int) -> StoredSession:
+        self.number += 1
+        return session.fork(f"f{self.number}", at=max(1, session.position - back))
+
+    @rule(session=sessions, really=st.integers(0, 5))
+    def close(self, session: StoredSession, really: int) -> None:
+        if not really:
+            self._try(session.close)
+
+    # How it is read
+
+    @rule(page=st.integers(1, 40), batches=st.integers(1, 5), reopens=st.booleans())
+    def follow(self, page: int, batches: int, reopens: bool) -> None:
+        left = [batches]
+
+        def until() -> bool:
+            left[0] -= 1
+            return left[0] < 0
+
+        self.models._index.page = self.models._words.page = page
+        self.models.catch_up(until=until)
+        if reopens:
+            self.models.close()
+            self.models = self._opened("followed.db")
+
+    def _try(self, act: Any) -> None:
+        try:
+            act()
+        except CutbankError:
+            pass  # refused: nothing was recorded, and nothing is to be read
+
+
+def run(examples: int, steps: int) -> None:
+    run_state_machine_as_test(
+        Histories,
+        settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
+    )
+
+
+def test_followed_rows_are_rebuilt_rows() -> None:
+    run(15, 30)
+
+
+@pytest.mark.slow
+def test_followed_rows_are_rebuilt_rows_in_many_histories() -> None:
+    run(300, 60)

@@ -1,0 +1,29 @@
+"""All that a file of read models holds, to be compared: every row, and every word of the index."""
+
+from typing import Any
+
+from cutbank.adapters.read_models.read_models import ReadModels
+
+OF_THE_FILE = {"_sqlite_migrations", "settings"}
+"""What says nothing of the log."""
+
+
+def rows_of(models: ReadModels) -> dict[str, list[tuple[Any, ...]]]:
+    db = models.file.reader
+    tables = {name for name in db.table_names() if not name.startswith("blocks_fts")}
+    found = {name: models.file.rows(f"SELECT * FROM {name}") for name in tables - OF_THE_FILE}
+    found["words"] = words_of(models)
+    return {name: sorted(rows, key=repr) for name, rows in found.items()}
+
+
+def words_of(models: ReadModels) -> list[tuple[Any, ...]]:
+    """Each word in the index: where it stands, and how often."""
+    models.file.rows(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS"
+        " temp.words USING fts5vocab(main, 'blocks_fts', 'instance')"
+    )
+    return models.file.rows("SELECT * FROM temp.words")
+
+
+def table(models: ReadModels, name: str, where: str = "1") -> list[dict[str, Any]]:
+    return list(models.file.reader.table(name).rows_where(where, order_by="id"))
