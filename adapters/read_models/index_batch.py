@@ -372,9 +372,7 @@ class IndexBatch:
             self.rows.add("compactions", **place, **more, **found)
         if isinstance(event, BoundaryActivated | CompactionReverted):
             active = event.boundary if isinstance(event, BoundaryActivated) else event.to
-            self.rows.change(
-                "UPDATE lineages SET boundary = ? WHERE id = ?", (active, lineage.id)
-            )
+            self.rows.change("UPDATE lineages SET boundary = ? WHERE id = ?", (active, lineage.id))
         if done := completed(event):
             boundary, columns = done
             self.rows.complete("compactions", columns, lineage_id=lineage.id, version=boundary)
@@ -433,5 +431,3 @@ class IndexBatch:
 def _is_unsent(plaintext: bytes) -> bool:
     """Whether it may be a block that no model sees; the words may be somebody's own."""
     return b'"note"' in plaintext or b'"artifact"' in plaintext
-
-

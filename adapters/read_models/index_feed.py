@@ -21,7 +21,7 @@ class IndexFeed:
         self.file = file
 
     def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
-        batch = IndexBatch(self.store, db, self.file.settings)
+        batch = IndexBatch(self.store, db, self.file.settings(db))
         for event in events:
             batch.take(event)
         batch.write()

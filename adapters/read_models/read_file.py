@@ -41,18 +41,18 @@ class ReadFile:
         self, name: str, *, idle_seconds: float | None = None, context_limit: int | None = None
     ) -> None:
         self.name = name
+        self.file = None if name.startswith("file:") else Path(name)
         self.writing = RLock()
-        self.reading = RLock()
+        self.reading = RLock() if self.file else self.writing
         self.made_anew: str | None = None
         """Why the file had to be made anew, if it had."""
+        self._connections: list[sqlite3.Connection] = []
         self._asked = {"idle_seconds": idle_seconds, "context_limit": context_limit}
-        self.file = None if name.startswith("file:") else Path(name)
         self._open()
 
-    @property
-    def settings(self) -> Settings:
+    def settings(self, db: Database) -> Settings:
         """What rows are reckoned with, as the file has it."""
-        said = {row["name"]: row["value"] for row in self.reader.table("settings").rows}
+        said = {row["name"]: row["value"] for row in db.table("settings").rows}
         return Settings(
             idle_seconds=said.get("idle_seconds", IDLE_SECONDS),
             context_limit=int(said.get("context_limit", CONTEXT_LIMIT)),
@@ -125,23 +125,24 @@ class ReadFile:
                 self._open()
 
     def close(self) -> None:
-        self.writer.close()
-        self.reader.close()
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
 
     def _open(self) -> None:
-        self.writer = self._connected()
+        self.seen = self._is_at()
         try:
+            self.writer = self._connected()
             self._begin()
-            self.reader = self._connected()
+            # In memory one connection does both: a second one would wait for the first.
+            self.reader = self._connected() if self.file else self.writer
         except sqlite3.DatabaseError as error:
-            self.writer.close()
-            if not is_damage(error) or self.made_anew is not None or self.file is None:
+            self.close()
+            if not is_damage(error) or self.made_anew is not None:
                 raise
-            self.reader = self.writer
-            self.seen = self._is_at()
             self.replace(f"{self.name} was damaged")
         except BaseException:
-            self.writer.close()
+            self.close()
             raise
         self.seen = self._is_at()
 
@@ -201,18 +202,15 @@ class ReadFile:
             timeout=LOCK_TIMEOUT,
             uri=self.name.startswith("file:"),
         )
-        try:
-            for pragma in (
-                "synchronous = NORMAL",
-                "foreign_keys = ON",
-                "temp_store = MEMORY",
-                "cache_size = -65536",
-                "mmap_size = 268435456",
-            ):
-                connection.execute(f"PRAGMA {pragma}")
-        except BaseException:
-            connection.close()
-            raise
+        self._connections.append(connection)
+        for pragma in (
+            "synchronous = NORMAL",
+            "foreign_keys = ON",
+            "temp_store = MEMORY",
+            "cache_size = -65536",
+            "mmap_size = 268435456",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
         return Database(connection, recursive_triggers=False, execute_plugins=False)
 
 

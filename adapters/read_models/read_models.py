@@ -109,7 +109,9 @@ class ReadModels:
 
         def found() -> list[Found]:
             parts = self._search.parts_of(streams)
-            return self._search.find(wanted, parts=parts, namespace=None if session else namespace, limit=limit)
+            return self._search.find(
+                wanted, parts=parts, namespace=None if session else namespace, limit=limit
+            )
 
         return self._fit(found)
 

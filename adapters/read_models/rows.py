@@ -51,9 +51,7 @@ class Rows:
         for statement, parameters in self._changes:
             self._db.conn.execute(statement, parameters)
 
-    def _insert(
-        self, table: str, rows: list[dict[str, Any]], *, renewing: bool = False
-    ) -> None:
+    def _insert(self, table: str, rows: list[dict[str, Any]], *, renewing: bool = False) -> None:
         # One prepared statement: `insert_all` makes its SQL anew, and takes five times as long.
         if not rows:
             return

@@ -99,10 +99,15 @@ class Histories(RuleBasedStateMachine):
 
     def _finds_every_block_once(self, session: StoredSession, number: int) -> None:
         fork = session.forked_from
-        own = [
-            block for block in session.recall(search="")
-            if fork is None or block.position > fork.position
-        ] if session.state.blocks else []
+        own = (
+            [
+                block
+                for block in session.recall(search="")
+                if fork is None or block.position > fork.position
+            ]
+            if session.state.blocks
+            else []
+        )
         found = table(self.models, "blocks", f"session_id = {number} AND kind != 'summary'")
         assert [(row["position"], row["kind"], row["turn"]) for row in found] == [
             (block.position, block.block.kind, block.turn) for block in own
@@ -166,15 +171,11 @@ class Histories(RuleBasedStateMachine):
         if behind:  # the answer is stored before the call that it came from
             self._try(lambda: session.append(Block.assistant("said meanwhile")))
         reported = Usage(input=usage) if usage else None
-        self._try(
-            lambda: session.record_call(view, call_id=f"m{usage}", model="m", usage=reported)
-        )
+        self._try(lambda: session.record_call(view, call_id=f"m{usage}", model="m", usage=reported))
 
     @rule(session=sessions, activate=st.booleans(), lineage=st.sampled_from(["main", "other"]))
     def compact(self, session: StoredSession, activate: bool, lineage: str) -> None:
-        self._try(
-            lambda: session.compact(POLICY, limit=LIMIT, lineage=lineage, activate=activate)
-        )
+        self._try(lambda: session.compact(POLICY, limit=LIMIT, lineage=lineage, activate=activate))
 
     @rule(session=sessions)
     def activate_or_revert(self, session: StoredSession) -> None:

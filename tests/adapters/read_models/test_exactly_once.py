@@ -1,0 +1,130 @@
+"""Every event is taken in once: whoever is killed, and however many processes do it at once."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+from read_model_rows import rows_of
+
+import cutbank
+from cutbank import Block
+from cutbank.adapters.read_models.read_models import ReadModels
+
+from .conftest import Opening, talk
+
+KILLS = pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.slow)])
+SEED = 20261122
+CHILD = """
+import os, sys
+import cutbank
+from cutbank.adapters.read_models.read_models import ReadModels
+log, path, page = sys.argv[1:]
+with cutbank.open(log) as store:
+    models = ReadModels(store.events, path)
+    models._index.page = models._words.page = int(page)
+    os.write(1, b"begins\\n")
+    models.catch_up(lambda done, total: os.write(1, b"batch\\n"))
+    models.close()
+"""
+
+
+def child(log: Path, path: Path, page: int) -> "subprocess.Popen[str]":
+    words = [sys.executable, "-c", CHILD, str(log), str(path), str(page)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
+@KILLS
+def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
+    store: cutbank.SessionStore, opening: Opening, tmp_path: Path, kills: int
+) -> None:
+    dice = Random(SEED)  # noqa: S311 - nothing here is secret
+    path = tmp_path / "killed.db"
+    stopped_inside = 0
+
+    for round in range(kills):
+        talk(store, f"s{round}", 12)
+        with child(tmp_path / "test.db", path, dice.randint(1, 9)) as process:
+            assert process.stdout
+            for _ in range(dice.randint(1, 12)):
+                process.stdout.readline()
+            for _ in range(dice.randint(0, 100_000)):
+                pass  # the kill comes at any moment of a batch
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+            process.communicate()
+        killed = opening("killed.db")
+        newest = store.events.recorder.max_notification_id()
+        stopped_inside += any(0 < at < newest for at in killed.positions.values())
+
+    killed.catch_up()
+    whole = opening("whole.db")
+    whole.catch_up()
+    assert rows_of(killed) == rows_of(whole)
+    assert killed.made_anew is None
+    assert stopped_inside > 0
+
+
+def test_processes_that_catch_up_at_once_take_nothing_in_twice(
+    store: cutbank.SessionStore, opening: Opening, tmp_path: Path
+) -> None:
+    talk(store, "s", 30)
+
+    processes = [child(tmp_path / "test.db", tmp_path / "shared.db", 7) for _ in range(4)]
+    said = [process.communicate()[0] for process in processes]
+
+    assert [process.returncode for process in processes] == [0] * 4
+    batches = sum(text.count("batch") for text in said)
+    shared, whole = opening("shared.db"), opening("whole.db")
+    assert shared.position == store.events.recorder.max_notification_id()
+    whole.catch_up()
+    assert rows_of(shared) == rows_of(whole)
+    # Each batch was one process's own: seven events, of the index or of the words.
+    assert batches <= 2 * (shared.position // 7 + 2)
+
+
+def test_what_another_process_took_in_meanwhile_is_not_taken_in_again(
+    store: cutbank.SessionStore, models: ReadModels, opening: Opening
+) -> None:
+    talk(store, "s", 3)
+    ahead = opening("models.db")
+    place = models.file.place
+
+    def overtaken(feed: str, db: object = None) -> object:
+        found = place(feed, db)  # type: ignore[arg-type]
+        if db is None:
+            ahead.catch_up()  # between the look whether there is news, and the lock
+        return found
+
+    models.file.place = overtaken  # type: ignore[assignment, method-assign]
+    assert models.catch_up() == 0
+
+    models.file.place = place  # type: ignore[method-assign]
+    whole = opening("whole.db")
+    whole.catch_up()
+    assert rows_of(models) == rows_of(whole)
+
+
+def test_a_batch_that_fails_leaves_nothing_of_itself(
+    store: cutbank.SessionStore, models: ReadModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(store, "s", 3)
+    models.catch_up()
+    before = rows_of(models)
+    store.session("s").append(Block.user("what is lost"))
+
+    def full(*_: object) -> None:
+        raise OSError("no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(models.file, "reach", full)
+        with pytest.raises(OSError, match="no space"):
+            models.catch_up()
+
+    assert rows_of(models) == before
+    assert models.catch_up() == 4  # a turn and its block, each for the index and for search
