@@ -1,0 +1,167 @@
+"""Read models that follow: they state their position, and can be waited for."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from read_model_rows import rows_of, table
+
+import cutbank
+from cutbank import Block, SessionStore
+from cutbank.adapters.read_models.read_models import ReadModels
+
+from .conftest import Opening, talk
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) <= before
+
+
+def arrived(models: ReadModels) -> int:
+    """The position as the file has it, with nothing done to advance it."""
+    return models.position
+
+
+def reaches(models: ReadModels, position: int) -> bool:
+    """Whether somebody else takes in what is new."""
+    with models._advanced:
+        return models._advanced.wait_for(lambda: models.position >= position, timeout=60)
+
+
+def test_a_follower_takes_in_what_is_there_and_then_what_comes(store: SessionStore) -> None:
+    talk(store, "before", 20)
+
+    with store.follow():
+        assert reaches(store.read_models, store.events.recorder.max_notification_id())
+        for number in range(20):
+            store.session("live").append(Block.user(f"pebble {number}"))
+            assert reaches(store.read_models, store.events.recorder.max_notification_id())
+            (row,) = table(store.read_models, "sessions", "key = 'live'")
+            assert row["blocks"] == number + 1
+
+
+CHILD = """
+import sys
+import cutbank
+with cutbank.open(sys.argv[1]) as store:
+    session = store.session("of another process")
+    for number in range(5):
+        session.append(cutbank.Block.user(f"pebble {number}"))
+        print(store.events.recorder.max_notification_id(), flush=True)
+        sys.stdin.readline()
+"""
+
+
+def test_a_follower_hears_of_other_processes(store: SessionStore, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", CHILD, str(tmp_path / "test.db")]
+    with (
+        store.follow(),
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child,
+    ):
+        assert child.stdin
+        assert child.stdout
+        for _ in range(5):
+            newest = int(child.stdout.readline())
+            assert reaches(store.read_models, newest)
+            child.stdin.write("go on\n")
+            child.stdin.flush()
+        child.stdin.close()
+
+    assert len(store.search("pebble")) == 5
+
+
+def test_whoever_waits_for_a_position_finds_it_there(
+    store: SessionStore, models: ReadModels
+) -> None:
+    talk(store, "s", 3)
+    newest = store.events.recorder.max_notification_id()
+    assert models.position == 0
+
+    models.wait_for(newest, timeout=60)
+
+    assert models.position == newest
+    assert models.positions == {"index": newest, "search": newest}
+    models.wait_for(1, timeout=0)  # it is there already
+
+
+def test_a_position_that_never_comes_is_waited_for_no_longer_than_asked(
+    store: SessionStore, models: ReadModels
+) -> None:
+    talk(store, "s", 1)
+
+    with pytest.raises(TimeoutError, match="did not reach 1000 within 0.01 s"):
+        models.wait_for(1_000, timeout=0.01)
+
+
+def test_a_position_is_waited_for_while_another_thread_brings_it_about(
+    store: SessionStore, models: ReadModels
+) -> None:
+    def append() -> None:
+        talk(store, "s", 3)
+
+    thread = threading.Thread(target=append)
+    thread.start()
+    models.wait_for(15, timeout=60)
+    thread.join()
+
+    assert models.position >= 15
+
+
+def test_a_follower_can_be_stopped_and_another_goes_on(
+    store: SessionStore, opening: Opening
+) -> None:
+    store.follow().stop()
+    talk(store, "s", 3)
+
+    with store.follow():
+        assert reaches(store.read_models, store.events.recorder.max_notification_id())
+
+    whole = opening("whole.db")
+    whole.catch_up()
+    assert rows_of(store.read_models) == rows_of(whole)
+
+
+def test_a_store_that_is_closed_ends_its_followers(tmp_path: Path) -> None:
+    with cutbank.open(tmp_path / "log.db") as store:
+        follower = store.follow()
+        store.session("s").append(Block.user("words"))
+
+    assert not follower._thread.is_alive()
+
+
+def test_what_goes_wrong_in_the_thread_is_said_when_it_is_stopped(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = threading.Event()
+
+    def broken(*_: object, **__: object) -> None:
+        ended.set()
+        raise ZeroDivisionError("the follower's own error")
+
+    monkeypatch.setattr(store.read_models, "catch_up", broken)
+    follower = store.follow()
+    assert ended.wait(60)
+
+    with pytest.raises(ZeroDivisionError, match="the follower's own error"):
+        follower.stop()
+
+
+def test_several_followers_of_one_log_share_a_file(
+    store: SessionStore, opening: Opening, tmp_path: Path
+) -> None:
+    with cutbank.open(tmp_path / "test.db") as another, store.follow(), another.follow():
+        talk(store, "one", 5)
+        talk(another, "two", 5)
+        newest = store.events.recorder.max_notification_id()
+        store.read_models.wait_for(newest, timeout=60)
+        another.read_models.wait_for(newest, timeout=60)
+
+    whole = opening("whole.db")
+    whole.catch_up()
+    assert rows_of(store.read_models) == rows_of(whole)

@@ -1,0 +1,252 @@
+"""What the tables say: sessions, their digests, the meter of their calls, the ledger."""
+
+import json
+import sqlite3
+from contextlib import closing
+from datetime import datetime, timedelta
+
+import pytest
+from read_model_rows import table
+
+import cutbank
+from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.domain.blocks import Kind
+from cutbank.domain.errors import NothingToCompactError
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.session_events import Parent, Usage
+
+from .conftest import talk
+
+POLICY = ReserveHeadroom(reserve_tokens=500, keep_tokens=600)
+
+
+def rows(store: SessionStore, name: str, where: str = "1") -> list[dict[str, object]]:
+    store.read_models.catch_up()
+    return table(store.read_models, name, where)
+
+
+def digest(store: SessionStore) -> list[tuple[object, ...]]:
+    found = rows(store, "digest_entries")
+    return [tuple(row[name] for name in ("position", "kind", "what", "outcome")) for row in found]
+
+
+def test_a_session_is_due_once_it_is_idle_and_waits_for_nothing(store: SessionStore) -> None:
+    session = store.session("s")
+    session.append(Block.user("hello"))
+    idle = rows(store, "sessions")[0]
+
+    session.append(ToolCall(tool_call_id="c1", name="ask", arguments="{}"))
+    waiting = rows(store, "sessions")[0]
+    session.append(ToolResult(tool_call_id="c1", content="done"))
+    again = rows(store, "sessions")[0]
+    session.close()
+    closed = rows(store, "sessions")[0]
+
+    for row in (idle, again):
+        due, last = (datetime.fromisoformat(str(row[x])) for x in ("due_at", "last_activity"))
+        assert due - last == timedelta(seconds=300)
+    assert waiting["due_at"] is None
+    assert waiting["open_calls"] == 1
+    assert closed["due_at"] is None
+    assert closed["closed"] == 1
+
+
+def test_due_sessions_are_found_by_an_index(store: SessionStore) -> None:
+    store.read_models.catch_up()
+
+    plan = store.read_models.file.rows(
+        "EXPLAIN QUERY PLAN SELECT * FROM sessions WHERE due_at <= '2026' ORDER BY due_at"
+    )
+
+    assert "idx_sessions_due_at" in plan[0][-1]
+    assert len(plan) == 1
+
+
+def test_a_parent_is_named_whichever_was_there_first(store: SessionStore) -> None:
+    worked_for = Parent(namespace="default", key="lead", tool_call_id="c7")
+    store.session("before", parent=worked_for)
+    rows(store, "sessions")
+    store.session("lead")
+    store.session("after", parent=worked_for)
+
+    found = {row["key"]: row for row in rows(store, "sessions")}
+
+    assert found["before"]["parent_id"] == found["after"]["parent_id"] == found["lead"]["id"]
+    assert found["before"]["parent_call"] == "c7"
+    assert found["lead"]["parent_id"] is None
+
+
+def test_the_digest_names_files_commands_and_artifacts(session: StoredSession) -> None:
+    session.append(
+        ToolCall(tool_call_id="c1", name="Read", arguments={"file_path": "a.py"}),
+        ToolCall(tool_call_id="c2", name="write_file", arguments={"path": "b.py"}),
+        ToolCall(tool_call_id="c3", name="bash", arguments={"command": "make test"}),
+        ToolCall(tool_call_id="c4", name="Read", arguments={"file_path": "missing.py"}),
+        Block(kind=Kind.ARTIFACT, name="plan.md", text="1. look"),
+        ToolResult(tool_call_id="c1", content="print(1)"),
+        ToolResult(tool_call_id="c4", content="no such file", is_error=True),
+    )
+    session.abandon("c3", "nobody waits for it")
+
+    assert digest(session.store) == [
+        (2, "read", "a.py", "ok"),
+        (3, "modified", "b.py", None),
+        (4, "command", "make test", "abandoned"),
+        (5, "read", "missing.py", "error"),
+        (6, "artifact", "plan.md", None),
+    ]
+    touched = session.store.read_models.file.rows("SELECT path FROM files_touched ORDER BY 1")
+    assert touched == [("a.py",), ("b.py",)]
+
+
+def test_an_answer_that_is_taken_back_leaves_its_call_open_in_the_digest(
+    session: StoredSession,
+) -> None:
+    session.append(ToolCall(tool_call_id="c1", name="Read", arguments={"file_path": "a.py"}))
+    answered = session.append(ToolResult(tool_call_id="c1", content="no", is_error=True))
+    rows(session.store, "digest_entries")
+
+    session.retract(answered.last)
+    reopened = digest(session.store)
+    session.retract(2)
+
+    assert reopened == [(2, "read", "a.py", None)]
+    assert rows(session.store, "digest_entries")[0]["retracted"] == 1
+
+
+def test_a_fork_s_answer_says_nothing_of_its_parent_s_call(session: StoredSession) -> None:
+    session.append(ToolCall(tool_call_id="c1", name="Read", arguments={"file_path": "a.py"}))
+    fork = session.fork("fork")
+    fork.append(ToolResult(tool_call_id="c1", content="no", is_error=True))
+
+    assert digest(session.store) == [(2, "read", "a.py", None)]
+
+
+def test_the_meter_says_what_each_call_saw_and_cost(session: StoredSession) -> None:
+    session.append(Block.user("word " * 400_000))
+    view = session.view()
+    session.append(Block.assistant("said before the call was recorded"))
+    session.record_call(
+        view,
+        call_id="m1",
+        model="claude",
+        usage=Usage(input=90_000, cache_read=80_000, output=12),
+        cost_usd=0.25,
+        latency_s=1.5,
+    )
+    session.record_call(view, call_id="m1", model="claude", cost_usd=0.25)
+
+    first, last = rows(session.store, "model_calls")
+
+    assert (first["view_tokens"], first["prompt_tokens"]) == (view.tokens, 170_000)
+    assert (first["cached_tokens"], first["output_tokens"]) == (80_000, 12)
+    assert (first["utilisation"], first["level"]) == (0.85, "high")
+    assert (first["cost_usd"], first["latency_s"]) == (0.25, 1.5)
+    assert first["fingerprint"] == view.fingerprint
+    assert (first["repeated"], last["repeated"]) == (1, 0)
+    assert last["level"] == "over"
+    assert session.store.read_models.file.rows("SELECT calls, cost_usd FROM costs") == [(1, 0.25)]
+
+
+def test_the_ledger_holds_every_boundary_and_what_became_of_it(session: StoredSession) -> None:
+    talk(session.store, session.key, 12)
+    first = session.compact(POLICY, limit=4_000, instructions="keep names \ud83d")
+    talk(session.store, session.key + " more", 1)
+    session.append(*(Block.user(f"question {n} " * 90) for n in range(20)))
+    second = session.compact(POLICY, limit=4_000, activate=False)
+    prepared = rows(session.store, "compactions")[1]
+    session.activate()
+    session.revert()
+
+    ledger = rows(session.store, "compactions")
+    (lineage,) = rows(session.store, "lineages")
+
+    assert [row["outcome"] for row in ledger] == ["boundary", "boundary", "reverted"]
+    assert [row["boundary"] for row in ledger] == [first.boundary, second.boundary, second.boundary]
+    assert (ledger[0]["pre_tokens"], ledger[0]["post_tokens"]) == (
+        first.pre_tokens,
+        first.post_tokens,
+    )
+    assert ledger[0]["summariser"] == "extractive"
+    assert ledger[0]["kept"] == json.dumps([list(run) for run in first.kept.runs])
+    assert ledger[1]["previous"] == first.boundary
+    assert prepared["activated_at"] is None
+    assert ledger[1]["activated_at"] is not None
+    assert ledger[1]["reverted_at"] == ledger[2]["recorded_at"]
+    assert lineage["boundary"] == first.boundary
+    requests = rows(session.store, "compaction_requests")
+    assert [row["request_id"] for row in ledger] == [*(row["id"] for row in requests), None]
+    assert requests[0]["instructions"] == "keep names \ufffd"
+    view = "SELECT boundaries, activated, reverted FROM sessions_with_compactions WHERE id = ?"
+    found = session.store.read_models.file.rows(view, (ledger[0]["session_id"],))
+    assert found == [(2, 2, 1)]
+
+
+def test_what_failed_is_in_the_ledger(session: StoredSession) -> None:
+    class Broken:
+        name = "broken"
+
+        def summarise(self, material: object) -> object:
+            raise RuntimeError("no network")
+
+    talk(session.store, session.key, 12)
+    session.compact(POLICY, limit=4_000, summariser=Broken())  # type: ignore[arg-type]
+
+    failed, boundary = rows(session.store, "compactions")
+
+    assert (failed["outcome"], failed["stood_in"]) == ("failed", "extractive")
+    assert "no network" in str(failed["tried"])
+    assert failed["request_id"] == boundary["request_id"] is not None
+
+
+def test_a_lineage_beside_main_does_not_change_what_is_served(session: StoredSession) -> None:
+    talk(session.store, session.key, 12)
+    session.compact(POLICY, limit=4_000, lineage="what-if")
+
+    (row,) = rows(session.store, "sessions")
+
+    assert row["view_tokens"] == session.view().tokens
+    assert row["served_lineage"] is None
+    assert row["utilisation"] == round(session.view().tokens / 200_000, 4)
+
+
+def test_every_reference_between_rows_resolves(session: StoredSession) -> None:
+    talk(session.store, session.key, 12)
+    session.compact(POLICY, limit=4_000)
+    session.fork("fork").append(Block.user("words"))
+    with pytest.raises(NothingToCompactError):
+        session.compact(POLICY, limit=4_000)
+    session.record_call(session.view(), call_id="m1")
+    models: ReadModels = session.store.read_models
+    models.catch_up()
+
+    with closing(sqlite3.connect(models.name)) as connection:
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        for name in models.file.reader.view_names():
+            connection.execute(f"SELECT * FROM {name}").fetchall()
+
+
+def test_every_column_that_refers_is_declared_and_indexed(store: SessionStore) -> None:
+    store.read_models.catch_up()
+    db = store.read_models.file.reader
+
+    for one in db.tables:
+        if one.name.startswith(("blocks_fts", "_sqlite")):
+            continue
+        referring = {column.name for column in one.columns if column.name.endswith("_id")}
+        declared = {key.column for key in one.foreign_keys}
+        assert referring - declared <= {"call_id"}
+        if one.name not in {"blocks", "lineages"}:
+            first = {index.columns[0] for index in one.indexes}
+            assert declared <= first
+
+
+def test_opening_a_store_makes_no_read_models(tmp_path: object) -> None:
+    with cutbank.open(f"{tmp_path}/log.db") as store:
+        store.session("s").append(Block.user("words"))
+
+    import os
+
+    assert sorted(os.listdir(str(tmp_path))) == ["log.db"]
