@@ -28,6 +28,7 @@ CALLS = {
     "show": ["show", "long"],
     "view": ["view", "long"],
     "recall": ["recall", "long", "3"],
+    "search": ["search", "river"],
     "append": ["append", "long", "hi"],
     "pin": ["pin", "long", "3"],
     "unpin": ["unpin", "long", "3"],
@@ -39,6 +40,7 @@ CALLS = {
     "policies": ["policies"],
     "verify": ["verify"],
     "backup": ["backup", "copy.db"],
+    "rebuild": ["rebuild"],
 }
 
 
