@@ -11,7 +11,9 @@ OF_THE_FILE = {"_sqlite_migrations", "settings"}
 def rows_of(models: ReadModels) -> dict[str, list[tuple[Any, ...]]]:
     db = models.file.reader
     tables = {name for name in db.table_names() if not name.startswith("blocks_fts")}
-    found = {name: models.file.rows(f"SELECT * FROM {name}") for name in tables - OF_THE_FILE}
+    found = {
+        name: [tuple(row.values()) for row in db.table(name).rows] for name in tables - OF_THE_FILE
+    }
     found["words"] = words_of(models)
     return {name: sorted(rows, key=repr) for name, rows in found.items()}
 

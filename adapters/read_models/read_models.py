@@ -7,9 +7,9 @@ from time import monotonic
 from typing import TypeVar
 
 from ...domain.errors import StorageError
+from ...projections.read_models.search_query import Query
 from ..event_store import EventStore
 from ..plain_errors import speaking_plainly
-from ...projections.read_models.search_query import Query
 from .feed import Feed, NotThisLogError, advance, news
 from .index_feed import IndexFeed
 from .read_file import Place, ReadFile, is_damage

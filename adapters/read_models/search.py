@@ -121,8 +121,9 @@ class Search:
         return said.text if said else ""
 
 
-def _within(parts: tuple[Part, ...], namespace: str | None) -> tuple[str, list[Any]]:
-    where, parameters = "", []
+def _within(parts: tuple[Part, ...], namespace: str | None) -> tuple[str, list[str | int]]:
+    where = ""
+    parameters: list[str | int] = []
     if namespace is not None:
         where += " AND sessions.namespace = ?"
         parameters.append(namespace)

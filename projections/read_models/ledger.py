@@ -114,10 +114,10 @@ def _runs(ranges: Ranges) -> list[list[int]]:
     return [list(run) for run in ranges.runs]
 
 
-COLUMNS = (
-    "version outcome boundary trigger policy after first_kept pre_tokens post_tokens"
-    " kept_positions kept pinned hidden trims repairs split_turn previous summariser model"
-    " input_tokens output_tokens cost_usd summary_tokens covers cites reason rule tried stood_in"
-    " effective_from activated_at reverted_at recorded_at"
-).split()
+COLUMNS = """
+version outcome boundary trigger policy after first_kept pre_tokens post_tokens kept_positions kept
+pinned hidden trims repairs split_turn previous summariser model input_tokens output_tokens cost_usd
+summary_tokens covers cites reason rule tried stood_in effective_from activated_at reverted_at
+recorded_at
+""".split()  # noqa: SIM905 - a list of forty names, a line each
 """What a row says of itself; where it stands comes before."""

@@ -36,7 +36,9 @@ def snippet(text: str, query: Query) -> Snippet:
     if found is None:
         # The index takes an accent off its letter.
         plain = "".join(map(_base, text))
-        pattern = re.compile("|".join(_pattern(term, plainly=True) for term in query.wanted), re.I)
+        pattern = re.compile(
+            "|".join(_pattern(term, plainly=True) for term in query.wanted), re.IGNORECASE
+        )
         found = pattern.search(plain)
         if found is None:
             return _line(text[: 4 * WIDTH])

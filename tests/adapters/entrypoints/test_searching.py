@@ -1,5 +1,6 @@
 """Everything that was ever said can be searched, and the read models made anew."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -84,8 +85,6 @@ def test_a_log_that_is_only_read_can_be_searched(
 
 
 def test_another_program_s_database_in_its_place_is_refused(run: Run, talk: Path) -> None:
-    import sqlite3
-
     with sqlite3.connect(talk.with_name("sessions.read.db")) as other:
         other.execute("CREATE TABLE songs (name TEXT)")
     other.close()

