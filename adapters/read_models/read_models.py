@@ -83,6 +83,12 @@ class ReadModels:
                 with self._advanced:
                     self._advanced.wait(min(POLL_SECONDS, left))
 
+    def stand_by(self, position: int, timeout: float = 10.0) -> None:
+        """The same, and leave it to a follower of this process to take it in."""
+        with self._advanced:
+            if not self._advanced.wait_for(lambda: self.position >= position, timeout):
+                raise TimeoutError(f"{self.name} did not reach {position} within {timeout:g} s")
+
     # Searching
 
     def search(
