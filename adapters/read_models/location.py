@@ -4,11 +4,11 @@ import os
 from hashlib import blake2b
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
-from uuid import uuid4
 
 from platformdirs import user_state_path
 
 from ...domain.errors import StorageError
+from ..sqlite.address import address_of, is_in_memory
 
 SERVERS = frozenset({"postgres", "postgresql"})
 
@@ -22,14 +22,14 @@ def read_models_of(address: str) -> str:
     scheme = address.partition("://")[0]
     if scheme in SERVERS:
         return str(_in_state_folder(_without_password(address)))
-    if address == ":memory:" or (address.startswith("file:") and "mode=memory" in address):
-        return f"file:/cutbank-read-{uuid4().hex}?vfs=memdb"
-    path, is_read_only = Path(address), False
+    if is_in_memory(address):
+        return address_of(address)
+    path, said = Path(address), dict[str, list[str]]()
     if address.startswith("file:"):
         uri = urlsplit(address)
         path, said = Path(unquote(uri.path)), parse_qs(uri.query)
-        is_read_only = said.get("mode") == ["ro"] or "immutable" in said
     path = path.resolve()
+    is_read_only = said.get("mode") == ["ro"] or "immutable" in said
     if is_read_only or not os.access(path.parent, os.W_OK):
         return str(_in_state_folder(str(path)))
     return str(path.with_name(f"{path.stem}.read{path.suffix or '.db'}"))

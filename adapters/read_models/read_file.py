@@ -208,7 +208,8 @@ class ReadFile:
             "foreign_keys = ON",
             "temp_store = MEMORY",
             "cache_size = -65536",
-            "mmap_size = 268435456",
+            # A disk that fails under mapped memory would kill the process.
+            "mmap_size = 0",
         ):
             connection.execute(f"PRAGMA {pragma}")
         return Database(connection, recursive_triggers=False, execute_plugins=False)

@@ -1,4 +1,4 @@
-"""Read models: how fast they catch up, how far behind they are when live, how soon a search ends."""
+"""Read models: how fast they catch up, how far behind they are live, how soon a search ends."""
 
 from collections.abc import Iterator
 from itertools import islice
