@@ -23,25 +23,14 @@ def no_thread_is_left() -> Iterator[None]:
     assert set(threading.enumerate()) <= before
 
 
-def arrived(models: ReadModels) -> int:
-    """The position as the file has it, with nothing done to advance it."""
-    return models.position
-
-
-def reaches(models: ReadModels, position: int) -> bool:
-    """Whether somebody else takes in what is new."""
-    with models._advanced:
-        return models._advanced.wait_for(lambda: models.position >= position, timeout=60)
-
-
 def test_a_follower_takes_in_what_is_there_and_then_what_comes(store: SessionStore) -> None:
     talk(store, "before", 20)
 
     with store.follow():
-        assert reaches(store.read_models, store.events.recorder.max_notification_id())
+        store.read_models.stand_by(store.events.recorder.max_notification_id(), timeout=60)
         for number in range(20):
             store.session("live").append(Block.user(f"pebble {number}"))
-            assert reaches(store.read_models, store.events.recorder.max_notification_id())
+            store.read_models.stand_by(store.events.recorder.max_notification_id(), timeout=60)
             (row,) = table(store.read_models, "sessions", "key = 'live'")
             assert row["blocks"] == number + 1
 
@@ -68,7 +57,7 @@ def test_a_follower_hears_of_other_processes(store: SessionStore, tmp_path: Path
         assert child.stdout
         for _ in range(5):
             newest = int(child.stdout.readline())
-            assert reaches(store.read_models, newest)
+            store.read_models.stand_by(newest, timeout=60)
             child.stdin.write("go on\n")
             child.stdin.flush()
         child.stdin.close()
@@ -88,6 +77,9 @@ def test_whoever_waits_for_a_position_finds_it_there(
     assert models.position == newest
     assert models.positions == {"index": newest, "search": newest}
     models.wait_for(1, timeout=0)  # it is there already
+    models.stand_by(newest, timeout=0)
+    with pytest.raises(TimeoutError, match="did not reach"):
+        models.stand_by(newest + 1, timeout=0.01)
 
 
 def test_a_position_that_never_comes_is_waited_for_no_longer_than_asked(
@@ -120,7 +112,7 @@ def test_a_follower_can_be_stopped_and_another_goes_on(
     talk(store, "s", 3)
 
     with store.follow():
-        assert reaches(store.read_models, store.events.recorder.max_notification_id())
+        store.read_models.stand_by(store.events.recorder.max_notification_id(), timeout=60)
 
     whole = opening("whole.db")
     whole.catch_up()
