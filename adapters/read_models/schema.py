@@ -30,6 +30,8 @@ def sessions_and_lineages(db: Database) -> None:
             "stream": str,
             "namespace": str,
             "key": str,
+            # What Datasette shows in the place of a number that refers to a session.
+            "name": str,
             "title": str,
             "source": str,
             "subject": str,

@@ -41,6 +41,8 @@ class SessionRow:
     stream: str
     namespace: str
     key: str
+    name: str = ""
+    """What people see: the title, or else the key."""
     title: str | None = None
     source: str | None = None
     subject: str | None = None
@@ -101,6 +103,7 @@ class SessionRow:
 
     @property
     def columns(self) -> dict[str, Any]:
+        self.name = self.title or self.key
         return {name: getattr(self, name) for name in COLUMNS}
 
     def apply(self, event: Event, tokens: int) -> int:

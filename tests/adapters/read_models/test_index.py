@@ -53,6 +53,15 @@ def test_a_session_is_due_once_it_is_idle_and_waits_for_nothing(store: SessionSt
     assert closed["closed"] == 1
 
 
+def test_a_session_is_named_by_its_title_or_else_by_its_key(store: SessionStore) -> None:
+    store.session("s").append(Block.user("hello"))
+    untitled = rows(store, "sessions")[0]
+    store.session("s").retitle("About the river")
+
+    assert (untitled["name"], untitled["title"]) == ("s", None)
+    assert rows(store, "sessions")[0]["name"] == "About the river"
+
+
 def test_due_sessions_are_found_by_an_index(store: SessionStore) -> None:
     store.read_models.catch_up()
 
