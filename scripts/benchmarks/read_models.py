@@ -1,7 +1,6 @@
 """Read models: how fast they catch up, how far behind they are live, how soon a search ends."""
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from random import Random
 from statistics import median, quantiles
@@ -99,7 +98,7 @@ def fill_with_words(store: SessionStore, blocks: int) -> None:
     told = dice.choices([f"w{rank}" for rank in range(VOCABULARY)], often, k=500_000)
     for first in range(0, blocks, TOGETHER):
         starts = [dice.randrange(len(told) - WORDS) for _ in range(min(TOGETHER, blocks - first))]
-        texts = (" ".join(islice(told, start, start + WORDS)) for start in starts)
+        texts = (" ".join(told[start : start + WORDS]) for start in starts)
         store.session(f"session-{first // TOGETHER}").append(*map(Block.user, texts))
 
 
