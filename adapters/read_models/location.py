@@ -8,9 +8,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from platformdirs import user_state_path
 
 from ...domain.errors import StorageError
+from ..databases import is_postgres, shown
 from ..sqlite.address import address_of, is_in_memory
-
-SERVERS = frozenset({"postgres", "postgresql"})
 
 
 def read_models_of(address: str) -> str:
@@ -19,9 +18,9 @@ def read_models_of(address: str) -> str:
     A log in memory has read models in memory. A log on a server, or in a folder that cannot be
     written, has those of this machine and user in the state folder.
     """
-    scheme = address.partition("://")[0]
-    if scheme in SERVERS:
-        return str(_in_state_folder(_without_password(address)))
+    if is_postgres(address):
+        # By any password it is the same log.
+        return str(_in_state_folder(shown(address)))
     if is_in_memory(address):
         return address_of(address)
     path, said = Path(address), dict[str, list[str]]()
@@ -33,13 +32,6 @@ def read_models_of(address: str) -> str:
     if is_read_only or not os.access(path.parent, os.W_OK):
         return str(_in_state_folder(str(path)))
     return str(path.with_name(f"{path.stem}.read{path.suffix or '.db'}"))
-
-
-def _without_password(address: str) -> str:
-    """The same log by any password is one log."""
-    parts = urlsplit(address)
-    user, at, host = parts.netloc.rpartition("@")
-    return parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}").geturl()
 
 
 def _in_state_folder(name: str) -> Path:

@@ -1,11 +1,11 @@
 """Everything that was ever said can be searched, and the read models made anew."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-
-from cutbank.adapters.session_store import open_store
+from databases import on_sqlite
 
 from .conftest import Run
 
@@ -51,8 +51,7 @@ def test_nothing_found_is_an_answer(run: Run, talk: Path) -> None:
 
 
 def test_a_damaged_file_is_made_anew_and_a_person_is_told(run: Run, talk: Path) -> None:
-    run("search", "sandstone")
-    file = talk.with_name("sessions.read.db")
+    file = Path(run("search", "sandstone", "--json").json["read_models"])
     file.write_bytes(b"\xff" * file.stat().st_size)
 
     answer = run("search", "sandstone", "--json")
@@ -73,6 +72,7 @@ def test_rebuild_says_what_it_read(run: Run, talk: Path) -> None:
     assert "made anew from 11 events: 1 session, 8 blocks" in run("rebuild").out
 
 
+@on_sqlite
 def test_a_log_that_is_only_read_can_be_searched(
     run: Run, talk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,17 +81,17 @@ def test_a_log_that_is_only_read_can_be_searched(
     answer = run("search", "sandstone", "--db", f"{talk.as_uri()}?mode=ro", "--json")
 
     assert len(answer.json["found"]) == 2
-    assert not talk.with_name("sessions.read.db").exists()
+    assert not talk.with_name("test.read.db").exists()
 
 
 def test_another_program_s_database_in_its_place_is_refused(run: Run, talk: Path) -> None:
-    with sqlite3.connect(talk.with_name("sessions.read.db")) as other:
+    file = Path(run("search", "sandstone", "--json").json["read_models"])
+    file.unlink()
+    with closing(sqlite3.connect(file)) as other:
         other.execute("CREATE TABLE songs (name TEXT)")
-    other.close()
 
     answer = run("search", "sandstone")
 
     assert answer.code == 2
     assert "move it away" in answer.err
-    with open_store(talk) as store:
-        assert store.session("talk").position == 11
+    assert run("recall", "talk", "6").code == 0

@@ -33,15 +33,15 @@ with cutbank.open(log) as store:
 """
 
 
-def child(log: Path, path: Path, page: int) -> "subprocess.Popen[str]":
-    words = [sys.executable, "-c", CHILD, str(log), str(path), str(page)]
+def child(log: str, path: Path, page: int) -> "subprocess.Popen[str]":
+    words = [sys.executable, "-c", CHILD, log, str(path), str(page)]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
 @KILLS
 def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
-    store: cutbank.SessionStore, opening: Opening, tmp_path: Path, kills: int
+    store: cutbank.SessionStore, database: str, opening: Opening, tmp_path: Path, kills: int
 ) -> None:
     dice = Random(SEED)  # noqa: S311 - nothing here is secret
     path = tmp_path / "killed.db"
@@ -49,7 +49,7 @@ def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
 
     for number in range(kills):
         talk(store, f"s{number}", 12)
-        with child(tmp_path / "test.db", path, dice.randint(1, 9)) as process:
+        with child(database, path, dice.randint(1, 9)) as process:
             assert process.stdout
             for _ in range(dice.randint(1, 12)):
                 process.stdout.readline()
@@ -72,11 +72,11 @@ def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
 
 
 def test_processes_that_catch_up_at_once_take_nothing_in_twice(
-    store: cutbank.SessionStore, opening: Opening, tmp_path: Path
+    store: cutbank.SessionStore, database: str, opening: Opening, tmp_path: Path
 ) -> None:
     talk(store, "s", 30)
 
-    processes = [child(tmp_path / "test.db", tmp_path / "shared.db", 7) for _ in range(4)]
+    processes = [child(database, tmp_path / "shared.db", 7) for _ in range(4)]
     said = [process.communicate()[0] for process in processes]
 
     assert [process.returncode for process in processes] == [0] * 4

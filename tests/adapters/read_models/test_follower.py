@@ -47,8 +47,8 @@ with cutbank.open(sys.argv[1]) as store:
 """
 
 
-def test_a_follower_hears_of_other_processes(store: SessionStore, tmp_path: Path) -> None:
-    words = [sys.executable, "-c", CHILD, str(tmp_path / "test.db")]
+def test_a_follower_hears_of_other_processes(store: SessionStore, database: str) -> None:
+    words = [sys.executable, "-c", CHILD, database]
     with (
         store.follow(),
         subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child,
@@ -145,9 +145,9 @@ def test_what_goes_wrong_in_the_thread_is_said_when_it_is_stopped(
 
 
 def test_several_followers_of_one_log_share_a_file(
-    store: SessionStore, opening: Opening, tmp_path: Path
+    store: SessionStore, opening: Opening, database: str
 ) -> None:
-    with cutbank.open(tmp_path / "test.db") as another, store.follow(), another.follow():
+    with cutbank.open(database) as another, store.follow(), another.follow():
         talk(store, "one", 5)
         talk(another, "two", 5)
         newest = store.events.recorder.max_notification_id()

@@ -222,11 +222,11 @@ def test_what_is_not_there_is_said(store: SessionStore) -> None:
         store.search("-> !")
 
 
-def test_a_search_sees_what_was_just_said_by_anybody(store: SessionStore, tmp_path: object) -> None:
+def test_a_search_sees_what_was_just_said_by_anybody(store: SessionStore, database: str) -> None:
     store.session("s").append(Block.user("a pebble"))
     assert len(store.search("pebble")) == 1
 
-    with cutbank.open(store.name) as another:
+    with cutbank.open(database) as another:
         another.session("t").append(Block.user("another pebble"))
 
     assert len(store.search("pebble")) == 2
