@@ -131,7 +131,9 @@ class SessionStore:
 
         with self._opening:
             if self._read_models is None:
-                self._read_models = ReadModels(self.events, read_models_of(self.name))
+                self._read_models = ReadModels(
+                    self.events, read_models_of(self.name), log=self.name
+                )
             return self._read_models
 
     def search(

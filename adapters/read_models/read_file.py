@@ -99,6 +99,15 @@ class ReadFile:
         self._settle(db)
         self.made_anew = reason or self.made_anew
 
+    def is_damaged(self, error: sqlite3.Error) -> bool:
+        """Whether an error that speaks of damage is about this file."""
+        if error.sqlite_errorcode == sqlite3.SQLITE_CORRUPT_VTAB:
+            return True  # a log has no index of words
+        try:
+            return self.rows("PRAGMA quick_check(1)") != [("ok",)]
+        except sqlite3.DatabaseError:
+            return True
+
     def replace(self, reason: str) -> None:
         """Put an empty file in the place of one that is damaged."""
         with self.writing, self.reading:

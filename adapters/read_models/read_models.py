@@ -6,6 +6,8 @@ from threading import Condition
 from time import monotonic
 from typing import TypeVar
 
+from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
+
 from ...domain.errors import StorageError
 from ...projections.read_models.search_query import Query
 from ..event_store import EventStore
@@ -34,11 +36,14 @@ class ReadModels:
         store: EventStore,
         name: str,
         *,
+        log: str = "the log",
         idle_seconds: float | None = None,
         context_limit: int | None = None,
     ) -> None:
         self.store = store
         self.name = name
+        self.log = log
+        """What messages call the log."""
         with speaking_plainly(name):
             self.file = ReadFile(name, idle_seconds=idle_seconds, context_limit=context_limit)
         self._index = IndexFeed(store, self.file)
@@ -195,9 +200,16 @@ class ReadModels:
             try:
                 return work()
             except sqlite3.DatabaseError as error:
-                if not is_damage(error) or self.file.file is None:
+                if not is_damage(error):
                     raise
+                if not self.file.is_damaged(error):
+                    # The other database that is read here is the log.
+                    with speaking_plainly(self.log):
+                        raise
                 self.file.replace(f"{self.name} was damaged")
+            except (PersistenceError, MapperDeserialisationError):
+                with speaking_plainly(self.log):
+                    raise
         return work()
 
     def _begin_again(self) -> None:

@@ -74,6 +74,28 @@ def test_damage_that_is_met_while_it_is_used_is_no_error(
     assert is_whole(models, opening)
 
 
+def test_a_log_that_is_damaged_is_named_and_its_read_models_are_left_as_they_are(
+    tmp_path: Path,
+) -> None:
+    with cutbank.open(tmp_path / "log.db") as store:
+        talk(store, "s", 60)
+        assert len(store.search("clay", limit=5)) == 5
+        before = store.read_models.positions
+    size = (tmp_path / "log.db").stat().st_size
+    with (tmp_path / "log.db").open("r+b") as file:
+        file.seek(size // 2)
+        file.write(b"\xff" * (size // 2))
+
+    with cutbank.open(tmp_path / "log.db") as store:
+        with pytest.raises(StorageError, match=r"log\.db") as refused:
+            store.search("clay", limit=1_000)
+
+        assert "\n" not in str(refused.value)
+        assert "read.db" not in str(refused.value)
+        assert store.read_models.made_anew is None
+        assert store.read_models.positions == before
+
+
 def test_a_file_that_another_process_replaced_is_opened_again(
     store: SessionStore, opening: Opening, tmp_path: Path
 ) -> None:
