@@ -46,9 +46,9 @@ def install(pattern: str, nth: int) -> None:
         return ask(self, query, *arguments, **named)
 
     datastore.Datastore._connect = watched  # type: ignore[method-assign]
-    psycopg.Connection.execute = asked  # type: ignore[method-assign,assignment]
+    psycopg.Connection.execute = asked  # type: ignore[method-assign]
     for recorder in (SQLiteRecorder, PostgresRecorder):
-        recorder.insert_events = _unacknowledged(recorder.insert_events)  # type: ignore[method-assign,assignment]
+        recorder.insert_events = _unacknowledged(recorder.insert_events)  # type: ignore[method-assign]
 
 
 def _unacknowledged(insert: Callable[..., Any]) -> Callable[..., Any]:
