@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 
 from cutbank.adapters.postgres.recorder import PostgresRecorder
+from cutbank.adapters.read_models.read_file import ReadFile
 from cutbank.adapters.sqlite import datastore
 from cutbank.adapters.sqlite.recorder import SQLiteRecorder
 
@@ -35,6 +36,7 @@ def install(pattern: str, nth: int) -> None:
     global _pattern, _left
     _pattern, _left = re.compile(pattern), nth
     connect, ask = datastore.Datastore._connect, psycopg.Connection.execute
+    open_beside = ReadFile._connected
 
     def watched(self: datastore.Datastore) -> sqlite3.Connection:
         connection = connect(self)
@@ -45,7 +47,13 @@ def install(pattern: str, nth: int) -> None:
         _reached(query.decode() if isinstance(query, bytes) else str(query))
         return ask(self, query, *arguments, **named)
 
+    def watched_beside(self: ReadFile) -> Any:
+        found = open_beside(self)
+        found.conn.set_trace_callback(_reached)
+        return found
+
     datastore.Datastore._connect = watched  # type: ignore[method-assign]
+    ReadFile._connected = watched_beside  # type: ignore[method-assign]
     psycopg.Connection.execute = asked  # type: ignore[method-assign]
     for recorder in (SQLiteRecorder, PostgresRecorder):
         recorder.insert_events = _unacknowledged(recorder.insert_events)  # type: ignore[method-assign]

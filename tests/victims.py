@@ -141,6 +141,9 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
                 say("boundary", number, outcome.boundary)
             case "activate":
                 say("activated", number, session.activate())
+            case "projection":
+                store.read_models.catch_up()
+                say("projected", store.read_models.position)
             case "import":
                 list(import_path(store, Path(words[0])))
                 say("imported", number)

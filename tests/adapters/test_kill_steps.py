@@ -11,10 +11,12 @@ import victims
 from acknowledged import Acknowledged
 from kill_steps import ANY, COMMITTED
 from processes import Processes, processes
+from read_model_rows import rows_of
 
 import cutbank
 from cutbank import Block
 from cutbank.adapters.importer import import_path
+from cutbank.adapters.read_models.read_models import ReadModels
 from cutbank.adapters.sample_session import write_sample
 from cutbank.adapters.sqlite import schema
 from cutbank.adapters.verifier import verify
@@ -22,8 +24,19 @@ from cutbank.adapters.verifier import verify
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
 GOLDEN = Path(__file__).parent / "golden"
-OPERATIONS = ["open", "append", "turn", "boundary", "activate", "import", "migrate", "close"]
+OPERATIONS = [
+    "open",
+    "append",
+    "turn",
+    "boundary",
+    "activate",
+    "projection",
+    "import",
+    "migrate",
+    "close",
+]
 ON_A_SERVER = {"append", "turn", "import", "boundary", "activate"}
+"""Read models are files there, too."""
 MOST = 22
 """Kills for an operation that has more steps."""
 NAMED = {
@@ -38,6 +51,8 @@ NAMED = {
     "boundary: committed, and not acknowledged": ("boundary", COMMITTED),
     "activation: before it is stored": ("activate", r"^(COMMIT|INSERT INTO stored_events)"),
     "activation: committed, and not acknowledged": ("activate", COMMITTED),
+    "projection: before a batch": ("projection", r"^BEGIN"),
+    "projection: before COMMIT": ("projection", r"^COMMIT"),
     "migration: before it begins": ("migrate", r"^BEGIN"),
     "migration: the new table is full": ("migrate", r"^DROP TABLE"),
     "migration: before COMMIT": ("migrate", r"^COMMIT"),
@@ -78,7 +93,7 @@ class Ground:
 
     def fresh(self, what: str) -> str:
         path = self.folder / "log.db"
-        for file in self.folder.glob("log.db*"):
+        for file in self.folder.glob("log.*"):
             file.unlink()
         shutil.copy(self.old if what == "migrate" else self.made, path)
         if what != "migrate":
@@ -144,6 +159,12 @@ class Ground:
                 view = session.view()
                 assert view.boundary
                 assert view.boundary.originator_version == again[0]
+            case "projection":
+                whole = ReadModels(store.events, str(self.folder / "log.whole.db"))
+                whole.catch_up()
+                store.read_models.catch_up()
+                assert rows_of(store.read_models) == rows_of(whole)
+                whole.close()
             case "import":
                 (report,) = import_path(store, self.transcript)
                 assert report.complete
