@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -157,6 +158,43 @@ def test_the_meter_says_what_each_call_saw_and_cost(session: StoredSession) -> N
     assert (first["repeated"], last["repeated"]) == (1, 0)
     assert last["level"] == "over"
     assert session.store.read_models.file.rows("SELECT calls, cost_usd FROM costs") == [(1, 0.25)]
+
+
+MEANWHILE: dict[str, Callable[[StoredSession], object]] = {
+    "nothing": lambda session: None,
+    "an answer": lambda session: session.append(Block.assistant("said meanwhile " * 9)),
+    "a note": lambda session: session.append(Block.note("seen by nobody " * 9)),
+    "a retraction": lambda session: session.retract(session.position),
+    "a system prompt": lambda session: session.set_system_prompt("Be brief. " * 9),
+    "tools": lambda session: session.set_tools([{"name": "read"}]),
+    "a compaction": lambda session: session.compact(POLICY, limit=4_000),
+    "a revert": lambda session: session.revert(),
+}
+
+
+@pytest.mark.parametrize("followed", ["before", "between", "after"])
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("sees", ["the newest", "an older view"])
+def test_a_call_that_is_recorded_late_is_measured_by_what_it_saw(
+    session: StoredSession, meanwhile: str, followed: str, sees: str
+) -> None:
+    models = session.store.read_models
+    talk(session.store, session.key, 12)
+    session.compact(POLICY, limit=4_000)
+    session.append(*(Block.user(f"question {n} " * 90) for n in range(20)))
+    at = None if sees == "the newest" else session.position - 30
+    view = session.view(at=at)
+    if followed == "before":
+        models.catch_up()
+
+    MEANWHILE[meanwhile](session)
+    if followed != "after":
+        models.catch_up()
+    session.record_call(view, call_id="late")
+
+    (call,) = rows(session.store, "model_calls")
+    assert call["view_tokens"] == view.tokens
+    assert rows(session.store, "sessions")[0]["view_tokens"] == session.view().tokens
 
 
 def test_the_ledger_holds_every_boundary_and_what_became_of_it(session: StoredSession) -> None:
