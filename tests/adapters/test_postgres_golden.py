@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ from cutbank.adapters.postgres.copy import TABLES
 from cutbank.adapters.verifier import verify
 
 DATABASES = sorted((Path(__file__).parent / "golden").glob("*.sql"))
-AS_KEPT = {"originator_id": lambda id: UUID(bytes=id), "complete": bool}
+AS_KEPT: dict[str, Callable[[Any], Any]] = {
+    "originator_id": lambda id: UUID(bytes=id),
+    "complete": bool,
+}
 
 
 @pytest.fixture
