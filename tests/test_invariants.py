@@ -551,7 +551,9 @@ def test_the_invariants_hold_whatever_is_done(engine: str, request: pytest.Fixtu
 def test_the_invariants_hold_in_two_thousand_examples(
     engine: str, part: int, request: pytest.FixtureRequest
 ) -> None:
+    # Each makes a schema and asks a server: a quarter as many take as long.
+    examples = 500 if engine == "sqlite" else 125
     run_state_machine_as_test(
         on(engine, request),
-        settings=settings(max_examples=500, stateful_step_count=40, deadline=None),
+        settings=settings(max_examples=examples, stateful_step_count=40, deadline=None),
     )

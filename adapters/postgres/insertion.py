@@ -1,45 +1,67 @@
 """The one statement that stores an append: one round trip, one transaction."""
 
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ..recorder import AppendKey, Stream
 from ..stored_row import StoredRow
 
-COLUMNS = (
-    "originator_id, originator_version, topic, subject, key_id, tokens, digest, carried, state"
-)
-INSERT_EVENT = (
-    f"INSERT INTO stored_events ({COLUMNS})"  # noqa: S608 - names of columns
-    " VALUES (%s, %s, %s, %s, %s, %s, %b, %s, %b) RETURNING notification_id"
-)
-# Ids are drawn in the order of the rows, and `RETURNING` gives them back in that order.
-INSERT_EVENTS = (
-    f"INSERT INTO stored_events ({COLUMNS}) SELECT {COLUMNS}"  # noqa: S608
-    " FROM unnest(%s::uuid[], %s::bigint[], %s::int[], %s::int[], %s::text[], %s::bigint[],"
-    " %b::bytea[], %s::text[], %b::bytea[])"
-    f" WITH ORDINALITY AS row ({COLUMNS}, number) ORDER BY number RETURNING notification_id"
-)
-INSERT_BODIES = (
-    "INSERT INTO bodies (subject, hash, content)"
-    " SELECT * FROM unnest(%s::int[], %b::bytea[], %b::bytea[]) ON CONFLICT DO NOTHING"
-)
-INSERT_KEYS = (
-    "INSERT INTO append_keys (originator_id, key, first, last)"
-    " SELECT * FROM unnest(%s::uuid[], %s::text[], %s::bigint[], %s::bigint[])"
-)
-INSERT_STREAMS = (
-    "INSERT INTO streams (originator_id, namespace, session, lineage)"
-    " SELECT * FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[])"
-)
-INSERT_IMPORTS = (
-    "INSERT INTO imports (namespace, source, format, session, bytes, complete) SELECT * FROM"
-    " unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::boolean[])"
-    " ON CONFLICT (namespace, source) DO UPDATE SET format = excluded.format,"
-    " session = excluded.session, bytes = excluded.bytes, complete = excluded.complete"
-)
+FEW = 4
+"""Rows up to which each value is sent by itself: an array costs as much as ten values."""
 
 Values = tuple[Any, ...]
+
+
+class Table(NamedTuple):
+    """Where rows go, and of what types their columns are."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    ending: str = ""
+
+
+EVENTS = Table(
+    "stored_events",
+    (
+        ("originator_id", "uuid"),
+        ("originator_version", "bigint"),
+        ("topic", "int"),
+        ("subject", "int"),
+        ("key_id", "text"),
+        ("tokens", "bigint"),
+        ("digest", "bytea"),
+        ("carried", "text"),
+        ("state", "bytea"),
+    ),
+    " RETURNING notification_id",
+)
+BODIES = Table(
+    "bodies",
+    (("subject", "int"), ("hash", "bytea"), ("content", "bytea")),
+    " ON CONFLICT DO NOTHING",
+)
+KEYS = Table(
+    "append_keys",
+    (("originator_id", "uuid"), ("key", "text"), ("first", "bigint"), ("last", "bigint")),
+)
+STREAMS = Table(
+    "streams",
+    (("originator_id", "uuid"), ("namespace", "text"), ("session", "text"), ("lineage", "text")),
+)
+IMPORTS = Table(
+    "imports",
+    (
+        ("namespace", "text"),
+        ("source", "text"),
+        ("format", "text"),
+        ("session", "text"),
+        ("bytes", "bigint"),
+        ("complete", "boolean"),
+    ),
+    " ON CONFLICT (namespace, source) DO UPDATE SET format = excluded.format,"
+    " session = excluded.session, bytes = excluded.bytes, complete = excluded.complete",
+)
 
 
 def insertion(
@@ -48,35 +70,63 @@ def insertion(
     keys: Sequence[AppendKey],
     streams: Sequence[Stream],
     imports: Sequence[Values],
-) -> tuple[str, Sequence[Any]]:
+) -> tuple[bytes, Sequence[Any]]:
     """A statement that stores all of it or nothing, and its parameters.
 
-    Its text depends only on which kinds of rows there are, so that it is prepared once.
+    Its text depends only on how many rows of which kind there are, so that it is prepared once.
     """
     if len(events) == 1 and not (bodies or keys or streams or imports):
-        return INSERT_EVENT, events[0]
-    parts: list[tuple[str, list[Values]]] = [
-        (INSERT_STREAMS, [(s.originator_id, s.namespace, s.session, s.lineage) for s in streams]),
-        (INSERT_KEYS, [(k.originator_id, k.key, k.first, k.last) for k in keys]),
+        return _statement(((EVENTS, 1),)), events[0]
+    parts: list[tuple[Table, Sequence[Values]]] = [
+        (STREAMS, [(s.originator_id, s.namespace, s.session, s.lineage) for s in streams]),
+        (KEYS, [(k.originator_id, k.key, k.first, k.last) for k in keys]),
         # Sorted, so that two appends that store the same bodies do not wait for each other.
-        (INSERT_BODIES, [(*name, content) for name, content in sorted(bodies.items())]),
-        (INSERT_IMPORTS, [(*record[:5], bool(record[5])) for record in imports]),
+        (BODIES, [(*name, content) for name, content in sorted(bodies.items())]),
+        (IMPORTS, [(*record[:5], bool(record[5])) for record in imports]),
+        (EVENTS, events),
     ]
-    there = [(sql, rows) for sql, rows in parts if rows]
-    parameters = [column for _, rows in there for column in _columns(rows)]
-    if not events:
-        ((sql, _),) = there
-        return f"{sql} RETURNING 0", parameters
-    parameters += _columns(events)
-    before = ", ".join(f"part{number} AS ({sql})" for number, (sql, _) in enumerate(there))
-    return (f"WITH {before} " if before else "") + INSERT_EVENTS, parameters
+    there = [(table, rows) for table, rows in parts if rows]
+    text = _statement(tuple((table, min(len(rows), FEW + 1)) for table, rows in there))
+    return text, [value for _, rows in there for value in _parameters(rows)]
 
 
 def event_values(row: StoredRow, topic: int, subject: int) -> Values:
-    """A row of `stored_events`, in the order of COLUMNS."""
+    """A row of `stored_events`, in the order of its columns."""
     id, version, _, state, _, key_id, tokens, digest, carried, _ = row
     return (id, version, topic, subject, key_id, tokens, digest, carried.decode(), state)
 
 
-def _columns(rows: Sequence[Values]) -> list[list[Any]]:
+def _parameters(rows: Sequence[Values]) -> list[Any]:
+    if len(rows) <= FEW:
+        return [value for row in rows for value in row]
     return [list(column) for column in zip(*rows, strict=True)]
+
+
+@lru_cache(maxsize=1_000)
+def _statement(parts: tuple[tuple[Table, int], ...]) -> bytes:
+    *before, (table, count) = parts
+    last = _insert(table, count) + table.ending
+    if table is not EVENTS:
+        last += " RETURNING 0"
+    named = ", ".join(
+        f"part{number} AS ({_insert(table, count)}{table.ending})"
+        for number, (table, count) in enumerate(before)
+    )
+    return f"{'WITH ' if named else ''}{named} {last}".encode()
+
+
+def _insert(table: Table, count: int) -> str:
+    names = ", ".join(name for name, _ in table.columns)
+    into = f"INSERT INTO {table.name} ({names})"
+    places = ["%b" if kind == "bytea" else "%s" for _, kind in table.columns]
+    if count <= FEW:
+        row = f"({', '.join(places)})"
+        return f"{into} VALUES {', '.join([row] * count)}"
+    arrays = ", ".join(
+        f"{place}::{kind}[]" for place, (_, kind) in zip(places, table.columns, strict=True)
+    )
+    # Ids are drawn in the order of the rows, and `RETURNING` gives them back in that order.
+    return (
+        f"{into} SELECT {names} FROM unnest({arrays})"  # noqa: S608 - our own names
+        f" WITH ORDINALITY AS row ({names}, number) ORDER BY number"
+    )

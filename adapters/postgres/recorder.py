@@ -96,7 +96,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
             for body in row.bodies:
                 bodies[subject, body.hash] = body.content
         query, parameters = insertion(events, bodies, keys, streams, imports)
-        ids = self._inserted(query.encode(), parameters, events)
+        ids = self._inserted(query, parameters, events)
         for subscription in tuple(self.subscriptions):
             subscription.wake()
         return ids
