@@ -24,6 +24,7 @@ from cutbank.adapters.event_store import EventStore
 from cutbank.adapters.postgres import datastore, schema
 from cutbank.adapters.postgres.address import Address
 from cutbank.adapters.postgres.datastore import ConnectionLostError, Datastore
+from cutbank.adapters.postgres.insertion import FEW
 from cutbank.adapters.postgres.recorder import PostgresRecorder
 from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import CutbankError, StorageError
@@ -315,6 +316,21 @@ def test_eventsourcing_s_own_pool_is_never_opened(database: str) -> None:
         recorder = recorder_of(store)
 
         assert recorder.datastore.pool.closed
+
+
+@pytest.mark.parametrize("number", [1, FEW, FEW + 1, 3 * FEW])
+def test_an_append_of_any_size_is_stored_in_order(session: StoredSession, number: int) -> None:
+    """Few rows are sent as values, many as arrays."""
+    said = [f"{at} " + "large " * 2_000 for at in range(number)]
+
+    done = session.append(*map(Block.user, said), key="all")
+
+    assert texts(session) == said
+    assert session.append(Block.user("again"), key="all") == done._replace(repeated=True)
+    log = session.store.events.recorder.select_notifications(1, 100)
+    mine = [row for row in log if row.originator_id == session.id]
+    assert [row.originator_version for row in mine] == list(range(1, done.last + 1))
+    assert verify(session.store).ok
 
 
 # Answers that never come
