@@ -35,7 +35,7 @@ def install(pattern: str, nth: int) -> None:
     """
     global _pattern, _left
     _pattern, _left = re.compile(pattern), nth
-    connect, ask = datastore.Datastore._connect, psycopg.Connection.execute
+    connect, ask = datastore.Datastore._connect, psycopg.Cursor.execute
     open_beside = ReadFile._connected
 
     def watched(self: datastore.Datastore) -> sqlite3.Connection:
@@ -43,7 +43,7 @@ def install(pattern: str, nth: int) -> None:
         connection.set_trace_callback(_reached)
         return connection
 
-    def asked(self: psycopg.Connection[Any], query: Any, *arguments: Any, **named: Any) -> Any:
+    def asked(self: psycopg.Cursor[Any], query: Any, *arguments: Any, **named: Any) -> Any:
         _reached(query.decode() if isinstance(query, bytes) else str(query))
         return ask(self, query, *arguments, **named)
 
@@ -54,7 +54,7 @@ def install(pattern: str, nth: int) -> None:
 
     datastore.Datastore._connect = watched  # type: ignore[method-assign]
     ReadFile._connected = watched_beside  # type: ignore[method-assign]
-    psycopg.Connection.execute = asked  # type: ignore[method-assign]
+    psycopg.Cursor.execute = asked  # type: ignore[method-assign]
     for recorder in (SQLiteRecorder, PostgresRecorder):
         recorder.insert_events = _unacknowledged(recorder.insert_events)  # type: ignore[method-assign]
 
