@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlite_utils import Database
 
 from ...domain.compaction_events import Summary
-from ...projections.read_models.moments import moment
+from ...projections.read_models.moments import moment, said_at
 from ...projections.read_models.said import SAYING, excerpt, said_in
 from ..event_store import EventStore
 from ..recorder import LogNotification
@@ -54,7 +54,7 @@ class SearchFeed:
                     "lineage_id": lineage,
                     "boundary": event.boundary if isinstance(event, Summary) else None,
                     "tokens": event.tokens if isinstance(event, Summary) else row.tokens,
-                    "said_at": moment(event.timestamp),
+                    "said_at": moment(said_at(event)),
                     "excerpt": excerpt(said.text),
                 }
             )

@@ -7,7 +7,7 @@ import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.read_models import search as searching
 from cutbank.adapters.read_models.search import Found
-from cutbank.domain.blocks import Kind, Media, Text
+from cutbank.domain.blocks import Kind, Media, Origin, Text
 from cutbank.domain.errors import InvalidSettingError, NotFoundError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
@@ -113,6 +113,36 @@ def test_a_find_says_where_it_stands(session: StoredSession) -> None:
     assert (found.handle, found.turn, found.kind) == ("#4", 1, "assistant")
     assert found.snippet.marked() == "Look at «parser.c», please."
     assert session.recall(found.position or 0)[0].block.text == "Look at parser.c, please."
+
+
+@pytest.mark.parametrize(
+    ("time", "said"),
+    [
+        ("2025-03-10T09:30:00.250Z", "2025-03-10T09:30:00.250000+00:00"),
+        ("2025-03-10T09:30:00+02:00", "2025-03-10T07:30:00+00:00"),
+        ("2025-03-10 09:30", "2025-03-10T09:30:00+00:00"),
+    ],
+)
+def test_what_was_imported_was_said_when_its_source_says(
+    session: StoredSession, time: str, said: str
+) -> None:
+    origin = Origin(format="claude-code", time=time)
+    session.append(Block.user("a pebble from long ago", origin=origin))
+
+    (found,) = session.store.search("pebble")
+
+    assert found.said_at.isoformat() == said
+
+
+@pytest.mark.parametrize("time", [None, "", "1741599000", "last Monday"])
+def test_what_has_no_time_of_its_own_was_said_when_it_was_stored(
+    session: StoredSession, time: str | None
+) -> None:
+    session.append(Block.user("a pebble", origin=Origin(format="other", time=time)))
+
+    (found,) = session.store.search("pebble")
+
+    assert found.said_at.year == 2026
 
 
 def test_large_content_is_found_to_its_end(session: StoredSession) -> None:
