@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Any, Self
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 import psycopg
 from eventsourcing.persistence import InterfaceError, OperationalError
@@ -166,9 +166,8 @@ class _Own:
         self.connection = connection
         self.cursor = connection.cursor(binary=True)
         """One for all statements: to make one takes as long as to send what it is asked."""
-
-    def __del__(self) -> None:
-        self.connection.close()
+        # Not `__del__`: of a cycle, the garbage collector might take the connection first.
+        finalize(self, connection.close)
 
 
 def connected(address: Address, synchronous: str = "FULL") -> Connection[Any]:
