@@ -1,7 +1,6 @@
 """Writes and reads the log on PostgreSQL."""
 
 import json
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -14,16 +13,17 @@ from eventsourcing.persistence import (
 from eventsourcing.postgres import PostgresApplicationRecorder
 
 from ...domain.ranges import Run
+from ..log_names import LogNames
 from ..recorder import AppendKey, LogNotification, Stream
 from ..stored_row import StoredRow
 from .copy import copy_to_file
 from .datastore import ConnectionLostError, Datastore
 from .failures import TRY_AGAIN
 from .insertion import event_values, insertion
-from .subscription import Subscription
+from .name_tables import PostgresNameTables
+from .subscription import PostgresSubscription
 from .tail import Tail
 
-KNOWN_SUBJECTS = 10_000
 ATTEMPTS = 10
 """How often an append that the server undid for the sake of others is made anew."""
 
@@ -63,12 +63,9 @@ class PostgresRecorder(PostgresApplicationRecorder):
 
     def __init__(self, datastore: Datastore) -> None:
         super().__init__(datastore)
-        self._topics: dict[str, int] = {}
-        self._topic_names: dict[int, str] = {}
-        self._subjects: dict[str, tuple[int, bytes]] = {}
-        self._subject_names: dict[int, str] = {}
+        self.names = LogNames(PostgresNameTables(datastore))
         self.tail = Tail(datastore)
-        self.subscriptions: list[Subscription] = []
+        self.subscriptions: list[PostgresSubscription] = []
 
     def create_table(self) -> None:
         """Nothing to do: the datastore has migrated the schema when it connected."""
@@ -91,8 +88,8 @@ class PostgresRecorder(PostgresApplicationRecorder):
         """
         events, bodies = [], {}
         for row in stored_events:
-            subject = self.subject(row.subject)[0]
-            events.append(event_values(row, self._topic(row.topic), subject))
+            subject = self.names.subject(row.subject)[0]
+            events.append(event_values(row, self.names.topic(row.topic), subject))
             for body in row.bodies:
                 bodies[subject, body.hash] = body.content
         query, parameters = insertion(events, bodies, keys, streams, imports)
@@ -184,7 +181,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
             raise OperationalError(
                 f"the state at #{version} of stream {originator_id} is damaged: {error}"
             ) from error
-        return version, state, self._subject_name(subject)
+        return version, state, self.names.subject_name(subject)
 
     def select_key(self, originator_id: UUID, key: str) -> AppendKey | None:
         """What the append of that name was."""
@@ -213,7 +210,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
         """A subject's stored body."""
         found = self.datastore.read(
             "SELECT content FROM bodies WHERE subject = %s AND hash = %s",
-            (self.subject(subject)[0], digest),
+            (self.names.subject(subject)[0], digest),
         )
         if not found:
             raise OperationalError(f"body {digest.hex()} is missing from the database")
@@ -277,7 +274,7 @@ class PostgresRecorder(PostgresApplicationRecorder):
         parameters: list[Any] = [after, last]
         if topics:
             query += " AND topic = ANY (%s::int[])"
-            parameters.append([self._topic(topic) for topic in topics])
+            parameters.append([self.names.topic(topic) for topic in topics])
         query += " ORDER BY notification_id LIMIT %s"
         parameters.append(limit)
         return [
@@ -285,9 +282,9 @@ class PostgresRecorder(PostgresApplicationRecorder):
                 id=number,
                 originator_id=originator,
                 originator_version=version,
-                topic=self._topic_name(topic),
+                topic=self.names.topic_name(topic),
                 state=state,
-                subject=self._subject_name(subject),
+                subject=self.names.subject_name(subject),
                 key_id=key_id,
                 tokens=tokens,
                 carried=carried.encode(),
@@ -301,77 +298,27 @@ class PostgresRecorder(PostgresApplicationRecorder):
         """The newest notification before which none is missing."""
         return self.tail.settled()
 
-    def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription:
+    def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> PostgresSubscription:
         """Follow the log from `gt` on; works across threads and processes."""
-        return Subscription(self, gt, topics)
+        return PostgresSubscription(self, gt, topics)
 
     def _row(self, originator_id: UUID, values: tuple[Any, ...]) -> StoredRow:
         version, topic, subject, key_id, tokens, digest, carried, state = values
         return StoredRow(
             originator_id,
             version,
-            self._topic_name(topic),
+            self.names.topic_name(topic),
             state,
-            self._subject_name(subject),
+            self.names.subject_name(subject),
             key_id,
             tokens,
             digest,
             carried.encode(),
         )
 
-    # Names that rows refer to by number
-
     def subject(self, name: str) -> tuple[int, bytes]:
         """A subject's number and the secret of its hashes; made when first asked for."""
-        if (known := self._subjects.get(name)) is None:
-            query = b"SELECT id, secret FROM subjects WHERE name = %s"
-            found = self.datastore.read(query, (name,))
-            if not found:
-                self.datastore.read(
-                    "INSERT INTO subjects (name, secret) VALUES (%s, %s)"
-                    " ON CONFLICT DO NOTHING RETURNING id",
-                    (name, secrets.token_bytes(32)),
-                )
-                found = self.datastore.read(query, (name,))
-            _bound(self._subjects)
-            known = self._subjects[name] = cast("tuple[int, bytes]", found[0])
-        return known
-
-    def _subject_name(self, number: int) -> str:
-        if (name := self._subject_names.get(number)) is None:
-            found = self.datastore.read("SELECT name FROM subjects WHERE id = %s", (number,))
-            if not found:
-                raise OperationalError(f"subject {number} is missing from the database")
-            _bound(self._subject_names)
-            name = self._subject_names[number] = cast(str, found[0][0])
-        return name
-
-    def _topic(self, topic: str) -> int:
-        if (number := self._topics.get(topic)) is None:
-            query = b"SELECT id FROM topics WHERE topic = %s"
-            found = self.datastore.read(query, (topic,))
-            if not found:
-                self.datastore.read(
-                    "INSERT INTO topics (topic) VALUES (%s) ON CONFLICT DO NOTHING RETURNING id",
-                    (topic,),
-                )
-                found = self.datastore.read(query, (topic,))
-            number = self._topics[topic] = cast(int, found[0][0])
-        return number
-
-    def _topic_name(self, number: int) -> str:
-        if (name := self._topic_names.get(number)) is None:
-            found = self.datastore.read("SELECT topic FROM topics WHERE id = %s", (number,))
-            if not found:
-                raise OperationalError(f"topic {number} is missing from the database")
-            name = self._topic_names[number] = cast(str, found[0][0])
-        return name
-
-
-def _bound(names: dict[Any, Any]) -> None:
-    """Forget all where there are very many: each session may have a subject of its own."""
-    if len(names) >= KNOWN_SUBJECTS:
-        names.clear()
+        return self.names.subject(name)
 
 
 def _state_of(error: OperationalError) -> str | None:

@@ -51,7 +51,7 @@ def appended_at_once(
     recorder = sqlite_recorder(store)
     gate: Any = Gate(recorder.datastore.writer, interrupted)
     recorder.datastore.writer = gate
-    recorder._waiting = queue = Queue(THREADS - 1)
+    recorder.group_commit.waiting = queue = Queue(THREADS - 1)
     failed: dict[int, BaseException] = {}
 
     def run(number: int) -> None:

@@ -1,0 +1,80 @@
+"""Topics and subjects: rows refer to them by number, and each is looked up once."""
+
+import secrets
+from typing import Protocol
+
+from eventsourcing.persistence import OperationalError
+
+KNOWN_SUBJECTS = 10_000
+"""Each session may have a subject of its own: of very many, all are forgotten at once."""
+
+
+class NameTables(Protocol):
+    """The two tables of one database."""
+
+    def find_topic(self, topic: str) -> int | None: ...
+
+    def add_topic(self, topic: str) -> None:
+        """Nothing happens where somebody else was faster; as below."""
+        ...
+
+    def topic_name(self, number: int) -> str | None: ...
+
+    def find_subject(self, name: str) -> tuple[int, bytes] | None: ...
+
+    def add_subject(self, name: str, secret: bytes) -> None: ...
+
+    def subject_name(self, number: int) -> str | None: ...
+
+
+class LogNames:
+    """Both ways, from name to number and back."""
+
+    def __init__(self, tables: NameTables) -> None:
+        self._tables = tables
+        self._topics: dict[str, int] = {}
+        self._topic_names: dict[int, str] = {}
+        self._subjects: dict[str, tuple[int, bytes]] = {}
+        self._subject_names: dict[int, str] = {}
+
+    def topic(self, topic: str) -> int:
+        """A topic's number; made when first asked for."""
+        if (number := self._topics.get(topic)) is None:
+            number = self._tables.find_topic(topic)
+            if number is None:
+                self._tables.add_topic(topic)
+                number = self._tables.find_topic(topic)
+            assert number is not None, "it was just added"
+            self._topics[topic] = number
+        return number
+
+    def topic_name(self, number: int) -> str:
+        if (name := self._topic_names.get(number)) is None:
+            name = self._tables.topic_name(number)
+            if name is None:
+                raise OperationalError(f"topic {number} is missing from the database")
+            self._topic_names[number] = name
+        return name
+
+    def subject(self, name: str) -> tuple[int, bytes]:
+        """A subject's number and the secret of its hashes; made when first asked for."""
+        if (known := self._subjects.get(name)) is None:
+            known = self._tables.find_subject(name)
+            if known is None:
+                self._tables.add_subject(name, secrets.token_bytes(32))
+                known = self._tables.find_subject(name)
+            assert known is not None, "it was just added"
+            if len(self._subjects) >= KNOWN_SUBJECTS:
+                self._subjects.clear()
+            self._subjects[name] = known
+        return known
+
+    def subject_name(self, number: int) -> str:
+        if (name := self._subject_names.get(number)) is None:
+            name = self._tables.subject_name(number)
+            if name is None:
+                raise OperationalError(f"subject {number} is missing from the database")
+            if len(self._subject_names) >= KNOWN_SUBJECTS:
+                self._subject_names.clear()
+            self._subject_names[number] = name
+        return name

@@ -1,0 +1,75 @@
+"""Lets threads that append at once share a commit, and its wait for the disk."""
+
+from collections import deque
+from uuid import UUID
+
+from .datastore import Datastore
+from .insertion import Write
+
+
+class GroupCommit:
+    """Whoever comes to commit stores what all threads have brought meanwhile."""
+
+    def __init__(self, datastore: Datastore) -> None:
+        self.datastore = datastore
+        self.waiting: deque[Write] = deque()
+
+    def store(self, write: Write) -> None:
+        """Return when it is stored, by this thread or another; raises what it was refused for."""
+        self.waiting.append(write)
+        with self.datastore.writing:
+            if not write.is_done:
+                self._commit_waiting(write)
+        if write.error is not None:
+            raise write.error
+
+    def _commit_waiting(self, own: Write) -> None:
+        writes = []
+        while self.waiting:
+            writes.append(self.waiting.popleft())
+        try:
+            self._insert(writes)
+        except Exception as error:  # noqa: BLE001 - raised again by the thread whose write it is
+            if len(writes) == 1:
+                writes[0].fail(error)
+            else:
+                self._insert_each(writes)
+        except BaseException:
+            # This thread is interrupted, and the others are not.
+            others = [write for write in writes if write is not own]
+            self.waiting.extend(write for write in others if not self._is_stored(write))
+            raise
+        for write in writes:
+            write.is_done = True
+
+    def _insert_each(self, writes: list[Write]) -> None:
+        """At least one has to be refused, and the others with it only if nothing can be stored."""
+        for write in writes:
+            try:
+                self._insert([write])
+            except Exception as error:  # noqa: BLE001 - as above
+                write.fail(error)
+
+    def _insert(self, writes: list[Write]) -> None:
+        """Store all of these in one transaction, or nothing."""
+        if len(writes) == 1 and writes[0].is_one_row:
+            self.datastore.look_for_file()
+            writes[0].insert_alone(self.datastore.writer)
+            return
+        with self.datastore.writing_transaction() as writer:
+            for write in writes:
+                write.insert(writer)
+
+    def _is_stored(self, write: Write) -> bool:
+        """Whether the commit was made all the same, just before the interrupt."""
+        for row in write.rows[:1]:
+            found = self._digest_at(row.originator_id, row.originator_version)
+            write.is_done = found == row.digest
+        return write.is_done
+
+    def _digest_at(self, originator_id: UUID, version: int) -> bytes | None:
+        found = self.datastore.writer.execute(
+            "SELECT digest FROM stored_events WHERE originator_id = ? AND originator_version = ?",
+            (originator_id.bytes, version),
+        ).fetchone()
+        return bytes(found[0]) if found else None
