@@ -1,13 +1,14 @@
 """Fixtures that many tests share: stores on both databases, a clock that is told the time."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from databases import new_schema, postgres_address
 from hypothesis import HealthCheck, settings
+from processes import Killed
 
 import cutbank
 
@@ -16,6 +17,27 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("default"), print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    before = Killed.count
+    yield
+    item.user_properties.append(("kills", Killed.count - before))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many processes were killed: of kills, there have to be many."""
+    kills = sum(
+        int(value)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", None) == "call"
+        for name, value in report.user_properties
+        if name == "kills"
+    )
+    if kills:
+        terminalreporter.write_line(f"{kills} processes were killed")
 
 
 class Clock:

@@ -30,6 +30,12 @@ class Ended:
         return self.codes == [-signal.SIGKILL]
 
 
+class Killed:
+    """How many processes of this run were killed, which its summary tells."""
+
+    count = 0
+
+
 class Processes:
     """Copies of one loaded process, each of which does one thing from `victims`."""
 
@@ -87,6 +93,7 @@ class Processes:
                     workers = [int(word) for word in rest]
                 case "gone":
                     codes.append(int(rest[0]))
+                    Killed.count += codes[-1] == -signal.SIGKILL
                 case "the server ended":
                     raise RuntimeError(first)
                 case _:

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from processes import Killed
 from read_model_rows import rows_of
 
 import cutbank
@@ -58,6 +59,7 @@ def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
             process.communicate()
+            Killed.count += process.returncode == -signal.SIGKILL
         killed = opening("killed.db")
         newest = store.events.recorder.max_notification_id()
         stopped_inside += any(0 < at < newest for at in killed.positions.values())
