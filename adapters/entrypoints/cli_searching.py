@@ -12,6 +12,9 @@ from .invocation import Invocation
 from .printing import complain, counted, say, say_json
 from .progress_bar import progress_bar
 
+SHORT = 2_000
+"""Events that are read before anybody would look for a progress bar."""
+
 
 def search(
     call: Invocation,
@@ -89,10 +92,6 @@ def rebuild(call: Invocation) -> None:
     else:
         read = ", ".join(counted(document[f"{thing}s"], thing) for thing in ("session", "block"))
         say(f"{models.name} is made anew from {counted(events, 'event')}: {read}")
-
-
-SHORT = 2_000
-"""Events that are read before anybody would look for a progress bar."""
 
 
 def as_json(found: Found) -> dict[str, Any]:
