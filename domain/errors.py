@@ -46,6 +46,52 @@ class RejectedSummaryError(CutbankError):
         self.reason = reason
 
 
+class SummariserFailedError(CutbankError):
+    """A summariser could not write its draft; the message never holds a key or what was sent."""
+
+    def __init__(
+        self, message: str, *, is_transient: bool = False, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.is_transient = is_transient
+        """Whether the same may succeed a little later: a rate limit, a lost connection."""
+        self.retry_after_s = retry_after_s
+        """How long the provider asked to wait."""
+
+
+class CompactionVetoedError(CutbankError):
+    """A hook forbade the compaction; says which, and why."""
+
+
+class CompactionCancelledError(CutbankError):
+    """Somebody stopped the compaction while its summary was written; the view is as it was."""
+
+
+class ContextOverflowError(CutbankError):
+    """A request stays too long for its model, whatever was compacted; says what can be done."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        model: str | None = None,
+        tokens: int | None = None,
+        limit: int | None = None,
+        largest: tuple[int, ...] = (),
+        hints: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.model = model
+        self.tokens = tokens
+        """Tokens of the view, as reported, else as estimated."""
+        self.limit = limit
+        """Tokens that the model holds, where anybody said so."""
+        self.largest = largest
+        """Positions of the largest blocks of the view, which hold the floor up."""
+        self.hints = hints
+        """What to do, one sentence each."""
+
+
 class InvalidSettingError(CutbankError):
     """A policy, setting or option that does not exist or does not fit."""
 

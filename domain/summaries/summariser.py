@@ -1,7 +1,8 @@
 """What a summariser is given and gives back."""
 
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..compaction_events import Digest
 from ..ranges import Ranges
@@ -28,6 +29,12 @@ class Material:
     """The exact inventory of all that is hidden, earlier boundaries included."""
     instructions: str | None = None
     """What a person asked the summary to care about."""
+    originals: Callable[[], Iterable[Item]] | None = None
+    """Reads from the log every block that the text will stand for, in order, those that earlier
+    summaries stand for included."""
+    served: Callable[[str], Mapping[str, Any]] | None = None
+    """The request that the view so far is in a provider's format (`anthropic`, `openai-chat`,
+    `openai-responses`), whose prefix the provider may hold in its cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +53,21 @@ class Draft:
 
 
 class Summariser(Protocol):
-    """Writes the text that stands for what left."""
+    """Writes the text that stands for what left.
+
+    One that waits for others is asynchronous: it can be cancelled, and is given a time limit. One
+    that is not is called in a thread of its own, and left behind there when its time is over.
+    """
 
     @property
     def name(self) -> str:
         """As recorded on the Summary event."""
         ...
 
-    def summarise(self, material: Material, /) -> Draft:
-        """A draft within the budget; raises whatever it likes, and the store falls back."""
+    def summarise(self, material: Material, /) -> Draft | Awaitable[Draft]:
+        """A draft within the budget, or the promise of one.
+
+        Raises SummariserFailedError, which says whether it is worth another try; whatever else
+        is raised is not tried again. Either way the store falls back to the next summariser.
+        """
         ...
