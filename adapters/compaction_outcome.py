@@ -2,8 +2,15 @@
 
 from dataclasses import dataclass
 
+from ..domain.compaction import lineage_id
 from ..domain.compaction_events import Repair
 from ..domain.ranges import Ranges
+from ..domain.window import Window
+from .compaction_order import Order
+from .event_store import EventStore
+from .planner import Planned
+from .summary_chain import Written
+from .view_reader import ViewReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +34,73 @@ class Outcome:
     summariser: str | None = None
     rejected: tuple[str, ...] = ()
     """Why other summarisers' drafts were not taken, if this one stood in."""
+
+
+def outcome_of(order: Order, planned: Planned, written: Written, boundary: int | None) -> Outcome:
+    """What a plan led to, or would lead to; `boundary` is None where nothing was recorded."""
+    settlement = planned.settlement
+    return Outcome(
+        compacted=boundary is not None,
+        reason=planned.plan.reason,
+        policy=order.policy.name,
+        pre_tokens=planned.window.tokens,
+        post_tokens=planned.post_tokens(written.draft.text),
+        boundary=boundary,
+        after=settlement.after,
+        first_kept=settlement.first_kept,
+        left=Ranges.of(item.position for item in settlement.gone),
+        kept=settlement.kept,
+        repairs=settlement.repairs,
+        split_turn=settlement.split_turn.turn if settlement.split_turn else None,
+        summary=written.draft.text,
+        summariser=written.summariser,
+        rejected=tuple(map(str, written.refusals)),
+    )
+
+
+def no_need(order: Order, window: Window) -> Outcome:
+    """The policy would leave the view as it is."""
+    return Outcome(
+        compacted=False,
+        reason=f"{order.policy.name} sees no need: "
+        f"{window.used:,} of {order.limit:,} tokens in use",
+        policy=order.policy.name,
+        pre_tokens=window.tokens,
+        post_tokens=window.tokens,
+    )
+
+
+def overtaken(order: Order, planned: Planned, reason: str) -> Outcome:
+    """Others decided another boundary meanwhile, and nothing is left to do."""
+    return Outcome(
+        compacted=False,
+        reason=f"another compaction was decided while this one was written: {reason}",
+        policy=order.policy.name,
+        pre_tokens=planned.window.tokens,
+        post_tokens=planned.window.tokens,
+    )
+
+
+def done_before(store: EventStore, reader: ViewReader, idempotency_key: str) -> Outcome | None:
+    """What the compaction of that key did, where there was one."""
+    id = lineage_id(reader.namespace, reader.key, reader.lineage)
+    done = store.select_key(id, idempotency_key)
+    if done is None:
+        return None
+    boundary, summary, _ = reader.boundary(done.first)
+    return Outcome(
+        compacted=True,
+        reason="done before under the same key",
+        policy=boundary.policy,
+        pre_tokens=boundary.pre_tokens,
+        post_tokens=boundary.post_tokens,
+        boundary=done.first,
+        after=boundary.after,
+        first_kept=boundary.first_kept,
+        left=(summary.covers if summary else Ranges()) - boundary.kept,
+        kept=boundary.kept,
+        repairs=boundary.repairs,
+        split_turn=boundary.split_turn.turn if boundary.split_turn else None,
+        summary=summary.text if summary else None,
+        summariser=summary.summariser if summary else None,
+    )

@@ -1,95 +1,85 @@
-"""One compaction from end to end: window, plan, repair, summary, gate, record."""
+"""One compaction from end to end: plan, request, summary, gate, record."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict, replace
 from typing import Any
 
-from eventsourcing.persistence import IntegrityError
+from eventsourcing.persistence import IntegrityError, PersistenceError
 
 from ..domain.blocks import Kind
-from ..domain.compaction import Compaction, lineage_id
-from ..domain.compaction_events import CompactBoundary, Digest, Trigger
-from ..domain.coverage import Settlement, nothing_to_gain, settle
-from ..domain.digest import digest_of
-from ..domain.errors import NothingToCompactError, RejectedSummaryError, StalePlanError
-from ..domain.policies.policy import Policy
-from ..domain.ranges import Ranges
+from ..domain.compaction import Compaction, CompactionState, lineage_id
+from ..domain.errors import CompactionVetoedError, NothingToCompactError, StalePlanError
 from ..domain.session_events import BlockAppended
-from ..domain.summaries.extractive import Extractive
 from ..domain.summaries.gate import check
-from ..domain.summaries.listing import Listing
-from ..domain.summaries.summariser import Draft, Material, Summariser
+from ..domain.summaries.summariser import Draft, Material
 from ..domain.token_budget import estimate_text
-from ..domain.window import Plan, Window
-from ..projections.compaction_window import window_of
-from ..projections.history_view import Entry, History
-from .compaction_outcome import Outcome
+from ..domain.window import Window
+from .cancellation import Cancellation
+from .compaction_order import Order
+from .compaction_outcome import Outcome, done_before, no_need, outcome_of, overtaken
+from .compaction_story import CompactionStory, told
 from .event_store import EventStore
+from .happenings import Happening, Listener, Moment, Stats
+from .planner import Planned, Planner, check_gain
 from .recorder import AppendKey
+from .summary_chain import SummaryChain, Written
 from .view_reader import ViewReader
 
-DEFAULT_LIMIT = 200_000
-"""Tokens of context where nobody says how much the model holds."""
 REPLANS = 3
 """How often a plan that was overtaken is made anew before the conflict is the caller's."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    history: History
-    window: Window
-    plan: Plan
-    settlement: Settlement
-    draft: Draft
-    summariser: str
-    rejected: tuple[str, ...]
-    planned_on: int
-    post_tokens: int
-
-
 class Compactor:
-    """Compacts one session on one lineage; never holds a transaction while a summary is written."""
+    """Compacts one session on one lineage; never holds a transaction while a summary is written.
 
-    def __init__(self, store: EventStore, reader: ViewReader) -> None:
+    A request is recorded before the summary is written, and a boundary or a failure after it: a
+    request without either says that whoever was at it has died.
+    """
+
+    def __init__(
+        self, store: EventStore, reader: ViewReader, listeners: Sequence[Listener] = ()
+    ) -> None:
         self.store = store
         self.reader = reader
+        self.planner = Planner(store, reader)
+        self.listeners = listeners
 
-    def compact(
-        self,
-        policy: Policy,
-        *,
-        limit: int = DEFAULT_LIMIT,
-        trigger: Trigger = Trigger.MANUAL,
-        instructions: str | None = None,
-        idempotency_key: str | None = None,
-        summariser: Summariser | None = None,
-        activate: bool = True,
-        dry_run: bool = False,
-    ) -> Outcome:
+    def compact(self, order: Order, cancellation: Cancellation | None = None) -> Outcome:
         """Compact if the policy says so.
 
-        `limit` is the model's context in tokens. A repeated `idempotency_key` answers with the
-        first boundary. Raises NothingToCompactError where the view would not become smaller.
+        Raises NothingToCompactError where the view would not become smaller,
+        CompactionVetoedError where a hook forbids it, CompactionCancelledError where it was
+        cancelled, StalePlanError where others decided boundaries again and again meanwhile.
         """
-        for attempt in range(REPLANS):
-            if idempotency_key and (done := self._done(idempotency_key)):
-                return done
-            prepared = self._prepare(policy, limit, trigger, instructions, summariser)
-            if isinstance(prepared, Outcome):
-                return prepared
-            if dry_run:
-                return _outcome(policy, prepared, None)
-            try:
-                boundary = self._record(
-                    policy, prepared, trigger, instructions, idempotency_key, activate=activate
-                )
-            except StalePlanError:
-                if attempt == REPLANS - 1:
-                    raise
-                continue
-            return _outcome(policy, prepared, boundary)
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        cancellation = cancellation or Cancellation()
+        if done := self._done(order):
+            return done
+        planned = self.planner.planned(order)
+        if isinstance(planned, Window):
+            return no_need(order, planned)
+        story = CompactionStory(self.listeners, self.reader, order, planned)
+        order, planned = self._heard(story, order, planned)
+        request = self._request(order, planned)
+        story.requested()
+        try:
+            return self._carried_out(order, planned, request, story, cancellation)
+        except BaseException as error:
+            # Also where the process is told to stop: the request is not left for others. If even
+            # this cannot be stored, it stays open, and whoever comes next picks it up.
+            with suppress(PersistenceError):
+                self._give_up(request, planned, error)
+            story.failed(str(error))
+            raise
+
+    def explained(self, order: Order) -> Outcome:
+        """What a compaction would do now, by rules alone: nothing is recorded, nobody is asked."""
+        planned = self.planner.planned(order)
+        if isinstance(planned, Window):
+            return no_need(order, planned)
+        written = self._written(replace(order, chain=SummaryChain()), planned, Cancellation())
+        check_gain(planned, planned.post_tokens(written.draft.text), order)
+        return outcome_of(order, planned, written, None)
 
     def activate(self) -> int:
         """Serve the boundary that was prepared last."""
@@ -98,7 +88,8 @@ class Compactor:
             boundary = compaction.state.prepared
             compaction.activate(boundary, self._head())
             self._save(compaction)
-            return boundary
+        self._tell(Moment.ACTIVATED, boundary)
+        return boundary
 
     def revert(self) -> int:
         """Serve again what the active boundary builds upon; returns the reverted boundary."""
@@ -108,72 +99,110 @@ class Compactor:
             below = self.reader.boundary(beneath)[0].previous if beneath else None
             reverted = compaction.revert(self._head(), beneath=below or 0)
             self._save(compaction)
-            return reverted
+        self._tell(Moment.REVERTED, reverted)
+        return reverted
 
-    def window(self, limit: int, trigger: Trigger) -> tuple[History, Window, int]:
-        """What a policy would be shown now, and the decision that a plan would be made on."""
+    def note_futile(self, error: NothingToCompactError) -> None:
+        """Record that nothing can be gained, so that it is not tried again at the next call."""
+        self._note(lambda lineage: lineage.fail(reason=str(error), after=self._head()))
+
+    def state(self) -> CompactionState:
+        """What was decided so far, as stored."""
         reader = self.reader
         chain = self.store.lineage_chain(reader.namespace, reader.key, reader.lineage)
-        planned_on = self.store.lineage_state(chain)[1].decided
-        with reader.advancing:
-            history, coordinate = reader.history()
-            view = history.view(reader.key, reader.namespace, coordinate, None)
-            recalled = self._recalled(history)
-            return history, window_of(history, view, limit, trigger, recalled), planned_on
+        return self.store.lineage_state(chain)[1]
 
-    def _prepare(
+    # The steps
+
+    def _heard(
+        self, story: CompactionStory, order: Order, planned: Planned
+    ) -> tuple[Order, Planned]:
+        """The order and its material, with what hooks have added."""
+        verdict = story.asked()
+        if verdict.veto is not None:
+            raise CompactionVetoedError(f"a hook vetoed the compaction: {verdict.veto}")
+        if verdict.instructions == order.instructions:
+            return order, planned
+        return (
+            replace(order, instructions=verdict.instructions),
+            replace(planned, material=replace(planned.material, instructions=verdict.instructions)),
+        )
+
+    def _carried_out(
         self,
-        policy: Policy,
-        limit: int,
-        trigger: Trigger,
-        instructions: str | None,
-        summariser: Summariser | None,
-    ) -> _Prepared | Outcome:
-        history, window, planned_on = self.window(limit, trigger)
-        plan = policy.plan(window)
-        if plan is None:
-            return Outcome(
-                compacted=False,
-                reason=f"{policy.name} sees no need: {window.used:,} of {limit:,} tokens in use",
-                policy=policy.name,
-                pre_tokens=window.tokens,
-                post_tokens=window.tokens,
-            )
-        settlement = settle(window, plan)
-        material = _material(window, plan, settlement, instructions)
-        draft, name, rejected = self._draft(material, summariser)
-        standing = window.summary.tokens if window.summary else 0
-        post_tokens = (
-            window.overhead - standing + estimate_text(draft.text) + settlement.kept_tokens
-        )
-        if post_tokens >= window.tokens:
-            raise NothingToCompactError(nothing_to_gain(window))
-        return _Prepared(
-            history, window, plan, settlement, draft, name, rejected, planned_on, post_tokens
-        )
-
-    def _draft(
-        self, material: Material, asked: Summariser | None
-    ) -> tuple[Draft, str, tuple[str, ...]]:
-        """The first draft that passes the gate, who wrote it, and why others' were not taken.
-
-        The chain ends in a listing, which cannot fail.
-        """
-        complaints: list[str] = []
-        for summariser in (asked, Extractive()):
-            if summariser is None:
-                continue
+        order: Order,
+        planned: Planned,
+        request: int,
+        story: CompactionStory,
+        cancellation: Cancellation,
+    ) -> Outcome:
+        """Write and record; where others decided meanwhile, look what is still valid."""
+        written = self._written(order, planned, cancellation, story)
+        for attempt in range(1, REPLANS + 1):
+            post_tokens = planned.post_tokens(written.draft.text)
+            check_gain(planned, post_tokens, order)
+            cancellation.check()
             try:
-                draft = summariser.summarise(material)
-                check(draft, material, user_texts=self._user_texts(draft, material))
-            except RejectedSummaryError as error:
-                complaints.append(f"{summariser.name}: {error}")
-            except Exception as error:  # noqa: BLE001 - users' summarisers may raise anything
-                complaints.append(f"{summariser.name} failed: {error}")
+                boundary = self._record(order, planned, written, post_tokens)
+            except StalePlanError:
+                if attempt == REPLANS:
+                    raise
             else:
-                return draft, summariser.name, tuple(complaints)
-        last = Listing()
-        return last.summarise(material), last.name, tuple(complaints)
+                after = Stats(post_tokens, planned.blocks_after)
+                story.recorded(boundary, written, after, is_served=order.activate)
+                return outcome_of(order, planned, written, boundary)
+            if done := self._done(order):
+                return done
+            again = self._planned_again(order, planned)
+            if isinstance(again, Outcome):
+                self._give_up(request, planned, again.reason)
+                return again
+            # What another boundary left as it was need not be summarised a second time.
+            if not again.is_written_from(planned.material):
+                written = self._written(order, again, cancellation, story)
+            planned = again
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _planned_again(self, order: Order, before: Planned) -> Planned | Outcome:
+        """The plan on what others have decided; what they took out need not leave again."""
+        try:
+            planned = self.planner.planned(order)
+        except NothingToCompactError as error:
+            return overtaken(order, before, str(error))
+        if isinstance(planned, Window):
+            return overtaken(order, before, "enough is free now")
+        return planned
+
+    def _request(self, order: Order, planned: Planned) -> int:
+        requested: list[int] = []
+
+        def request(lineage: Compaction) -> None:
+            version = lineage.request(
+                trigger=order.trigger,
+                policy=order.policy.name,
+                settings=asdict(order.policy),
+                after=planned.settlement.after,
+                instructions=order.instructions,
+                idempotency_key=order.idempotency_key,
+            )
+            requested.append(version)
+
+        self._note(request)
+        return requested[-1]
+
+    def _written(
+        self,
+        order: Order,
+        planned: Planned,
+        cancellation: Cancellation,
+        story: CompactionStory | None = None,
+    ) -> Written:
+        material = planned.material
+
+        def judge(draft: Draft) -> None:
+            check(draft, material, user_texts=self._user_texts(draft, material))
+
+        return order.chain.written(material, judge, cancellation, story)
 
     def _user_texts(self, draft: Draft, material: Material) -> list[str]:
         """What users really said of what the draft may quote: all that leaves, and all it cites."""
@@ -187,36 +216,14 @@ class Compactor:
                 leaving[recorded.position] = event.block.text
         return list(leaving.values())
 
-    def _record(
-        self,
-        policy: Policy,
-        prepared: _Prepared,
-        trigger: Trigger,
-        instructions: str | None,
-        idempotency_key: str | None,
-        *,
-        activate: bool,
-    ) -> int:
-        settlement, draft = prepared.settlement, prepared.draft
-        previous = prepared.history.boundary
+    def _record(self, order: Order, planned: Planned, written: Written, post_tokens: int) -> int:
+        """Record boundary, summary and activation in one transaction; the boundary's number."""
+        settlement, draft = planned.settlement, written.draft
         with self._deciding():
             compaction = self._own_lineage()
-            if prepared.planned_on != compaction.state.decided:
+            if planned.planned_on != compaction.state.decided:
                 raise StalePlanError("another boundary was decided while this one was planned")
-            compaction.request(
-                trigger=trigger,
-                policy=policy.name,
-                settings=asdict(policy),
-                after=settlement.after,
-                instructions=instructions,
-                idempotency_key=idempotency_key,
-            )
-            if prepared.rejected:
-                compaction.fail(
-                    reason="no draft of those that were tried was fit to serve",
-                    tried=prepared.rejected,
-                    stood_in=prepared.summariser,
-                )
+            self._record_refusals(compaction, written)
             boundary = compaction.draw(
                 {
                     "after": settlement.after,
@@ -227,33 +234,80 @@ class Compactor:
                     "trims": settlement.trims,
                     "replacements": settlement.replacements,
                     "split_turn": settlement.split_turn,
-                    "trigger": trigger,
-                    "policy": policy.name,
-                    "pre_tokens": prepared.window.tokens,
-                    "post_tokens": prepared.post_tokens,
+                    "trigger": order.trigger,
+                    "policy": order.policy.name,
+                    "pre_tokens": planned.window.tokens,
+                    "post_tokens": post_tokens,
                     "repairs": settlement.repairs,
-                    "previous": previous.originator_version if previous else None,
+                    "previous": planned.previous,
                 },
                 {
                     "text": draft.text,
                     "sections": draft.sections,
-                    "digest": _digest(prepared.window, settlement),
+                    "digest": planned.material.digest,
                     "covers": settlement.covers,
                     "cites": draft.cites,
-                    "summariser": prepared.summariser,
+                    "summariser": written.summariser,
                     "model": draft.model,
                     "usage": draft.usage,
                     "cost_usd": draft.cost_usd,
+                    # By rules it takes the processor's time, which says nothing of a provider.
+                    "latency_s": round(written.latency_s, 3) if draft.model else None,
                     "tokens": estimate_text(draft.text),
                 },
-                planned_on=prepared.planned_on,
-                activate_at=self._head() if activate else None,
+                planned_on=planned.planned_on,
+                activate_at=self._head() if order.activate else None,
             )
             keys = []
-            if idempotency_key:
-                keys = [AppendKey(compaction.id, idempotency_key, boundary, boundary)]
+            if order.idempotency_key:
+                keys = [AppendKey(compaction.id, order.idempotency_key, boundary, boundary)]
             self._save(compaction, keys=keys)
             return boundary
+
+    def _record_refusals(self, compaction: Compaction, written: Written) -> None:
+        for refusal in written.refusals:
+            if refusal.rule is not None:
+                compaction.reject(
+                    reason=refusal.reason,
+                    rule=refusal.rule,
+                    summariser=refusal.summariser,
+                    model=refusal.model,
+                    usage=refusal.usage,
+                    cost_usd=refusal.cost_usd,
+                    latency_s=refusal.latency_s and round(refusal.latency_s, 3),
+                )
+        others = [r for r in written.refusals if r.summariser != written.summariser]
+        if others:
+            compaction.fail(
+                reason="no draft of those that were tried was fit to serve",
+                tried=tuple(map(str, others)),
+                stood_in=written.summariser,
+            )
+
+    def _give_up(self, request: int, planned: Planned, why: BaseException | str) -> None:
+        """Record that a request came to nothing, unless another one ended it."""
+        is_futile = isinstance(why, NothingToCompactError)
+
+        def give_up(lineage: Compaction) -> None:
+            if lineage.state.requested == request:
+                after = planned.settlement.after if is_futile else lineage.state.futile
+                lineage.fail(reason=str(why) or type(why).__name__, after=after)
+
+        self._note(give_up)
+
+    # The stream
+
+    def _note(self, change: Callable[[Compaction], object]) -> None:
+        """Record what depends on nobody's decision: again, where another process came first."""
+        with self._deciding():
+            while True:
+                compaction = self._own_lineage()
+                change(compaction)
+                try:
+                    self.store.save(compaction)
+                except IntegrityError:
+                    continue  # somebody else's event was stored: that made progress
+                return
 
     def _save(self, compaction: Compaction, keys: Sequence[AppendKey] = ()) -> None:
         try:
@@ -275,83 +329,14 @@ class Compactor:
         chain = self.store.session_chain(self.reader.namespace, self.reader.key)
         return self.store.head(chain)[0]
 
-    def _done(self, idempotency_key: str) -> Outcome | None:
-        reader = self.reader
-        id = lineage_id(reader.namespace, reader.key, reader.lineage)
-        done = self.store.select_key(id, idempotency_key)
-        if done is None:
+    def _done(self, order: Order) -> Outcome | None:
+        if order.idempotency_key is None:
             return None
-        boundary, summary, _ = reader.boundary(done.first)
-        return Outcome(
-            compacted=True,
-            reason="done before under the same key",
-            policy=boundary.policy,
-            pre_tokens=boundary.pre_tokens,
-            post_tokens=boundary.post_tokens,
-            boundary=done.first,
-            after=boundary.after,
-            first_kept=boundary.first_kept,
-            left=_left(boundary, summary.covers if summary else Ranges()),
-            kept=boundary.kept,
-            repairs=boundary.repairs,
-            split_turn=boundary.split_turn.turn if boundary.split_turn else None,
-            summary=summary.text if summary else None,
-            summariser=summary.summariser if summary else None,
+        return done_before(self.store, self.reader, order.idempotency_key)
+
+    def _tell(self, moment: Moment, boundary: int) -> None:
+        reader = self.reader
+        happening = Happening(
+            moment, reader.key, reader.namespace, reader.lineage, boundary=boundary
         )
-
-    def _recalled(self, history: History) -> list[Entry]:
-        """Blocks that earlier boundaries took out and that were pinned since."""
-        if history.boundary is None:
-            return []
-        decided = Ranges.span(1, history.boundary.after)
-        missing = (history.pinned & decided) - Ranges.of(history.entries)
-        if not missing:
-            return []
-        missing -= self.reader.retracted(self._head())
-        chain = self.store.session_chain(self.reader.namespace, self.reader.key)
-        pinned = History().apply_all(self.store.read(chain, missing))
-        return list(pinned.entries.values())
-
-
-def _material(
-    window: Window, plan: Plan, settlement: Settlement, instructions: str | None
-) -> Material:
-    return Material(
-        gone=settlement.gone,
-        covers=settlement.covers,
-        budget=plan.summary_tokens,
-        prefix=settlement.split_turn.prefix if settlement.split_turn else Ranges(),
-        previous=window.summary.text if window.summary else None,
-        previous_sections=window.summary.sections if window.summary else {},
-        digest=_digest(window, settlement),
-        instructions=instructions,
-    )
-
-
-def _digest(window: Window, settlement: Settlement) -> Digest:
-    return digest_of(settlement.gone, window.summary.digest if window.summary else Digest())
-
-
-def _left(boundary: CompactBoundary, covers: Ranges) -> Ranges:
-    return covers - boundary.kept
-
-
-def _outcome(policy: Policy, prepared: _Prepared, boundary: int | None) -> Outcome:
-    settlement = prepared.settlement
-    return Outcome(
-        compacted=boundary is not None,
-        reason=prepared.plan.reason,
-        policy=policy.name,
-        pre_tokens=prepared.window.tokens,
-        post_tokens=prepared.post_tokens,
-        boundary=boundary,
-        after=settlement.after,
-        first_kept=settlement.first_kept,
-        left=Ranges.of(item.position for item in settlement.gone),
-        kept=settlement.kept,
-        repairs=settlement.repairs,
-        split_turn=settlement.split_turn.turn if settlement.split_turn else None,
-        summary=prepared.draft.text,
-        summariser=prepared.summariser,
-        rejected=prepared.rejected,
-    )
+        told(self.listeners, happening)

@@ -20,6 +20,7 @@ from ..domain.session_events import (
 )
 from .databases import environment, shown
 from .event_store import EventStore, utc_now
+from .happenings import Listener
 from .plain_errors import speaking_plainly
 from .stored_session import StoredSession, check_name
 
@@ -58,6 +59,8 @@ class SessionStore:
     def __init__(self, events: EventStore, name: str) -> None:
         self.events = events
         self.name = name
+        self.listeners: list[Listener] = []
+        """Are told what becomes of each compaction in this store: see `happenings.py`."""
         self._read_models: ReadModels | None = None
         self._followers: list[Follower] = []
         self._opening = Lock()

@@ -16,6 +16,7 @@ from ..domain.errors import (
     NotFoundError,
 )
 from ..domain.event import Event
+from ..domain.pins import NO_PINS, PinRules
 from ..domain.policies.catalog import DEFAULT, policy_named
 from ..domain.policies.policy import Policy
 from ..domain.ranges import Ranges
@@ -31,11 +32,14 @@ from ..domain.session_events import (
 from ..domain.summaries.summariser import Summariser
 from ..projections.history_view import HistoryView
 from .compaction_outcome import Outcome
-from .compactor import DEFAULT_LIMIT, Compactor
+from .cancellation import Cancellation
+from .compaction_order import DEFAULT_LIMIT, Order
+from .compactor import Compactor
 from .plain_errors import speaking_plainly
 from .recall import Recalled, found_in, recalled
 from .recorder import AppendKey
 from .retraction import closed_retraction
+from .summary_chain import SummaryChain
 from .view_reader import ViewReader
 from .whole_groups import check_blocks, whole_groups
 
@@ -349,37 +353,48 @@ class StoredSession:
         instructions: str | None = None,
         idempotency_key: str | None = None,
         summariser: Summariser | None = None,
+        chain: SummaryChain | None = None,
+        pins: PinRules = NO_PINS,
         activate: bool = True,
         dry_run: bool = False,
+        cancellation: Cancellation | None = None,
     ) -> Outcome:
         """Compact now, if the policy finds something to take out.
 
         `policy` is a name or a value, `settings` its fields as text, `limit` the model's context
-        in tokens. `activate=False` prepares a boundary for `activate()`; `dry_run` records
-        nothing. Raises NothingToCompactError where the view would not become smaller.
+        in tokens. `summariser` writes the summary, or `chain` says who tries, and how long.
+        `activate=False` prepares a boundary for `activate()`; `dry_run` records nothing and asks
+        no model. Raises NothingToCompactError where the view would not become smaller,
+        CompactionVetoedError where a hook forbids it, CompactionCancelledError once
+        `cancellation` was asked for.
         """
-        chosen = policy_named(policy, settings or {}) if isinstance(policy, str) else policy
+        order = Order(
+            policy=policy_named(policy, settings or {}) if isinstance(policy, str) else policy,
+            limit=limit,
+            trigger=trigger,
+            instructions=instructions,
+            idempotency_key=idempotency_key,
+            chain=chain or SummaryChain((summariser,) if summariser else ()),
+            pins=pins,
+            activate=activate,
+        )
         with speaking_plainly(self.store.name):
-            return Compactor(self._events, self._reader(lineage)).compact(
-                chosen,
-                limit=limit,
-                trigger=trigger,
-                instructions=instructions,
-                idempotency_key=idempotency_key,
-                summariser=summariser,
-                activate=activate,
-                dry_run=dry_run,
-            )
+            compactor = self.compactor(lineage)
+            return compactor.explained(order) if dry_run else compactor.compact(order, cancellation)
+
+    def compactor(self, lineage: str = MAIN) -> Compactor:
+        """The steps of a compaction on one lineage."""
+        return Compactor(self._events, self._reader(lineage), self.store.listeners)
 
     def activate(self, *, lineage: str = MAIN) -> int:
         """Serve the boundary that was prepared last; returns it."""
         with speaking_plainly(self.store.name):
-            return Compactor(self._events, self._reader(lineage)).activate()
+            return self.compactor(lineage).activate()
 
     def revert(self, *, lineage: str = MAIN) -> int:
         """Undo the newest compaction; returns the boundary that was reverted."""
         with speaking_plainly(self.store.name):
-            return Compactor(self._events, self._reader(lineage)).revert()
+            return self.compactor(lineage).revert()
 
     # How
 

@@ -40,6 +40,10 @@ class CompactionState(NamedTuple):
     prepared: int = 0
     """The newest boundary that was recorded and not yet activated."""
     prepared_beneath: int = 0
+    requested: int = 0
+    """The version of the newest request that came to no end yet."""
+    futile: int = 0
+    """Where the session stood when a compaction came to nothing; 0 once one succeeded."""
 
 
 class Compaction(Aggregate[CompactionState]):
@@ -70,8 +74,10 @@ class Compaction(Aggregate[CompactionState]):
         )
         return compaction
 
-    def request(self, **request: Any) -> None:
+    def request(self, **request: Any) -> int:
+        """Record that a compaction begins; returns the request's version."""
         self._trigger(events.CompactionRequested, **request)
+        return self.version
 
     def draw(
         self,
@@ -137,9 +143,17 @@ class Compaction(Aggregate[CompactionState]):
     def next_state(self, event: Event) -> CompactionState:
         state, version = self.state, event.originator_version
         match event:
+            case events.CompactionRequested():
+                return state._replace(requested=version)
+            case events.CompactionFailed(stood_in=None, after=after):
+                return state._replace(requested=0, futile=after)
             case events.CompactBoundary(previous=previous):
                 return state._replace(
-                    decided=version, prepared=version, prepared_beneath=previous or 0
+                    decided=version,
+                    prepared=version,
+                    prepared_beneath=previous or 0,
+                    requested=0,
+                    futile=0,
                 )
             case (
                 events.BoundaryActivated(
@@ -153,6 +167,7 @@ class Compaction(Aggregate[CompactionState]):
                     effective_from=position,
                     switched=version,
                     decided=version,
+                    requested=state.requested,
                 )
             case _:
                 return state

@@ -38,7 +38,10 @@ class CompactionOpened(Event):
 
 
 class CompactionRequested(Event):
-    """Somebody wants the session compacted."""
+    """Somebody wants the session compacted, and begins to.
+
+    A boundary or a failure ends it. If neither follows, whoever was at it has died.
+    """
 
     trigger: Trigger
     policy: str
@@ -127,6 +130,8 @@ class Summary(Event):
     model: str | None = None
     usage: Usage | None = None
     cost_usd: float | None = None
+    latency_s: float | None = None
+    """How long it took to write, its retries included."""
     tokens: int
     """Estimated size of the text in the view."""
 
@@ -141,11 +146,15 @@ class BoundaryActivated(Event):
 
 
 class CompactionRejected(Event):
-    """A draft summary failed the gate."""
+    """A draft summary failed the gate. What it cost was spent all the same."""
 
     reason: str
     rule: str
     summariser: str
+    model: str | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    latency_s: float | None = None
 
 
 class CompactionFailed(Event):
@@ -155,6 +164,9 @@ class CompactionFailed(Event):
     tried: tuple[str, ...] = ()
     """One line for each attempt: who, and what went wrong."""
     stood_in: str | None = None
+    """Who wrote the summary all the same; None where there was no boundary."""
+    after: int = 0
+    """The position up to which would have been decided: not tried again until there is more."""
 
 
 class CompactionReverted(Event):

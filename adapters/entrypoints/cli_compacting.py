@@ -11,7 +11,7 @@ from ...domain.errors import InvalidSettingError, NotFoundError
 from ...domain.policies.catalog import ALIASES, DEFAULT, POLICIES
 from ...domain.policies.policy import Policy, Setting, settings_of
 from ..compaction_outcome import Outcome
-from ..compactor import DEFAULT_LIMIT
+from ..compaction_order import DEFAULT_LIMIT
 from .database import opened_session
 from .invocation import AnswerIsNoError, Invocation
 from .printing import counted, runs, say, say_json, shortly
