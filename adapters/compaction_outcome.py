@@ -70,14 +70,14 @@ def no_need(order: Order, window: Window) -> Outcome:
     )
 
 
-def overtaken(order: Order, planned: Planned, reason: str) -> Outcome:
+def overtaken(order: Order, before: Window, now: Window, reason: str) -> Outcome:
     """Others decided another boundary meanwhile, and nothing is left to do."""
     return Outcome(
         compacted=False,
         reason=f"another compaction was decided while this one was written: {reason}",
         policy=order.policy.name,
-        pre_tokens=planned.window.tokens,
-        post_tokens=planned.window.tokens,
+        pre_tokens=before.tokens,
+        post_tokens=now.tokens,
     )
 
 

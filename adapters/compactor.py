@@ -168,9 +168,9 @@ class Compactor:
         try:
             planned = self.planner.planned(order)
         except NothingToCompactError as error:
-            return overtaken(order, before, str(error))
+            return overtaken(order, before.window, self.planner.window(order)[2], str(error))
         if isinstance(planned, Window):
-            return overtaken(order, before, "enough is free now")
+            return overtaken(order, before.window, planned, "enough is free now")
         return planned
 
     def _request(self, order: Order, planned: Planned) -> int:
