@@ -1,0 +1,1 @@
+"""How large things are in tokens: estimates, exact counts, images, and what providers report."""
