@@ -20,6 +20,7 @@ from ..domain.event import Event
 from ..domain.ranges import Ranges
 from ..domain.session import Session, SessionState, session_id
 from ..projections.recorded import Recorded
+from ..projections.tally import Tally
 from .chain import Chain
 from .event_mapper import EventMapper
 from .recorder import AppendKey, Recorder, Stream
@@ -61,6 +62,8 @@ class EventStore(Application[UUID]):
         # What never changes once it is there.
         self._chains: dict[UUID, Chain] = {}
         self._lineages: dict[UUID, CompactionOpened] = {}
+        self.tally = Tally()
+        """How blocks are counted where more is wanted than the estimate beside them."""
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
         """Only what is passed in: the process's environment may configure another application."""

@@ -1,17 +1,20 @@
 """Reads the view at a coordinate: the boundary in effect, what it kept, and what follows."""
 
+from functools import partial
 from threading import RLock
 from typing import cast
 
-from ..domain.compaction import CompactionState
+from ..domain.compaction import MAIN, RECORDED, CompactionState
 from ..domain.compaction_events import CompactBoundary, Summary
 from ..domain.errors import NotFoundError
 from ..domain.ranges import Ranges
 from ..domain.session import SessionState
-from ..domain.session_events import BlocksRetracted
-from ..projections.history_view import Coordinate, History, HistoryView
+from ..domain.session_events import BlocksRetracted, ModelCalled
+from ..projections.history_view import Coordinate, History, HistoryView, Sees
+from ..projections.reckoning import Earlier, Reckoning
 from ..projections.recorded import Recorded
 from .chain import Chain
+from .earlier_calls import told_before
 from .event_store import EventStore
 
 
@@ -129,11 +132,21 @@ class ViewReader:
         in_effect: CompactionState,
     ) -> History:
         active, effective_from = in_effect.active, in_effect.effective_from
+        sees_from = 0
         while True:
             boundary, summary, digest = self.boundary(active) if active else (None, None, b"")
             kept = boundary.kept if boundary else Ranges()
             after = boundary.after if boundary else 0
-            history = History(boundary, summary, digest, effective_from if active else 0)
+            history = History(
+                boundary,
+                summary,
+                digest,
+                effective_from if active else 0,
+                reckoning=Reckoning(self.store.tally, partial(self._earlier, in_effect)),
+                sees=self._sight(in_effect, sees_from),
+            )
+            if after:
+                self._add_request(history, chain, self._as_of(chain, state, after))
             # What a fork inherits may have been decided about later positions than it shares.
             shared = Ranges.span(1, coordinate.position)
             positions = (kept | Ranges.span(after + 1, coordinate.position)) & shared
@@ -142,6 +155,34 @@ class ViewReader:
                 self._add_request(history, chain, state)
                 return history
             active = boundary.previous or 0 if boundary else 0
+            sees_from = history.undone_at
+
+    def _as_of(self, chain: Chain, state: SessionState, after: int) -> SessionState:
+        """Which system prompt and tools were in effect when a boundary was decided."""
+        if max(state.system, state.tools) <= after:
+            return state
+        return self.store.head(chain, after)[1]
+
+    def _sight(self, in_effect: CompactionState, sees_from: int) -> Sees:
+        """Tells the calls that saw the view as it begins now."""
+        chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
+        imported = chain.segments[0].last if len(chain.segments) > 1 else None
+
+        def sees(call: ModelCalled) -> bool:
+            is_ours = call.lineage == self.lineage or (
+                (self.lineage, call.lineage) == (MAIN, RECORDED)
+                and (imported is None or call.lineage_version <= imported)
+            )
+            is_since = call.lineage_version >= in_effect.switched and call.position >= sees_from
+            return is_ours and is_since
+
+        return sees
+
+    def _earlier(self, in_effect: CompactionState) -> Earlier | None:
+        """What calls on the view before the newest switch tell; None where there were none."""
+        if not in_effect.switched:
+            return None
+        return told_before(self.store, self.namespace, self.key, in_effect.effective_from)
 
     def _add_request(self, history: History, chain: Chain, state: SessionState) -> None:
         """The system prompt, tools and settings in effect, wherever they stand."""

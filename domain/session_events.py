@@ -164,6 +164,10 @@ class Usage(Record):
         return sum(parts) if parts else None
 
 
+BROKEN_OFF = frozenset({"aborted", "error"})
+"""Stop reasons of calls whose reported usage says nothing about the view (S3.5)."""
+
+
 class ModelCalled(Event):
     """A model was called. With a fingerprint, the view at the coordinate is what it was sent.
 
@@ -185,6 +189,13 @@ class ModelCalled(Event):
     fingerprint: str | None = None
     """None where the call was imported: what was sent can only be reconstructed."""
     source_time: str | None = None
+
+    @property
+    def context(self) -> int | None:
+        """Size of the prompt that was sent; None where the report does not tell."""
+        if self.usage is None or self.stop_reason in BROKEN_OFF:
+            return None
+        return self.usage.context
 
 
 class ContextOverflowed(Event):

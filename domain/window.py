@@ -6,6 +6,7 @@ from itertools import accumulate
 
 from .blocks import AnyBlock, Kind
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
+from .counting.gauge import Gauge
 from .ranges import Ranges
 
 
@@ -44,6 +45,10 @@ class Window:
     """Estimated tokens of what is sent besides: system prompt, tools, the standing summary."""
     usage: int | None = None
     """Context size in tokens that the provider reported of the newest call on this view."""
+    in_use: int | None = None
+    """Tokens in use now: as reported, and what came since; None where that was not reckoned."""
+    gauge: Gauge = Gauge()
+    """What the provider's reports taught about the estimates, and how good they are."""
     boundary: CompactBoundary | None = None
     summary: Summary | None = None
     """What stands for the blocks that earlier boundaries took out."""
@@ -70,7 +75,9 @@ class Window:
 
     @property
     def used(self) -> int:
-        """Tokens in use: as the provider last reported, else as estimated."""
+        """Tokens in use: as reckoned, else as the provider last reported, else as estimated."""
+        if self.in_use is not None:
+            return self.in_use
         return self.usage if self.usage is not None else self.tokens
 
     @cached_property

@@ -18,18 +18,16 @@ def window_of(
 
     `recalled` are blocks that earlier boundaries took out and that were pinned since.
     """
+    use = history.use()
+    sizes = dict(zip(history.entries, use.sizes, strict=True))
     entries = sorted((*view.entries, *recalled), key=lambda entry: entry.position)
-    call = history.last_call
-    is_current = call is not None and (
-        history.boundary is None or call.position > history.boundary.after
-    )
     return Window(
         items=tuple(
             Item(
                 position=entry.position,
                 block=entry.block,
                 turn=entry.turn,
-                tokens=entry.tokens,
+                tokens=sizes.get(entry.position, entry.tokens),
                 call=entry.call,
                 is_open=entry.position in history.open_calls,
                 is_pinned=entry.position in history.pinned,
@@ -39,8 +37,10 @@ def window_of(
         after=view.coordinate.position,
         limit=limit,
         trigger=trigger,
-        overhead=view.overhead,
-        usage=call.usage.context if is_current and call and call.usage else None,
+        overhead=max(0, use.used - sum(use.sizes)),
+        usage=use.reported,
+        in_use=use.used,
+        gauge=use.gauge,
         boundary=history.boundary,
         summary=history.summary,
         pinned=history.pinned,

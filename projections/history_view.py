@@ -1,6 +1,6 @@
 """What a model is sent: summary and kept blocks, folded from a boundary and what follows."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -23,13 +23,14 @@ from ..domain.session_events import (
     ToolCalled,
     ToolReturned,
     ToolsSet,
-    Usage,
 )
 from ..domain.token_budget import estimate_text
+from .entry import Entry as Entry  # noqa: PLC0414 - a view's entries are imported from here
+from .reckoning import Lap, Reckoning, Request, Use
 from .recorded import Recorded
 
-BROKEN_OFF = frozenset({"aborted", "error"})
-"""Stop reasons of calls whose reported usage says nothing about the view (S3.5)."""
+Sees = Callable[[ModelCalled], bool]
+"""Whether a call saw this view, and not one that a boundary ended or another lineage has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +40,6 @@ class Coordinate:
     position: int
     lineage: str
     lineage_version: int
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One block of a view."""
-
-    position: int
-    block: AnyBlock
-    """As recorded, whatever is shown of it."""
-    turn: int
-    tokens: int
-    """Estimated size of what is shown."""
-    digest: bytes
-    call: int | None = None
-    """For a tool result: the position of its call."""
-    shown: str | None = None
-    """Text that is shown instead of the block's own: trimmed, or a hidden block's replacement."""
-    is_pinned: bool = False
-
-    @property
-    def text(self) -> str:
-        """What the view shows of the block's text."""
-        return self.block.text if self.shown is None else self.shown
 
 
 @dataclass(frozen=True)
@@ -122,6 +100,11 @@ class HistoryView:
         return digest.hexdigest()
 
 
+def _newer(known: Recorded | None, recorded: Recorded) -> Recorded:
+    """The one that stands later: what is in effect may be known before the fold comes to it."""
+    return known if known is not None and known.position > recorded.position else recorded
+
+
 def encoded(text: str) -> bytes:
     """UTF-8, lone surrogates included: models do write them."""
     return text.encode("utf-8", "surrogatepass")
@@ -148,8 +131,13 @@ class History:
         summary: Summary | None = None,
         summary_digest: bytes = b"",
         effective_from: int = 0,
+        *,
+        reckoning: Reckoning | None = None,
+        sees: Sees = lambda _: True,
     ) -> None:
         self.effective_from = effective_from
+        self.reckoning = reckoning or Reckoning()
+        self._sees = sees
         self.boundary = boundary
         self.summary = summary
         self.summary_digest = summary_digest
@@ -162,7 +150,13 @@ class History:
         self.pinned = boundary.pinned if boundary else Ranges()
         self.hides: dict[int, str | None] = {}
         self.retracted = Ranges()
-        self.last_call: ModelCalled | None = None
+        self._gone: list[tuple[int, Entry]] = []
+        """What was taken back since the newest call was sent, and where."""
+        self.undone_at = 0
+        """Where the first retraction stands that reached into the summary; 0 where none did."""
+        self._called = -1
+        """What the newest call saw last."""
+        self._tokens = 0
         trims = boundary.trims if boundary else ()
         replacements = boundary.replacements if boundary else ()
         self._trims = {trim.position: trim for trim in trims}
@@ -193,13 +187,13 @@ class History:
                 )
                 self._show(recorded, answer, turn, call)
             case SystemPromptSet():
-                self.system = recorded
+                self.system = _newer(self.system, recorded)
             case ToolsSet():
-                self.tools = recorded
+                self.tools = _newer(self.tools, recorded)
             case RequestSettingsSet():
                 self.settings = recorded
-            case ModelCalled(usage=Usage(), stop_reason=reason) as call if reason not in BROKEN_OFF:
-                self.last_call = call
+            case ModelCalled(context=int()) as call:
+                self._called_on(call)
             case BlocksRetracted(positions=positions, reopened=reopened):
                 if self._is_news(position):
                     self._retract(positions)
@@ -231,11 +225,67 @@ class History:
         if shown is not None:
             entry = replace(entry, shown=shown, tokens=max(1, estimate_text(shown)))
         self.entries[position] = entry
+        self._tokens += entry.tokens
+
+    def _called_on(self, call: ModelCalled) -> None:
+        """Lay down what a call saw, for whoever wants to learn from it."""
+        if call.position < self._called:
+            return  # told late: a newer one saw more
+        later, since = 0, list[Entry]()
+        for entry in reversed(self.entries.values()):
+            if entry.position > call.position:
+                later += entry.tokens
+            elif entry.position > self._called >= 0:
+                since.append(entry)
+            else:
+                break
+        self.reckoning.take(
+            Lap(
+                call,
+                since=tuple(reversed(since)),
+                gone=tuple(
+                    entry
+                    for at, entry in self._gone
+                    if at <= call.position and entry.position <= self._called
+                ),
+                shown=self._tokens - later,
+                request=self.request,
+                is_whole=self._is_whole(call, since),
+                is_here=self._sees(call),
+            )
+        )
+        self._gone = [(at, entry) for at, entry in self._gone if at > call.position]
+        self._called = call.position
+
+    def _is_whole(self, call: ModelCalled, since: list[Entry]) -> bool:
+        """Whether all that a call saw since the one before it is here, as it was then."""
+        span = Ranges.span(self._called + 1, call.position)
+        if self._called < 0 or any(entry.shown is not None for entry in since):
+            return False
+        if any(at > call.position and entry.position in span for at, entry in self._gone):
+            return False
+        if self.boundary is None or self._called >= self.boundary.after:
+            return True
+        return not span & Ranges.span(1, self.boundary.after) - self.boundary.kept
+
+    def use(self) -> Use:
+        """How much of the context the view takes as it stands now, entry by entry."""
+        gone = [entry for _, entry in self._gone]
+        return self.reckoning.use(tuple(self.entries.values()), self.request, gone)
+
+    @property
+    def request(self) -> Request:
+        """What is sent besides the blocks."""
+        return Request(self.system, self.tools, self.summary.text if self.summary else "")
 
     def _retract(self, positions: Ranges) -> None:
         self.retracted |= positions
+        if not self.undone_at and self.is_undone():
+            self.undone_at = self.position
         for position in [p for p in self.entries if p in positions]:
-            del self.entries[position]
+            entry = self.entries.pop(position)
+            self._tokens -= entry.tokens
+            self._gone.append((self.position, entry))
         for position in [p for p in self.open_calls if p in positions]:
             del self.open_calls[position]
 

@@ -112,9 +112,7 @@ def _as_debugged(text: str) -> str:
 
 _EVERYWHERE = (Kind.USER, Kind.IMAGE, Kind.DOCUMENT, Kind.TOOL_RESULT)
 
-KDCUBE = Estimator(
-    "kdcube", rounds_up=False, least=1, counts_blank=False, call=("arguments",)
-)
+KDCUBE = Estimator("kdcube", rounds_up=False, least=1, counts_blank=False, call=("arguments",))
 """What rolling-timeline falls back to where it finds no tokenizer; media are free."""
 TUNACODE = Estimator(
     "tunacode",
@@ -125,7 +123,9 @@ TUNACODE = Estimator(
 )
 KLAUDE = Estimator("klaude", least=1, media=dict.fromkeys(_EVERYWHERE, 1_200))
 PI = Estimator("pi", unit=Unit.UTF16, media={Kind.TOOL_RESULT: 4_800, Kind.DEVELOPER: 4_800})
-GOAT = Estimator("goat", unit=Unit.BYTES, rounds_up=False, extra=4, call=(), says={Kind.THINKING: ""})
+GOAT = Estimator(
+    "goat", unit=Unit.BYTES, rounds_up=False, extra=4, call=(), says={Kind.THINKING: ""}
+)
 QBIT = Estimator(
     "qbit",
     unit=Unit.BYTES,

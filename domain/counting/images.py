@@ -120,10 +120,19 @@ _RULES: tuple[tuple[str, ImageRule], ...] = (
     (_LARGE, ANTHROPIC_LARGE),
     (r"claude", ANTHROPIC),
     (r"gpt-4o-mini", Tiles(base=2_833, tile=5_667, page=1_000)),
-    (r"gpt-4\.1-mini|gpt-5-mini", Patches(edge=32, most=1_536, is_snug=False, multiplier=1.62, page=1_000)),
-    (r"gpt-4\.1-nano|gpt-5-nano", Patches(edge=32, most=1_536, is_snug=False, multiplier=2.46, page=1_000)),
+    (
+        r"gpt-4\.1-mini|gpt-5-mini",
+        Patches(edge=32, most=1_536, is_snug=False, multiplier=1.62, page=1_000),
+    ),
+    (
+        r"gpt-4\.1-nano|gpt-5-nano",
+        Patches(edge=32, most=1_536, is_snug=False, multiplier=2.46, page=1_000),
+    ),
     (r"o4-mini", Patches(edge=32, most=1_536, is_snug=False, multiplier=1.72, page=1_000)),
-    (r"gpt-5\.[2-9]|gpt-[6-9]", Patches(edge=32, most=2_500, is_snug=False, multiplier=1.2, page=1_000)),
+    (
+        r"gpt-5\.[2-9]|gpt-[6-9]",
+        Patches(edge=32, most=2_500, is_snug=False, multiplier=1.2, page=1_000),
+    ),
     (r"gpt-5", Tiles(base=70, tile=140, page=1_000)),
     (r"computer-use", Tiles(base=65, tile=129, page=1_000)),
     (r"\bo[13]\b", Tiles(base=75, tile=150, page=1_000)),

@@ -9,8 +9,10 @@ from .images import ImageRule
 _HEAD = 262_144
 """Bytes among which an image's size is looked for: what stands before it is a camera's notes."""
 _PAGE = re.compile(rb"/Type\s*/Page(?![a-zA-Z])")
-_PAGES = re.compile(rb"/Type\s*/Pages\b[^>]{0,200}?/Count\s+(\d{1,6})|/Count\s+(\d{1,6})[^>]{0,200}?"
-                    rb"/Type\s*/Pages\b")
+_PAGES = re.compile(
+    rb"/Type\s*/Pages\b[^>]{0,200}?/Count\s+(\d{1,6})|/Count\s+(\d{1,6})[^>]{0,200}?"
+    rb"/Type\s*/Pages\b"
+)
 _PAGE_BYTES = 50_000
 """What a page of a PDF takes, where its pages stand compressed and cannot be counted."""
 _CHARS_A_TOKEN = 4
@@ -28,7 +30,7 @@ def media_tokens(media: Media, rule: ImageRule) -> int:
 
 def image_size(data: bytes) -> tuple[int, int] | None:
     """Width and height from the image's own header; None where there is none that can be read."""
-    import imagesize  # noqa: PLC0415 - only who has images pays for it
+    import imagesize  # type: ignore[import-untyped]  # noqa: PLC0415 - only who has images pays
 
     try:
         width, height = imagesize.get(BytesIO(data[:_HEAD]))

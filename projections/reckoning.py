@@ -1,0 +1,239 @@
+"""Reckons how much of a model's context a view takes: what was reported, and what came since."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ..domain.blocks import BY_ASSISTANT, Kind
+from ..domain.counting.gauge import (
+    CALL_FRAME,
+    HIDDEN,
+    MOST,
+    Gauge,
+    Sort,
+    added,
+    is_credible,
+)
+from ..domain.counting.images import ImageRule, image_rule
+from ..domain.session_events import ModelCalled
+from .entry import Entry
+from .recorded import Recorded
+from .tally import Tally
+
+SHORT = 0.5
+"""A reported answer below this share of what stands in the log was counted while it streamed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent besides the blocks."""
+
+    system: Recorded | None
+    tools: Recorded | None
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lap:
+    """A call of a model, and what became of the view since the call before it."""
+
+    call: ModelCalled
+    since: tuple[Entry, ...]
+    """What was appended since, up to what the call saw; nothing for the first call."""
+    gone: tuple[Entry, ...]
+    """What was taken back since, of what the call before it had seen."""
+    shown: int
+    """Estimated tokens of all blocks that the call saw."""
+    request: Request
+    is_whole: bool
+    """Whether the fold knows all that was appended, as it was shown."""
+    is_here: bool
+    """Whether the call saw this very view, and not one that a compaction has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What the calls on the view before this one tell about this one."""
+
+    model: str | None
+    ratio: float
+    """Tokens that the model made of one estimated token."""
+    unseen: int
+    """Tokens that the provider counted and no log holds: its own prompts, tools that nobody set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How much of the context a view takes, as far as can be told."""
+
+    gauge: Gauge
+    used: int
+    reported: int | None
+    """Context of the newest call that saw this view, where it can be believed."""
+    sizes: tuple[int, ...]
+    """Tokens of each entry."""
+
+
+class Reckoning:
+    """Learns from the calls of one fold, in order; each of them is taken in once."""
+
+    def __init__(
+        self, tally: Tally | None = None, earlier: Callable[[], Earlier | None] = lambda: None
+    ) -> None:
+        self._tally = tally or Tally()
+        self._earlier = earlier
+        self._unseen = 0
+        self._gauge: Gauge | None = None
+        self._anchor: Lap | None = None
+        """The newest call whose report was believed."""
+        self._since: tuple[Entry, ...] = ()
+        self._gone: tuple[Entry, ...] = ()
+        """What changed after it, as far as later calls saw it whose report was not."""
+        self._news: list[Lap] = []
+
+    def take(self, lap: Lap) -> None:
+        self._news.append(lap)
+
+    def gauge(self) -> Gauge:
+        """What is known by now."""
+        if self._gauge is None:
+            earlier = self._earlier()
+            self._gauge = Gauge()
+            if earlier is not None:
+                self._unseen = earlier.unseen
+                self._gauge = Gauge(model=earlier.model, prior=earlier.ratio)
+        news, self._news = self._news, []
+        for lap in news:
+            self._gauge = self._learned(self._gauge, lap)
+        return self._gauge
+
+    def use(self, entries: Sequence[Entry], request: Request, gone: Iterable[Entry] = ()) -> Use:
+        """What a view takes that holds these entries now; `gone` was taken back since a call."""
+        gauge = self.gauge()
+        rule = image_rule(gauge.model)
+        loads = [self._tally.load(entry, rule) for entry in entries]
+        if gauge.has_learned:
+            sizes = tuple(max(1, round(gauge.tokens(load))) for load in loads)
+        else:
+            sizes = tuple(
+                max(1, sum(size for sort, size in load.items() if sort is not Sort.FRAME))
+                for load in loads
+            )
+        anchor = self._anchor if self._anchor and self._anchor.is_here else None
+        if anchor is None:
+            besides = gauge.ratio(Sort.REQUEST) * self._besides(request)
+            return Use(gauge, round(sum(sizes) + besides) + self._unseen, None, sizes)
+        since = [entry for entry in entries if entry.position > anchor.call.position]
+        lost = [entry for entry in (*self._gone, *gone) if entry.position <= anchor.call.position]
+        grown, _, _ = self._growth(gauge, anchor, since, lost, request)
+        context = _context(anchor)
+        return Use(gauge, max(1, round(context + grown)), context, sizes)
+
+    def _learned(self, gauge: Gauge, lap: Lap) -> Gauge:
+        gauge = gauge.speaking_to(lap.call.model)
+        context = _context(lap)
+        anchor = self._anchor
+        estimate = gauge.prior * (lap.shown + self._besides(lap.request))
+        if anchor is not None and not _on_one_view(anchor, lap):
+            anchor = None
+        if anchor is None:
+            if not is_credible(context, estimate):
+                return gauge.refusing()
+            self._settle(lap)
+            return gauge
+        since, gone = (*self._since, *lap.since), (*self._gone, *lap.gone)
+        grown, fixed, load = self._growth(gauge, anchor, since, gone, lap.request)
+        expected = _context(anchor) + grown
+        if not is_credible(context, expected) and not is_credible(context, estimate):
+            self._since, self._gone = since, gone
+            return gauge.refusing()
+        is_again = lap.call.position == anchor.call.position
+        if not is_again and lap.is_whole and not gone:
+            gauge = gauge.predicted(expected, context)
+            if context > _context(anchor):
+                gauge = gauge.learned(load, context - _context(anchor) - fixed)
+        self._settle(lap)
+        return gauge
+
+    def _settle(self, lap: Lap) -> None:
+        self._anchor, self._since, self._gone = lap, (), ()
+
+    def _growth(
+        self,
+        gauge: Gauge,
+        anchor: Lap,
+        since: Iterable[Entry],
+        gone: Iterable[Entry],
+        request: Request,
+    ) -> tuple[float, float, dict[Sort, int]]:
+        """What a view grew by after a call; how much of it is known; the load of the rest."""
+        rule = image_rule(gauge.model)
+        entries = list(since)
+        answer = _answer(entries)
+        fixed = self._answered(gauge, anchor.call, answer, rule)
+        if fixed is not None:
+            own = {entry.position for entry in answer}
+            entries = [entry for entry in entries if entry.position not in own]
+        load = added(self._tally.load(entry, rule) for entry in entries)
+        known = float(fixed or 0)
+        known += gauge.ratio(Sort.REQUEST) * (
+            self._besides(request) - self._besides(anchor.request)
+        )
+        known -= gauge.tokens(added(self._tally.load(entry, rule) for entry in gone))
+        return known + gauge.tokens(load), known, load
+
+    def _answered(
+        self, gauge: Gauge, call: ModelCalled, answer: Sequence[Entry], rule: ImageRule
+    ) -> int | None:
+        """Tokens of a call's answer, as reported; None where that cannot be what is sent again.
+
+        Reasoning that is not in the log is not sent again. What its provider sealed is.
+        """
+        output = call.usage.output if call.usage else None
+        if output is None or not answer:
+            return None
+        sealed = sum(
+            len(entry.block.native.item)
+            for entry in answer
+            if entry.block.kind is Kind.THINKING and entry.block.native
+        )
+        if not sealed and call.usage and call.usage.reasoning:
+            output -= call.usage.reasoning
+        shows = gauge.tokens(added(self._tally.load(entry, rule) for entry in answer))
+        most = MOST * shows + CALL_FRAME * len(answer) + HIDDEN * sealed
+        return output if SHORT * shows <= output <= most else None
+
+    def _besides(self, request: Request) -> int:
+        """Estimated tokens of what is sent besides the blocks."""
+        tally = self._tally
+        return (
+            tally.request(request.system)
+            + tally.request(request.tools)
+            + tally.text(request.summary)
+        )
+
+
+def _context(lap: Lap) -> int:
+    context = lap.call.context
+    assert context is not None, "only calls that were measured make laps"
+    return context
+
+
+def _on_one_view(one: Lap, other: Lap) -> bool:
+    """Whether both calls saw the same view, the later one more of it."""
+    return (one.call.lineage, one.call.lineage_version, one.is_here) == (
+        other.call.lineage,
+        other.call.lineage_version,
+        other.is_here,
+    )
+
+
+def _answer(entries: Sequence[Entry]) -> list[Entry]:
+    """What a model answered a call with: the first message of its own after it."""
+    answer: list[Entry] = []
+    for entry in entries:
+        by_model = entry.block.kind in BY_ASSISTANT
+        if by_model and (not answer or entry.block.message_id == answer[0].block.message_id):
+            answer.append(entry)
+        elif answer and answer[0].block.message_id is None:
+            break
+    return answer
