@@ -18,6 +18,7 @@ from ..domain.session import Session, session_id
 from ..domain.session_events import (
     Parent,
 )
+from ..projections.tally import Tally
 from .databases import environment, shown
 from .event_store import EventStore, utc_now
 from .happenings import Listener
@@ -114,6 +115,16 @@ class SessionStore:
             for stream in streams
             if stream.lineage is None
         ]
+
+    def count_by(self, counter: str) -> None:
+        """Count by this from the sessions on that are asked for next: `chars/4`, `o200k_base`, ...
+
+        What stands beside the blocks stays what it is. Raises NotFoundError where the vocabulary
+        is not on this machine, and InvalidSettingError for a name that does not exist.
+        """
+        from .counters import counter_named  # noqa: PLC0415 - as below
+
+        self.events.tally = Tally(counter_named(counter))
 
     def backup(self, target: str | Path) -> None:
         """Copy the whole database, as it is now, into a new file; others may go on writing."""

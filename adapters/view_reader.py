@@ -168,13 +168,14 @@ class ViewReader:
         chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
         imported = chain.segments[0].last if len(chain.segments) > 1 else None
 
-        def sees(call: ModelCalled) -> bool:
+        def sees(call: ModelCalled) -> bool | None:
             is_ours = call.lineage == self.lineage or (
                 (self.lineage, call.lineage) == (MAIN, RECORDED)
                 and (imported is None or call.lineage_version <= imported)
             )
-            is_since = call.lineage_version >= in_effect.switched and call.position >= sees_from
-            return is_ours and is_since
+            if not is_ours:
+                return None
+            return call.lineage_version >= in_effect.switched and call.position >= sees_from
 
         return sees
 

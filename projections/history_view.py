@@ -29,8 +29,9 @@ from .entry import Entry as Entry  # noqa: PLC0414 - a view's entries are import
 from .reckoning import Lap, Reckoning, Request, Use
 from .recorded import Recorded
 
-Sees = Callable[[ModelCalled], bool]
-"""Whether a call saw this view, and not one that a boundary ended or another lineage has."""
+Sees = Callable[[ModelCalled], bool | None]
+"""Whether a call saw this view, and not one that a boundary has ended; None where it was another
+lineage's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +230,9 @@ class History:
 
     def _called_on(self, call: ModelCalled) -> None:
         """Lay down what a call saw, for whoever wants to learn from it."""
-        if call.position < self._called:
-            return  # told late: a newer one saw more
+        is_here = self._sees(call)
+        if is_here is None or call.position < self._called:
+            return  # it tells nothing, or is told late: a newer one saw more
         later, since = 0, list[Entry]()
         for entry in reversed(self.entries.values()):
             if entry.position > call.position:
@@ -251,7 +253,7 @@ class History:
                 shown=self._tokens - later,
                 request=self.request,
                 is_whole=self._is_whole(call, since),
-                is_here=self._sees(call),
+                is_here=is_here,
             )
         )
         self._gone = [(at, entry) for at, entry in self._gone if at > call.position]

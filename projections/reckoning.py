@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from ..domain.blocks import BY_ASSISTANT, Kind
 from ..domain.counting.gauge import (
     CALL_FRAME,
+    FRAME,
     HIDDEN,
     MOST,
     Gauge,
     Sort,
-    added,
     is_credible,
 )
 from ..domain.counting.images import ImageRule, image_rule
@@ -93,6 +93,11 @@ class Reckoning:
     def take(self, lap: Lap) -> None:
         self._news.append(lap)
 
+    def anchored_at(self) -> int:
+        """What the newest call saw last whose report was believed; 0 where there was none."""
+        self.gauge()
+        return self._anchor.call.position if self._anchor else 0
+
     def gauge(self) -> Gauge:
         """What is known by now."""
         if self._gauge is None:
@@ -109,24 +114,32 @@ class Reckoning:
     def use(self, entries: Sequence[Entry], request: Request, gone: Iterable[Entry] = ()) -> Use:
         """What a view takes that holds these entries now; `gone` was taken back since a call."""
         gauge = self.gauge()
-        rule = image_rule(gauge.model)
-        loads = [self._tally.load(entry, rule) for entry in entries]
-        if gauge.has_learned:
-            sizes = tuple(max(1, round(gauge.tokens(load))) for load in loads)
-        else:
-            sizes = tuple(
-                max(1, sum(size for sort, size in load.items() if sort is not Sort.FRAME))
-                for load in loads
-            )
+        sizes = self._sizes(gauge, entries)
         anchor = self._anchor if self._anchor and self._anchor.is_here else None
         if anchor is None:
             besides = gauge.ratio(Sort.REQUEST) * self._besides(request)
             return Use(gauge, round(sum(sizes) + besides) + self._unseen, None, sizes)
-        since = [entry for entry in entries if entry.position > anchor.call.position]
-        lost = [entry for entry in (*self._gone, *gone) if entry.position <= anchor.call.position]
-        grown, _, _ = self._growth(gauge, anchor, since, lost, request)
+        seen = anchor.call.position
+        later = len(entries)
+        while later and entries[later - 1].position > seen:
+            later -= 1
+        lost = [entry for entry in (*self._gone, *gone) if entry.position <= seen]
+        grown, _, _ = self._growth(gauge, anchor, entries[later:], lost, request)
         context = _context(anchor)
         return Use(gauge, max(1, round(context + grown)), context, sizes)
+
+    def _sizes(self, gauge: Gauge, entries: Sequence[Entry]) -> tuple[int, ...]:
+        """Tokens of each entry as the model counts it; as estimated where nothing was learned."""
+        rule, size = image_rule(gauge.model), self._tally.size
+        if not gauge.has_learned:
+            found = (size(entry, rule) for entry in entries)
+            return tuple(max(1, text + media) for _, text, media in found)
+        ratios = {sort: gauge.ratio(sort) for sort in Sort}
+        frame = FRAME * ratios[Sort.FRAME]
+        return tuple(
+            max(1, round(text * ratios[sort] + media * ratios[Sort.MEDIA] + frame))
+            for sort, text, media in (size(entry, rule) for entry in entries)
+        )
 
     def _learned(self, gauge: Gauge, lap: Lap) -> Gauge:
         gauge = gauge.speaking_to(lap.call.model)
@@ -173,12 +186,12 @@ class Reckoning:
         if fixed is not None:
             own = {entry.position for entry in answer}
             entries = [entry for entry in entries if entry.position not in own]
-        load = added(self._tally.load(entry, rule) for entry in entries)
+        load = self._tally.load(entries, rule)
         known = float(fixed or 0)
         known += gauge.ratio(Sort.REQUEST) * (
             self._besides(request) - self._besides(anchor.request)
         )
-        known -= gauge.tokens(added(self._tally.load(entry, rule) for entry in gone))
+        known -= gauge.tokens(self._tally.load(gone, rule))
         return known + gauge.tokens(load), known, load
 
     def _answered(
@@ -198,7 +211,7 @@ class Reckoning:
         )
         if not sealed and call.usage and call.usage.reasoning:
             output -= call.usage.reasoning
-        shows = gauge.tokens(added(self._tally.load(entry, rule) for entry in answer))
+        shows = gauge.tokens(self._tally.load(answer, rule))
         most = MOST * shows + CALL_FRAME * len(answer) + HIDDEN * sealed
         return output if SHORT * shows <= output <= most else None
 

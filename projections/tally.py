@@ -1,12 +1,15 @@
 """Counts what a view shows, each thing once, by sort of content."""
 
-from ..domain.blocks import Kind
+from collections.abc import Iterable
+
 from ..domain.counting.counter import CharsPerToken, Counter, has_media, pieces
-from ..domain.counting.gauge import FRAME, SORTS, Load, Sort
+from ..domain.counting.gauge import FRAME, SORTS, Sort
 from ..domain.counting.images import ImageRule
 from ..domain.counting.media import media_tokens
 from .entry import Entry
 from .recorded import Recorded
+
+Size = tuple[Sort, int, int]
 
 KEPT = 200_000
 """Counts that are remembered, of blocks of any session; then all are forgotten."""
@@ -24,22 +27,33 @@ class Tally:
         self.counter: Counter = counter or CharsPerToken()
         self._counts: dict[object, int] = {}
 
-    def load(self, entry: Entry, rule: ImageRule) -> Load:
-        """Tokens of what a view shows of a block."""
-        sort = SORTS.get(entry.block.kind, Sort.TEXT)
-        if entry.shown is None and has_media(entry.block):
-            text, media = self._parts(entry, rule)
-            return {sort: text, Sort.MEDIA: media, Sort.FRAME: FRAME}
+    def size(self, entry: Entry, rule: ImageRule) -> Size:
+        """What a view shows of a block: of which sort, its tokens, and those of its media."""
+        block = entry.block
+        sort = SORTS.get(block.kind, Sort.TEXT)
+        if entry.shown is None and has_media(block):
+            return (sort, *self._parts(entry, rule))
         if self.is_estimate:
             # Thinking that its provider sealed shows nothing; `tokens` is at least 1.
-            sealed = entry.block.kind is Kind.THINKING and not entry.text
-            return {sort: 0 if sealed else entry.tokens, Sort.FRAME: FRAME}
+            is_sealed = sort is Sort.THINKING and not block.text
+            return sort, 0 if is_sealed else entry.tokens, 0
         key = entry.digest if entry.shown is None else (entry.digest, entry.shown)
         if (count := self._counts.get(key)) is None:
             whole = entry.shown is None
-            count = self.counter.count(entry.block) if whole else self.text(entry.text)
+            count = self.counter.count(block) if whole else self.text(entry.text)
             self._remember(key, count)
-        return {sort: count, Sort.FRAME: FRAME}
+        return sort, count, 0
+
+    def load(self, entries: Iterable[Entry], rule: ImageRule) -> dict[Sort, int]:
+        """What a view shows of blocks, by sort."""
+        total: dict[Sort, int] = {}
+        for entry in entries:
+            sort, text, media = self.size(entry, rule)
+            total[sort] = total.get(sort, 0) + text
+            total[Sort.FRAME] = total.get(Sort.FRAME, 0) + FRAME
+            if media:
+                total[Sort.MEDIA] = total.get(Sort.MEDIA, 0) + media
+        return total
 
     def text(self, text: str) -> int:
         return self.counter.count_text(text)

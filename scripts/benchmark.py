@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.appends import append, turn
+from benchmarks.counting import counting
 from benchmarks.disk import disk
 from benchmarks.figure import Figure, Options
 from benchmarks.growth import growth
@@ -26,7 +27,7 @@ PARTS = {
     part.__name__: part
     for part in (
         *(append, turn, view, growth, sessions, writers, imports, transcripts, disk),
-        *(postgres, read_models),
+        *(postgres, read_models, counting),
     )
 }
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"

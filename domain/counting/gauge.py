@@ -1,6 +1,6 @@
 """Learns from what a provider reports how large things really are to a model."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -144,15 +144,6 @@ class Gauge:
 
     def _of(self, model: str | None) -> Mapping[Sort, Learned]:
         return self.models.get(model, _NOTHING)
-
-
-def added(loads: Iterable[Load]) -> dict[Sort, int]:
-    """Loads as one."""
-    total: dict[Sort, int] = {}
-    for load in loads:
-        for sort, size in load.items():
-            total[sort] = total.get(sort, 0) + size
-    return total
 
 
 def is_credible(context: int, expected: float) -> bool:

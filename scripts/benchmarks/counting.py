@@ -1,0 +1,199 @@
+"""How well the next call's size is foreseen, and what counting costs."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter
+
+from cutbank import SessionStore
+from cutbank.adapters.importer import import_path
+from cutbank.adapters.sample_session import write_sample
+from cutbank.adapters.session_store import open_store
+from cutbank.adapters.view_reader import ViewReader
+from cutbank.adapters.vocabularies import VOCABULARIES, TiktokenCounter, encoding, is_at_hand
+from cutbank.domain.compaction import RECORDED
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.session_events import ModelCalled
+from cutbank.projections.compaction_window import window_of
+from cutbank.projections.history_view import History
+from cutbank.projections.reckoning import Reckoning
+from cutbank.projections.tally import Tally
+
+from .figure import Figure, Found, Options
+from .timing import alone
+
+MOST = 3.0
+"""Percent that the median prediction may be off."""
+SELDOM = 10
+FEW = 10
+"""Calls below which a session says nothing about how well it was foreseen."""
+
+
+def counting(options: Options) -> Found:
+    """The sessions of CUTBANK_SESSIONS that carry usage; without it, one that is generated."""
+    folder = os.environ.get("CUTBANK_SESSIONS")
+    source = Path(folder) if folder else options.folder / "sample"
+    if not folder:
+        source.mkdir()
+        write_sample(source / "sample.jsonl")
+        yield "counting: CUTBANK_SESSIONS names no folder of transcripts; one is generated"
+    with open_store(options.folder / "counting.db", synchronous="NORMAL") as store:
+        for report in import_path(store, source):
+            report.errors.clear()
+        yield from _foreseen(store)
+        yield from _costs(store, options)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What was expected of a call before it was made, in several ways, and what was reported."""
+
+    session: str
+    reported: int
+    calibrated: int
+    anchored: int
+    """The newest report, and the plain estimate of what came since."""
+    estimated: int
+    """The plain estimate of the whole view."""
+    is_first: bool
+    """No call had seen this view yet: the session had just begun, or been compacted."""
+
+    def error(self, way: str) -> float:
+        """Percent of what was reported."""
+        expected: int = getattr(self, way)
+        return 100 * abs(expected - self.reported) / self.reported
+
+
+def _foreseen(store: SessionStore) -> Found:
+    guesses = list(_guesses(store, None))
+    later = [guess for guess in guesses if not guess.is_first]
+    among = len(_by_session(later))
+    yield f"counting: {len(later)} calls after a recorded one, in {among} sessions"
+    yield from _figures("next call", later, most=MOST)
+    for name, some in _by_session(later).items():
+        if len(some) >= FEW:
+            yield from _figures(f"next call, {name}", some)
+    compacted = [guess for guess in guesses if guess.is_first and guess.anchored]
+    if compacted:
+        yield from _figures("first call after a compaction", compacted)
+    yield from _figures(f"{SELDOM}th call after a recorded one", list(_seldom(store)))
+    for name in filter(is_at_hand, VOCABULARIES):
+        exact = [one for one in _guesses(store, Tally(TiktokenCounter(name))) if not one.is_first]
+        yield from _figures(f"next call, counted by {name}", exact)
+
+
+def _figures(what: str, guesses: list[Guess], most: float | None = None) -> Iterator[Figure]:
+    if len(guesses) < 2:
+        return
+    ours, raw = ([guess.error(way) for guess in guesses] for way in ("calibrated", "estimated"))
+    between = median(guess.error("anchored") for guess in guesses)
+    met = median(ours) < most if most else None
+    target = f"< {most:g} %" if most else ""
+    yield Figure(f"{what}: median error", "%", median(ours), median(raw), target=target, met=met)
+    yield Figure(f"{what}: without ratios", "%", between, median(raw))
+    ninth = [quantiles(errors, n=10)[8] for errors in (ours, raw)]
+    yield Figure(f"{what}: p90", "%", *ninth)
+
+
+def _by_session(guesses: list[Guess]) -> dict[str, list[Guess]]:
+    found: dict[str, list[Guess]] = {}
+    for guess in guesses:
+        found.setdefault(guess.session, []).append(guess)
+    return found
+
+
+def _guesses(store: SessionStore, tally: Tally | None) -> Iterator[Guess]:
+    """Each call, from what stood in the log before its report: read anew each time."""
+    store.events.tally = tally or Tally()
+    for key, calls in _calls(store):
+        reader = ViewReader(store.events, "default", key, RECORDED)
+        for at, call in calls:
+            history, _ = reader.history(at - 1, call.lineage_version)
+            yield _guess(key, history, call)
+
+
+def _guess(key: str, history: History, call: ModelCalled) -> Guess:
+    shown = tuple(one for one in history.entries.values() if one.position <= call.position)
+    use = history.reckoning.use(shown, history.request)
+    besides = history.summary.tokens if history.summary else 0
+    newest = history.reckoning.anchored_at()
+    since = sum(one.tokens for one in shown if one.position > newest)
+    return Guess(
+        session=key[:8],
+        reported=call.context or 0,
+        calibrated=use.used,
+        anchored=use.reported + since if use.reported else besides and use.used,
+        estimated=besides + sum(one.tokens for one in shown),
+        is_first=use.reported is None,
+    )
+
+
+def _seldom(store: SessionStore) -> Iterator[Guess]:
+    """As where a provider reports each tenth call only; up to the first compaction."""
+    for key, calls in _calls(store):
+        chain = store.events.session_chain("default", key)
+        first = [at for at, call in calls if not call.lineage_version]
+        history, number = History(), 0
+        for recorded in store.events.read(chain, Ranges.span(1, max(first, default=0))):
+            if not isinstance(call := recorded.event, ModelCalled):
+                history.apply(recorded)
+            elif recorded.position in first:
+                if number % SELDOM == 0:
+                    if number:
+                        yield _guess(key, history, call)
+                    history.apply(recorded)
+                number += 1
+
+
+def _calls(store: SessionStore) -> Iterator[tuple[str, list[tuple[int, ModelCalled]]]]:
+    """The calls of each session that were reported, each once, and where they stand."""
+    for found in store.sessions():
+        session = store.session(found.key, create=False)
+        chain = store.events.session_chain("default", found.key)
+        newest: dict[str, tuple[int, ModelCalled]] = {}
+        for recorded in store.events.read(chain, Ranges.span(1, session.position)):
+            if isinstance(recorded.event, ModelCalled) and recorded.event.context:
+                newest[recorded.event.call_id] = (recorded.position, recorded.event)
+        yield found.key, sorted(newest.values(), key=lambda one: one[0])
+
+
+def _costs(store: SessionStore, options: Options) -> Found:
+    store.events.tally = Tally()
+    largest = max(store.sessions(), key=lambda found: found.position).key
+    reader = ViewReader(store.events, "default", largest, RECORDED)
+    history, coordinate = reader.history()
+    view = history.view(largest, "default", coordinate, None)
+    entries = len(view.entries)
+    seconds = alone(range(options.ops // 10), lambda _: history.use())
+    yield Figure(f"reckoning of {entries} entries", "us", seconds * 1e6)
+    seconds = alone(
+        range(options.ops // 10),
+        lambda _: window_of(history, view, 200_000, Trigger.THRESHOLD),
+    )
+    yield Figure(f"window of {entries} entries", "us", seconds * 1e6)
+    text = "".join(entry.text for entry in view.entries)
+    for name in VOCABULARIES:
+        if not is_at_hand(name):
+            yield f"counting: the vocabulary {name} is not on this machine"
+            continue
+        encoding.cache_clear()
+        start = perf_counter()
+        encoding(name)
+        yield Figure(f"{name}: load", "ms", (perf_counter() - start) * 1e3)
+        counter = TiktokenCounter(name)
+        seconds = alone(range(5), lambda _, counter=counter: counter.count_text(text))
+        yield Figure(f"{name}: count", "MB/s", len(text.encode()) / seconds / 1e6)
+        tally = Tally(counter)
+        anew = alone(range(5), lambda _, c=counter: _counted(Tally(c), history))
+        yield Figure(f"{name}: a view of {view.tokens:,} tokens, anew", "ms", anew * 1e3)
+        _counted(tally, history)
+        again = alone(range(20), lambda _, t=tally: _counted(t, history))
+        yield Figure(f"{name}: the same, remembered", "ms", again * 1e3)
+
+
+def _counted(tally: Tally, history: History) -> int:
+    reckoning = Reckoning(tally)
+    return reckoning.use(tuple(history.entries.values()), history.request).used
