@@ -101,11 +101,6 @@ class HistoryView:
         return digest.hexdigest()
 
 
-def _newer(known: Recorded | None, recorded: Recorded) -> Recorded:
-    """The one that stands later: what is in effect may be known before the fold comes to it."""
-    return known if known is not None and known.position > recorded.position else recorded
-
-
 def encoded(text: str) -> bytes:
     """UTF-8, lone surrogates included: models do write them."""
     return text.encode("utf-8", "surrogatepass")
@@ -188,9 +183,9 @@ class History:
                 )
                 self._show(recorded, answer, turn, call)
             case SystemPromptSet():
-                self.system = _newer(self.system, recorded)
+                self.system = recorded
             case ToolsSet():
-                self.tools = _newer(self.tools, recorded)
+                self.tools = recorded
             case RequestSettingsSet():
                 self.settings = recorded
             case ModelCalled(context=int()) as call:

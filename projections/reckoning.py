@@ -160,7 +160,7 @@ class Reckoning:
             self._since, self._gone = since, gone
             return gauge.refusing()
         is_again = lap.call.position == anchor.call.position
-        if not is_again and lap.is_whole and not gone:
+        if not is_again and lap.is_whole:
             gauge = gauge.predicted(expected, context)
             if context > _context(anchor):
                 gauge = gauge.learned(load, context - _context(anchor) - fixed)

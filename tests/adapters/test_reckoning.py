@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import pytest
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compactor import Compactor
+from cutbank.adapters.compaction_order import Order
+from cutbank.adapters.planner import Planner
 from cutbank.adapters.view_reader import ViewReader
 from cutbank.domain.blocks import Kind, Media, Native
-from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.counting.gauge import FRAME, Sort
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
@@ -26,7 +26,7 @@ def words(tokens: int) -> str:
 
 
 def shown(session: StoredSession, reader: ViewReader) -> Window:
-    return Compactor(session.store.events, reader).window(200_000, Trigger.THRESHOLD)[1]
+    return Planner(session.store.events, reader).window(Order(Keep(1)))[2]
 
 
 def window(session: StoredSession) -> Window:
@@ -143,6 +143,17 @@ def test_only_the_first_answer_after_a_call_is_that_call_s(session: StoredSessio
     assert window(session).used == 20_000 + 160 + 10 + 200 + 2 * FRAME
 
 
+def test_without_message_ids_an_answer_ends_where_somebody_else_speaks(
+    session: StoredSession,
+) -> None:
+    session.append(Block.user(words(100)))
+    call(session, 20_000, output=160)
+    session.append(Block.assistant(words(50)), Block.assistant(words(50)))
+    session.append(Block.user(words(10)), Block.assistant(words(200)))
+
+    assert window(session).used == 20_000 + 160 + 10 + 200 + 2 * FRAME
+
+
 def test_parallel_results_do_not_end_an_answer(session: StoredSession) -> None:
     session.append(Block.user(words(100)))
     call(session, 20_000, output=100)
@@ -208,6 +219,44 @@ def test_after_a_compaction_what_the_log_never_held_is_still_there(session: Stor
     assert window(session).used == round(expected)
 
 
+def test_after_a_compaction_the_ratio_is_still_known(session: StoredSession) -> None:
+    talk(session, 20, 1.5, 12_000)
+
+    compact(session, keep=3)
+
+    kept = session.view().entries
+    sizes = [item.tokens for item in window(session).items]
+    assert sizes == pytest.approx([1.5 * entry.tokens for entry in kept], rel=0.06)
+
+
+def test_what_was_kept_with_a_gap_teaches_nothing(session: StoredSession) -> None:
+    """The second call saw what has left since: its growth was not that of the rest."""
+    session.append(Block.user(words(100)))
+    call(session, 1_000)
+    hidden = session.append(Block.user(words(6_000))).last
+    session.append(Block.user(words(1_000)))
+    call(session, 8_000)
+    session.append(*(Block.user(words(1_000)) for _ in range(3)))
+    session.hide(hidden)
+
+    compact(session, keep=5)
+
+    assert [item.tokens for item in window(session).items] == [1_000] * 4
+
+
+def test_a_retraction_that_undoes_a_boundary_ends_its_view(session: StoredSession) -> None:
+    first = session.append(Block.user(words(50))).last
+    talk(session, 10, 1.0, 0)
+    compact(session, keep=4)
+    call(session, 4_000)
+
+    session.retract(first)
+
+    assert session.view().boundary is None
+    assert window(session).usage is None
+    assert window(session).used > 11_000
+
+
 def test_after_a_revert_the_calls_on_the_compacted_view_do_not_count(
     session: StoredSession,
 ) -> None:
@@ -229,6 +278,42 @@ def test_what_was_taken_back_is_not_in_use(session: StoredSession) -> None:
     session.retract(asked.last)
 
     assert window(session).used == 20_000 - 5_000 - FRAME
+
+
+def test_what_was_taken_back_before_its_call_was_recorded_was_seen_by_it(
+    session: StoredSession,
+) -> None:
+    session.append(Block.user(words(100)))
+    asked = session.append(Block.user(words(5_000)))
+    view = session.view()
+    session.retract(asked.last)
+
+    call(session, 20_000, view=view)
+
+    assert window(session).used == 20_000 - 5_000 - FRAME
+
+
+def test_what_no_call_has_seen_cannot_be_missing_from_the_next(session: StoredSession) -> None:
+    talk(session, 3, 1.0, 9_000)
+    before = window(session)
+    never = session.append(Block.user(words(5_000)))
+    session.retract(never.last)
+
+    call(session, before.used)
+
+    assert window(session).gauge.last_error == pytest.approx(0, abs=0.01)
+
+
+def test_what_was_seen_and_is_gone_is_no_measure_of_the_rest(session: StoredSession) -> None:
+    session.append(Block.user(words(100)))
+    call(session, 1_000)
+    seen = session.append(Block.user(words(5_000)))
+    view = session.view()
+    session.retract(seen.last)
+
+    call(session, 6_000, view=view)
+
+    assert window(session).gauge.calls == 0
 
 
 def test_tools_and_prompts_that_were_set_since_are_added(session: StoredSession) -> None:
@@ -269,6 +354,21 @@ def test_a_lie_is_not_believed_and_the_truth_is_again(session: StoredSession, li
 
     call(session, before.used + 1_050)
     assert window(session).used == before.used + 1_050
+
+
+def test_after_a_lie_all_since_the_last_truth_counts(session: StoredSession) -> None:
+    talk(session, 5, 1.0, 0)
+    before = window(session).used
+    taken = session.append(Block.user(words(700))).last
+    session.append(Block.user(words(1_000)))
+    call(session, 3)
+    session.append(Block.user(words(1_000)))
+    session.retract(taken)
+    assert window(session).used == pytest.approx(before + 2_000, rel=0.01)
+
+    call(session, before + 2_000)
+
+    assert window(session).gauge.last_error == pytest.approx(0, abs=0.01)
 
 
 def test_a_lie_that_was_believed_does_not_keep_the_truth_out(session: StoredSession) -> None:
