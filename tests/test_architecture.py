@@ -60,6 +60,7 @@ ASK_THE_WORLD = {"__import__", "input", "open", "print"}
 LOADED_ON_DEMAND = {
     "apscheduler",
     "eventsourcing",
+    "imagesize",
     "orjson",
     "pydantic",
     "rich",
