@@ -240,30 +240,36 @@ class History:
             Lap(
                 call,
                 since=tuple(reversed(since)),
-                gone=tuple(
-                    entry
-                    for at, entry in self._gone
-                    if at <= call.position and entry.position <= self._called
-                ),
+                gone=self._lost_before(call) if self._gone else (),
                 shown=self._tokens - later,
                 request=self.request,
                 is_whole=self._is_whole(call, since),
                 is_here=is_here,
             )
         )
-        self._gone = [(at, entry) for at, entry in self._gone if at > call.position]
+        if self._gone:
+            self._gone = [(at, entry) for at, entry in self._gone if at > call.position]
         self._called = call.position
+
+    def _lost_before(self, call: ModelCalled) -> tuple[Entry, ...]:
+        """What the call before had seen and this one did not."""
+        return tuple(
+            entry
+            for at, entry in self._gone
+            if at <= call.position and entry.position <= self._called
+        )
 
     def _is_whole(self, call: ModelCalled, since: list[Entry]) -> bool:
         """Whether all that a call saw since the one before it is here, as it was then."""
-        span = Ranges.span(self._called + 1, call.position)
         if self._called < 0 or any(entry.shown is not None for entry in since):
             return False
-        if any(at > call.position and entry.position in span for at, entry in self._gone):
+        seen = range(self._called + 1, call.position + 1)
+        if any(at > call.position and entry.position in seen for at, entry in self._gone):
             return False
         if self.boundary is None or self._called >= self.boundary.after:
             return True
-        return not span & Ranges.span(1, self.boundary.after) - self.boundary.kept
+        decided = Ranges.span(seen.start, min(seen.stop - 1, self.boundary.after))
+        return not decided - self.boundary.kept
 
     def use(self) -> Use:
         """How much of the context the view takes as it stands now, entry by entry."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
@@ -94,8 +95,8 @@ def _figures(what: str, guesses: list[Guess], most: float | None = None) -> Iter
     target = f"< {most:g} %" if most else ""
     yield Figure(f"{what}: median error", "%", median(ours), median(raw), target=target, met=met)
     yield Figure(f"{what}: without ratios", "%", between, median(raw))
-    ninth = [quantiles(errors, n=10)[8] for errors in (ours, raw)]
-    yield Figure(f"{what}: p90", "%", *ninth)
+    ninth, raw_ninth = (quantiles(errors, n=10)[8] for errors in (ours, raw))
+    yield Figure(f"{what}: p90", "%", ninth, raw_ninth)
 
 
 def _by_session(guesses: list[Guess]) -> dict[str, list[Guess]]:
@@ -184,16 +185,14 @@ def _costs(store: SessionStore, options: Options) -> Found:
         encoding(name)
         yield Figure(f"{name}: load", "ms", (perf_counter() - start) * 1e3)
         counter = TiktokenCounter(name)
-        seconds = alone(range(5), lambda _, counter=counter: counter.count_text(text))
+        seconds = alone([text] * 5, counter.count_text)
         yield Figure(f"{name}: count", "MB/s", len(text.encode()) / seconds / 1e6)
-        tally = Tally(counter)
-        anew = alone(range(5), lambda _, c=counter: _counted(Tally(c), history))
+        anew = alone([Tally(counter) for _ in range(5)], partial(_counted, history))
         yield Figure(f"{name}: a view of {view.tokens:,} tokens, anew", "ms", anew * 1e3)
-        _counted(tally, history)
-        again = alone(range(20), lambda _, t=tally: _counted(t, history))
+        tally = Tally(counter)
+        again = alone([tally] * 21, partial(_counted, history))
         yield Figure(f"{name}: the same, remembered", "ms", again * 1e3)
 
 
-def _counted(tally: Tally, history: History) -> int:
-    reckoning = Reckoning(tally)
-    return reckoning.use(tuple(history.entries.values()), history.request).used
+def _counted(history: History, tally: Tally) -> int:
+    return Reckoning(tally).use(tuple(history.entries.values()), history.request).used

@@ -218,9 +218,12 @@ def test_equal_blocks_are_counted_once(
     session.append(Block.user("tiktoken is great!"), Block.user("tiktoken is great!"))
     counted: list[str] = []
     count = TiktokenCounter.count_text
-    monkeypatch.setattr(
-        TiktokenCounter, "count_text", lambda self, text: counted.append(text) or count(self, text)
-    )
+
+    def count_and_tell(self: TiktokenCounter, text: str) -> int:
+        counted.append(text)
+        return count(self, text)
+
+    monkeypatch.setattr(TiktokenCounter, "count_text", count_and_tell)
 
     reader = session._reader("main")
     sizes = [reader.history()[0].use().sizes for _ in range(3)]
