@@ -3,8 +3,9 @@
 Sources, as of 2026:
 Anthropic, https://platform.claude.com/docs/en/build-with-claude/vision (patches of 28 pixels, and
 the largest sizes) and .../pdf-support (1,500 to 3,000 tokens of text a page, and an image of it).
-OpenAI, https://platform.openai.com/docs/guides/images-vision (tiles, patches and multipliers).
-Google, https://ai.google.dev/gemini-api/docs/tokens (tiles of 258, from Gemini 2.0 on) and
+OpenAI, https://platform.openai.com/docs/guides/images-vision (tiles, patches and multipliers); from
+GPT-5.2 on what people measured who sent such images, as the guide does not say.
+Google, https://ai.google.dev/gemini-api/docs/image-understanding (tiles of 258 tokens) and
 .../media-resolution (a fixed count from Gemini 3 on; a page of a PDF is half of it).
 """
 

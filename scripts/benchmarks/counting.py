@@ -42,8 +42,8 @@ def counting(options: Options) -> Found:
         write_sample(source / "sample.jsonl")
         yield "counting: CUTBANK_SESSIONS names no folder of transcripts; one is generated"
     with open_store(options.folder / "counting.db", synchronous="NORMAL") as store:
-        for report in import_path(store, source):
-            report.errors.clear()
+        blocks = sum(report.added for report in import_path(store, source))
+        yield f"counting: {blocks:,} blocks imported"
         yield from _foreseen(store)
         yield from _costs(store, options)
 
@@ -61,6 +61,9 @@ class Guess:
     """The plain estimate of the whole view."""
     is_first: bool
     """No call had seen this view yet: the session had just begun, or been compacted."""
+    is_compacted: bool
+    is_second: bool
+    """One call had seen this view, and nothing was learned from it yet but its size."""
 
     def error(self, way: str) -> float:
         """Percent of what was reported."""
@@ -77,8 +80,12 @@ def _foreseen(store: SessionStore) -> Found:
     for name, some in _by_session(later).items():
         if len(some) >= FEW:
             yield from _figures(f"next call, {name}", some)
-    compacted = [guess for guess in guesses if guess.is_first and guess.anchored]
+    second = [guess for guess in later if guess.is_second]
+    yield f"counting: {len(second)} calls on a view that one call had seen"
+    yield from _figures("second call on a view", second, most=MOST)
+    compacted = [guess for guess in guesses if guess.is_first and guess.is_compacted]
     if compacted:
+        yield f"counting: {len(compacted)} first calls after a compaction"
         yield from _figures("first call after a compaction", compacted)
     yield from _figures(f"{SELDOM}th call after a recorded one", list(_seldom(store)))
     for name in filter(is_at_hand, VOCABULARIES):
@@ -94,7 +101,8 @@ def _figures(what: str, guesses: list[Guess], most: float | None = None) -> Iter
     met = median(ours) < most if most else None
     target = f"< {most:g} %" if most else ""
     yield Figure(f"{what}: median error", "%", median(ours), median(raw), target=target, met=met)
-    yield Figure(f"{what}: without ratios", "%", between, median(raw))
+    if not guesses[0].is_first:
+        yield Figure(f"{what}: without ratios", "%", between, median(raw))
     ninth, raw_ninth = (quantiles(errors, n=10)[8] for errors in (ours, raw))
     yield Figure(f"{what}: p90", "%", ninth, raw_ninth)
 
@@ -126,9 +134,11 @@ def _guess(key: str, history: History, call: ModelCalled) -> Guess:
         session=key[:8],
         reported=call.context or 0,
         calibrated=use.used,
-        anchored=use.reported + since if use.reported else besides and use.used,
+        anchored=use.reported + since if use.reported else 0,
         estimated=besides + sum(one.tokens for one in shown),
         is_first=use.reported is None,
+        is_compacted=history.boundary is not None,
+        is_second=use.reported is not None and not use.gauge.calls,
     )
 
 
