@@ -147,6 +147,8 @@ class Reckoning:
         gauge = gauge.speaking_to(lap.call.model)
         context = _context(lap)
         anchor = self._anchor
+        if anchor is not None and anchor.is_here and not lap.is_here:
+            return gauge  # told late: this view has been seen since
         if anchor is None or not _on_one_view(anchor, lap):
             if not is_credible(context, self._estimated(gauge, lap)):
                 return gauge.refusing()
@@ -161,7 +163,7 @@ class Reckoning:
             self._since, self._gone = since, gone
             return gauge.refusing()
         is_again = lap.call.position == anchor.call.position
-        if not is_again and lap.is_whole:
+        if lap.is_whole and not is_again and lap.call.model == anchor.call.model:
             gauge = gauge.predicted(expected, context)
             if context > _context(anchor):
                 gauge = gauge.learned(load, context - _context(anchor) - fixed)
@@ -238,10 +240,11 @@ def _context(lap: Lap) -> int:
 
 def _on_one_view(one: Lap, other: Lap) -> bool:
     """Whether both calls saw the same view, the later one more of it."""
-    return (one.call.lineage, one.call.lineage_version, one.is_here) == (
+    if one.is_here or other.is_here:
+        return one.is_here and other.is_here
+    return (one.call.lineage, one.call.lineage_version) == (
         other.call.lineage,
         other.call.lineage_version,
-        other.is_here,
     )
 
 

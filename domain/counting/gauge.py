@@ -140,7 +140,9 @@ class Gauge:
         return replace(self, refused=self.refused + 1)
 
     def _one(self, sort: Sort) -> Learned:
-        return self._of(self.model).get(sort) or Learned(reported=WEIGHT * self.prior)
+        # What media cost is a rule of the provider's, and not an estimate of text.
+        prior = 1.0 if sort is Sort.MEDIA else self.prior
+        return self._of(self.model).get(sort) or Learned(reported=WEIGHT * prior)
 
     def _of(self, model: str | None) -> Mapping[Sort, Learned]:
         return self.models.get(model, _NOTHING)

@@ -206,6 +206,43 @@ def test_a_call_on_the_view_that_a_boundary_ended_says_nothing_of_this_one(
     assert window(session).used < 5_000
 
 
+def test_what_is_decided_and_not_served_is_no_other_view(session: StoredSession) -> None:
+    talk(session, 5, 1.0, 9_000)
+    version = session.view().coordinate.lineage_version
+    session.compact(Keep(4), summariser=Says(), activate=False)
+    assert session.view().coordinate.lineage_version > version
+
+    talk(session, 5, 1.0, 9_000)
+
+    assert window(session).gauge.calls == 9
+
+
+def test_a_call_on_the_old_view_that_is_told_late_does_not_hide_a_newer_one(
+    session: StoredSession,
+) -> None:
+    talk(session, 10, 1.0, 0)
+    old = session.view()
+    compact(session, keep=4)
+    call(session, 4_000)
+
+    call(session, 12_000, view=old)
+
+    assert window(session).used == 4_000
+
+
+def test_another_model_is_no_measure_of_the_one_before(session: StoredSession) -> None:
+    """Its tokens are others: what the context seems to grow by is not what was appended."""
+    context = talk(session, 5, 1.0, 9_000)
+    learned = window(session).gauge.ratio(Sort.TEXT)
+    session.append(Block.user(words(1_000)))
+
+    call(session, context + 5_000, model="another")
+
+    assert window(session).used == context + 5_000
+    assert window(session).gauge.calls == 4
+    assert window(session).gauge.ratio(Sort.TEXT) == learned
+
+
 def test_after_a_compaction_what_the_log_never_held_is_still_there(session: StoredSession) -> None:
     """Tools and prompts that nobody set here: the provider counts them in every call."""
     talk(session, 20, 1.5, 12_000)

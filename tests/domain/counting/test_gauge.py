@@ -43,6 +43,12 @@ def test_each_model_has_ratios_of_its_own_and_a_new_one_begins_with_the_last_one
     assert other.speaking_to("a").ratio(TEXT) == german.ratio(TEXT)
 
 
+def test_what_text_is_like_says_nothing_of_images() -> None:
+    gauge = Gauge(prior=2.0)
+
+    assert (gauge.ratio(TEXT), gauge.ratio(Sort.MEDIA)) == (2.0, 1.0)
+
+
 def test_the_error_is_kept_as_the_last_one_and_the_mean() -> None:
     gauge = Gauge().predicted(90, 100).predicted(130, 100)
 
