@@ -256,6 +256,18 @@ def test_after_a_compaction_what_the_log_never_held_is_still_there(session: Stor
     assert window(session).used == round(expected)
 
 
+def test_after_a_compaction_what_is_sent_besides_the_blocks_counts_once(
+    session: StoredSession,
+) -> None:
+    session.set_system_prompt(words(4_000))
+    talk(session, 20, 1.0, 12_000)  # the prompt, and 8,000 that the log does not hold
+
+    compact(session, keep=4)
+
+    expected = 12_000 + 50 + sum(entry.tokens for entry in session.view().entries)
+    assert window(session).used == pytest.approx(expected, rel=0.03)
+
+
 def test_after_a_compaction_the_ratio_is_still_known(session: StoredSession) -> None:
     talk(session, 20, 1.5, 12_000)
 
