@@ -52,7 +52,7 @@ class Extractive:
         room = CHARS_PER_TOKEN * max(0, min(material.budget, _enough(material)))
         earlier = list(carried(material.previous_sections, material.previous, material.covers))
         listed = [line for line in earlier if line.is_list]
-        lines = candidates(material, [line for line in earlier if line not in listed])
+        lines = candidates(material, [line for line in earlier if not line.is_list])
         if room < NEEDS_HEADINGS:
             draft = _in_few_words(lines, room)
         else:
@@ -105,10 +105,9 @@ def _on_a_page(
     lines = by_weight(_about_facts(lines, facts))
     rest = page.add_shares(lines, shares(material))
     rest = page.add(rest, spare=int(room * FOR_FACTS))
-    text = page.text
-    known = frozenset(fact.text for fact in facts if fact.text in text)
-    page.add(excerpts(facts, material.gone, known), spare=int(room * FOR_LEDGER))
-    page.add(_ledger(facts, page))
+    facts = _unsaid(facts, page.text)
+    page.add(excerpts(facts, material.gone), spare=int(room * FOR_LEDGER))
+    page.add(_ledger(_unsaid(facts, page.text), page))
     page.add(rest)
     return Draft(page.text, page.sections, page.cites)
 
@@ -140,13 +139,21 @@ def _about_facts(lines: Iterable[Line], facts: Sequence[Fact]) -> Iterator[Line]
         yield replace(line, weight=line.weight + min(0.4, 0.1 * value)) if gains else line
 
 
+def _unsaid(facts: Iterable[Fact], text: str) -> list[Fact]:
+    """The facts that a text does not name, not even inside of a longer word."""
+    # Of a page there are few words that may be facts, and an escape sequence would hide some.
+    words = frozenset(words_of(text.replace("\\", " ")))
+    together = " ".join(words)
+    return [fact for fact in facts if fact.text not in words and fact.text not in together]
+
+
 def _ledger(facts: Iterable[Fact], page: Page) -> Iterator[Line]:
-    """The facts that the page does not name yet, as many as it has room for."""
-    said, room = page.text, min(page.left, int(page.room * MOST_FACTS))
+    """The facts, as many as the page has room for."""
+    room = min(page.left, int(page.room * MOST_FACTS))
     listed: dict[Sort, list[Fact]] = {sort: [] for sort in Sort}
     for fact in facts:
         cost = len(fact.text) + len(", ")
-        if cost <= room and fact.text not in said:
+        if cost <= room:
             room -= cost
             listed[fact.sort].append(fact)
     for sort, some in listed.items():

@@ -18,16 +18,16 @@ _PARTS = re.compile(r"[./]|::|->")
 _NUMBERED = re.compile(r"\s*(?:[\w./-]+:)?\d+(?:→|[:|\t-])\s*(?:\d+[:-])?")
 
 
-def excerpts(facts: Sequence[Fact], items: Iterable[Item], known: frozenset[str]) -> Iterator[Line]:
+def excerpts(facts: Sequence[Fact], items: Iterable[Item]) -> Iterator[Line]:
     """Lines that name several of the facts, each as it was last seen; the densest first.
 
-    `known` are facts that stand elsewhere already. A line is worth what it is the first to tell.
+    A line is worth what it is the first to tell.
     """
-    worth = {fact.text: fact.worth for fact in facts if fact.text not in known}
+    worth = {fact.text: fact.worth for fact in facts}
     texts = {
         item.position: item for item in items if item.kind in {Kind.TOOL_CALL, Kind.TOOL_RESULT}
     }
-    lines = dict.fromkeys(_lines(facts, worth, texts))
+    lines = dict.fromkeys(_lines(facts, texts))
     words = {line: tuple(dict.fromkeys(words_of(line[0]))) for line in lines}
     ranked = sorted(lines, key=lambda line: -_density(line[0], words[line], worth))
     for text, position in ranked:
@@ -38,14 +38,12 @@ def excerpts(facts: Sequence[Fact], items: Iterable[Item], known: frozenset[str]
             yield Line(Section.CONTEXT, code(text), Ranges.of([position]))
 
 
-def _lines(
-    facts: Iterable[Fact], worth: Mapping[str, float], items: Mapping[int, Item]
-) -> Iterator[tuple[str, int]]:
+def _lines(facts: Iterable[Fact], items: Mapping[int, Item]) -> Iterator[tuple[str, int]]:
     """The line that each fact was last seen in."""
     texts: dict[int, str] = {}
     for fact in facts:
         item = items.get(fact.newest)
-        if item is None or fact.text not in worth:
+        if item is None:
             continue
         if fact.newest not in texts:
             texts[fact.newest] = searched(item)

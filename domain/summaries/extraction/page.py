@@ -1,6 +1,8 @@
 """Fills a page: each section gets its share of the room, what weighs most gets the rest."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from ...ranges import Ranges
 from .sections import Line, Section, laid_out, overhead
@@ -28,7 +30,7 @@ class Page:
         self._tags = ""
         self._taken: list[tuple[Line, str]] = []
         self._sections: set[Section] = set()
-        self._said: list[frozenset[str]] = []
+        self._said = _Said()
 
     def add_tags(self, tags: str) -> None:
         """Put the lists of files at the end."""
@@ -87,12 +89,12 @@ class Page:
                 return 0
             written = line.within(room)
         words = frozenset(word for word in line.text.casefold().split() if len(word) > 3)
-        if self._is_quoted(line) if line.is_quote else self._is_said(words):
+        if self._is_quoted(line) if line.is_quote else self._said.has(words):
             return 0
         self.left -= cost + len(written)
         self._taken.append((line, written))
         self._sections.add(line.section)
-        self._said.append(words)
+        self._said.add(words)
         return cost + len(written)
 
     def _longest(self, line: Line) -> int:
@@ -112,10 +114,24 @@ class Page:
             for other, written in self._taken
         )
 
-    def _is_said(self, words: frozenset[str]) -> bool:
-        fewest = max(SAME * len(words), FEWEST)
-        for said in self._said:
-            shared = len(words & said)
-            if shared >= fewest or (shared >= FEWEST and shared >= SAME * len(said)):
-                return True
-        return False
+
+class _Said:
+    """What the lines of a page say, by their longer words."""
+
+    def __init__(self) -> None:
+        self._lengths: list[int] = []
+        self._lines_with: dict[str, list[int]] = {}
+
+    def add(self, words: frozenset[str]) -> None:
+        for word in words:
+            self._lines_with.setdefault(word, []).append(len(self._lengths))
+        self._lengths.append(len(words))
+
+    def has(self, words: frozenset[str]) -> bool:
+        """Whether a line says the same."""
+        found = filter(None, map(self._lines_with.get, words))
+        shared = Counter(chain.from_iterable(found))
+        return any(
+            times >= FEWEST and times >= SAME * min(len(words), self._lengths[line])
+            for line, times in shared.items()
+        )

@@ -83,7 +83,7 @@ def cited(handles: Ranges) -> Ranges:
 
 def without_handles(line: str) -> tuple[str, Ranges]:
     """A line parted from the handles that it ends with."""
-    found = _HANDLES.search(line)
+    found = _HANDLES.search(line) if line.endswith(")") else None
     if found is None:
         return line, Ranges()
     runs = [(int(a), int(b or a)) for a, b in _ONE_HANDLE.findall(found[1])]
