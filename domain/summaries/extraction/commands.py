@@ -48,8 +48,7 @@ _MOST_WORDS = 12
 _HEADER = re.compile(r"(?:[A-Z][\w ]{2,40}:? [^\n]*\n){1,6}Output:\n")
 _HEADER_WITHIN = 1_000
 _EXIT_CODE = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?: code| status)?:?|<returncode>|exit_code=) ?(-?\d{1,3})\b",
-    re.IGNORECASE,
+    r"(?:exit(?:ed)?(?: with)?(?: code| status)?:?|<returncode>|exit_code=) ?(-?\d{1,3})\b"
 )
 _VERDICT = re.compile(
     r"\b\d+ (?:passed|failed|passing|failing|failures?|skipped|errors?)\b"
@@ -188,7 +187,8 @@ def _target(words: list[str]) -> str:
 
 def _is_exit(text: str) -> bool:
     """Whether a shell says that the process ended otherwise than with 0."""
-    return any(found[1] != "0" for found in _EXIT_CODE.finditer(f"{text[:400]}\n{text[-300:]}"))
+    ends = f"{text[:400]}\n{text[-300:]}".lower()
+    return any(code != "0" for code in _EXIT_CODE.findall(ends))
 
 
 def _ends(text: str) -> str:
@@ -197,13 +197,11 @@ def _ends(text: str) -> str:
 
 def _line(pattern: re.Pattern[str], text: str, *, last: bool = False) -> str:
     """The first or the last line that a pattern occurs in, if it says anything."""
-    found = ""
-    for match in pattern.finditer(text):
+    matches = pattern.finditer(text)
+    for match in reversed(list(matches)) if last else matches:
         begin = text.rfind("\n", 0, match.start()) + 1
         end = text.find("\n", match.end())
         line = text[begin : end if end >= 0 else None].strip()
         if not _BORING.fullmatch(line):
-            found = line
-            if not last:
-                break
-    return found
+            return line
+    return ""

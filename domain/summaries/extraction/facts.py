@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from math import exp, log
 
 from ...blocks import BY_ASSISTANT, Kind, ToolCall, ToolResult
@@ -42,10 +43,12 @@ class Fact:
 
 
 # Plain words are no facts, not even with a capital; neither is what an escape sequence begins.
+# Most of a text are plain words: all up to the next other one are skipped in one go.
 _WORD = re.compile(
-    r"""--[a-z][\w-]++|[/~.#@-]{0,2}\b(?<!\\)[A-Z]?+[a-z]*+
-    (?:://[^\s"'<>`)\]}|\\]{4,200}|[A-Z0-9_./:~@-][\w./:@~+%-]{0,126}[\w/])""",
-    re.ASCII | re.VERBOSE,
+    r"""(?:[^A-Z0-9_/~.#@:-]+(?<![a-z]))?+
+    (?:(--[a-z][\w-]++|[/~.#@-]{0,2}\b(?<!\\)[A-Z]?+[a-z]*+
+    (?:://[^\s"'<>`)\]}|\\]{4,200}|[A-Z0-9_./:~@-][\w./:@~+%-]{0,126}[\w/]))|\w++|.)""",
+    re.ASCII | re.DOTALL | re.VERBOSE,
 )
 _SORTS = re.compile(
     r"""(?P<URL>https?://.*)
@@ -114,6 +117,7 @@ def _is_wished(text: str, wished: frozenset[str]) -> bool:
     return any(stem in folded for stem in wished)
 
 
+@lru_cache(maxsize=4_096)
 def sort_of(word: str) -> Sort | None:
     """What a word is a fact of, if it is one."""
     found = _SORTS.fullmatch(word)
@@ -121,9 +125,9 @@ def sort_of(word: str) -> Sort | None:
     return None if sort is Sort.NAME and len(word) > _LONGEST_NAME else sort
 
 
-def words_of(text: str) -> Iterator[str]:
+def words_of(text: str) -> list[str]:
     """The words of a text that may be facts."""
-    return iter(_WORD.findall(text))
+    return list(filter(None, _WORD.findall(text)))
 
 
 class _Ledger:
@@ -132,7 +136,7 @@ class _Ledger:
     def __init__(self, items: tuple[Item, ...], carried: Mapping[str, int]) -> None:
         half = items[len(items) // 2].position if items else 0
         found = [
-            (item, _WORD.findall(searched(item, _LONGEST if item.position >= half else _OLDEST)))
+            (item, words_of(searched(item, _LONGEST if item.position >= half else _OLDEST)))
             for item in items
         ]
         self.ends = items[-1].position if items else 0
@@ -143,15 +147,16 @@ class _Ledger:
         self.by_user: Counter[str] = Counter()
         self.last = dict(carried)
         self.first: dict[str, int] = {}
-        for item, words in found:
+        places = [dict.fromkeys(words, item.position) for item, words in found]
+        for (item, words), place in zip(found, places, strict=True):
             self.times.update(words)
-            self.last.update(dict.fromkeys(words, item.position))
+            self.last.update(place)
             if item.kind in BY_ASSISTANT:
                 self.by_agent.update(words)
             elif item.kind is Kind.USER:
                 self.by_user.update(words)
-        for item, words in reversed(found):
-            self.first.update(dict.fromkeys(words, item.position))
+        for place in reversed(places):
+            self.first.update(place)
         self.first.update(carried)
 
     def likely(self) -> Iterator[tuple[float, str]]:

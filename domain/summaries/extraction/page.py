@@ -1,6 +1,6 @@
 """Fills a page: each section gets its share of the room, what weighs most gets the rest."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
@@ -66,8 +66,7 @@ class Page:
     @property
     def sections(self) -> dict[str, str]:
         """What stands under each heading, oldest first."""
-        told = sorted((t for t in self._taken if not t[0].is_list), key=lambda t: t[0].newest)
-        taken = [*told, *(t for t in self._taken if t[0].is_list)]
+        taken = sorted(self._taken, key=lambda taken: _place(taken[0]))
         return laid_out((line.section, written) for line, written in taken)
 
     @property
@@ -115,17 +114,23 @@ class Page:
         )
 
 
+def _place(line: Line) -> tuple[bool, int]:
+    """Where a line stands in its section: by its age, and the ledger as it was made, at the end."""
+    return (True, 0) if line.is_list else (False, line.newest)
+
+
 class _Said:
     """What the lines of a page say, by their longer words."""
 
     def __init__(self) -> None:
         self._lengths: list[int] = []
-        self._lines_with: dict[str, list[int]] = {}
+        self._lines_with: defaultdict[str, list[int]] = defaultdict(list)
 
     def add(self, words: frozenset[str]) -> None:
-        for word in words:
-            self._lines_with.setdefault(word, []).append(len(self._lengths))
+        line = len(self._lengths)
         self._lengths.append(len(words))
+        for word in words:
+            self._lines_with[word].append(line)
 
     def has(self, words: frozenset[str]) -> bool:
         """Whether a line says the same."""

@@ -92,7 +92,9 @@ _SKIPPED = re.compile(r"\s*(?:[|<>]|$|[-=*_]{3,}\s*$)")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
 _LEAD = re.compile(r"\*\*([^*]{2,60}?)(?:\*\*:?|:\*\*)|(\w[^.!?:]{2,50}):")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
-_END = re.compile(r"(?<=[.!?])\s+(?=[^\sa-z])|(?<=[\u3002\uff01\uff1f])")
+# Where white space stands is looked for first: a look back from every character takes its time.
+_END = re.compile(r"\s(?<=[.!?]\s)\s*(?=[^\sa-z])")
+_END_UNSPACED = re.compile(rf"{_END.pattern}|(?<=[\u3002\uff01\uff1f])")
 
 
 def is_constraint(sentence: str) -> bool:
@@ -136,7 +138,7 @@ def sentences(text: str) -> Iterator[Sentence]:
             continue
         if not is_item:
             lead = ""
-        for sentence in _END.split(paragraph):
+        for sentence in (_END if paragraph.isascii() else _END_UNSPACED).split(paragraph):
             if len(sentence) > 5 or not sentence.isascii():
                 yield Sentence(sentence.strip(), lead or chapter)
 

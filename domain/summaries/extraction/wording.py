@@ -23,7 +23,7 @@ _MOST_RUNS = 3
 
 def printable(text: str) -> str:
     """A text without terminal codes, invisible marks and lone surrogates; white space stays."""
-    if _PRINTABLE.fullmatch(text):
+    if text.isascii() and (text.isprintable() or _PRINTABLE.fullmatch(text)):
         return text
     return _SURROGATE.sub("\ufffd", _INVISIBLE.sub("", _ESCAPE.sub("", text)))
 
@@ -37,7 +37,9 @@ def tidied(text: str) -> str:
     """A text as one line without encoded data, which says nothing to a reader."""
     words = printable(text).split()
     line = " ".join(words)
-    return _BLOB.sub(ELLIPSIS, line) if max(map(len, words), default=0) >= _BLOB_LENGTH else line
+    if len(line) < _BLOB_LENGTH or max(map(len, words)) < _BLOB_LENGTH:
+        return line
+    return _BLOB.sub(ELLIPSIS, line)
 
 
 def shortened(text: str, room: int) -> str:
