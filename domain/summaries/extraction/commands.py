@@ -51,9 +51,9 @@ _EXIT_CODE = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: code| status)?:?|<returncode>|exit_code=) ?(-?\d{1,3})\b"
 )
 _VERDICT = re.compile(
-    r"\b\d+ (?:passed|failed|passing|failing|failures?|skipped|errors?)\b"
-    r"|\b\d+ tests? (?:passed|failed|run)\b|\btest result:|^(?:ok|FAIL|PASS|FAILED|OK|SUCCESS)\b"
-    r"|^Tests?:|BUILD (?:SUCC|FAIL)|^\[[\w/. ()-]{1,80} [0-9a-f]{7,40}\]",
+    r"\b(?:\d+ (?:passed|failed|passing|failing|failures?|skipped|errors?"
+    r"|tests? (?:passed|failed|run))\b|test result:)|BUILD (?:SUCC|FAIL)"
+    r"|^(?:(?:ok|FAIL|PASS|FAILED|OK|SUCCESS)\b|Tests?:|\[[\w/. ()-]{1,80} [0-9a-f]{7,40}\])",
     re.MULTILINE,
 )
 _BAD = re.compile(r"\b[1-9]\d* (?:failed|failing|failures?|errors?|tests? failed)\b|\bFAIL")

@@ -1,0 +1,46 @@
+"""The words that may be facts are found wherever they stand, however much is skipped between."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.domain.summaries.extraction.facts import words_of
+
+# What a word is, without the haste: every position is looked at.
+PLAIN = re.compile(
+    r"""--[a-z][\w-]++|[/~.#@-]{0,2}\b(?<!\\)[A-Z]?+[a-z]*+
+    (?:://[^\s"'<>`)\]}|\\]{4,200}|[A-Z0-9_./:~@-][\w./:@~+%-]{0,126}[\w/])""",
+    re.ASCII | re.VERBOSE,
+)
+PIECES = [
+    *("word", "Word", "snake_case", "camelCase", "src/a.py", "~/b", "./c", "--flag", "-x", "#12"),
+    *("https://a.example/b?c=d", "3.14", "12345", "E501", "x::y", "a->b", "é", "ñandú_1", "日本"),
+    *(" ", "  ", "\n", "\t", "\\", "\\n", "(", ")", ",", ".", "..", "...", ":", "/", "@", "-", "_"),
+    *("a" * 130, "b_" * 70, "C" * 127, "`", '"', "%", "+", "\x00", "\u00a0", "0", "z"),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_what_is_skipped_holds_no_word(text: str) -> None:
+    assert words_of(text) == PLAIN.findall(text)
+
+
+@given(st.text(max_size=60))
+def test_no_text_hides_a_word(text: str) -> None:
+    assert words_of(text) == PLAIN.findall(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("The parser in src/a.py fails", ["src/a.py"]),
+        ("see https://a.example/b then go on", ["https://a.example/b"]),
+        ("call fooBar(snake_case, --dry-run)", ["fooBar", "snake_case", "--dry-run"]),
+        ("only plain Words here, no facts.", []),
+        ("line one\\nfoo_bar", []),
+    ],
+)
+def test_plain_words_are_no_facts(text: str, words: list[str]) -> None:
+    assert words_of(text) == words
