@@ -8,11 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.appends import append, turn
+from benchmarks.compacting import compacting
 from benchmarks.counting import counting
 from benchmarks.disk import disk
 from benchmarks.figure import Figure, Options
 from benchmarks.growth import growth
 from benchmarks.imports import imports
+from benchmarks.loop import loop
 from benchmarks.machine import load, machine
 from benchmarks.postgres import postgres
 from benchmarks.read_models import read_models
@@ -27,7 +29,7 @@ PARTS = {
     part.__name__: part
     for part in (
         *(append, turn, view, growth, sessions, writers, imports, transcripts, disk),
-        *(postgres, read_models, counting),
+        *(postgres, read_models, counting, compacting, loop),
     )
 }
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"

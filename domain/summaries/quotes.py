@@ -25,10 +25,10 @@ def quoted(words: str) -> str:
 
 def quote_in(line: str) -> str | None:
     """What a line of a summary says that the user said, if it says so."""
-    found = _ATTRIBUTED.match(without_handles(line.strip())[0])
+    found = _ATTRIBUTED.match(line.strip())
     if found is None:
         return None
-    words = found[1].rstrip()
+    words = without_handles(found[1])[0].rstrip()
     return words[:-1] if words.endswith(('"', "”")) else words
 
 
