@@ -2,12 +2,15 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from ..blocks import Kind
 from ..errors import RejectedSummaryError
 from ..token_budget import estimate_text
 from .quotes import comparable, quotes_in, stands_in
+from .scripts import ENOUGH, LATIN, dominant, letters
 from .summariser import Draft, Material
 from .tool_markup import call_in
 
@@ -88,6 +91,26 @@ def not_smaller(case: Case) -> str | None:
     return f"the text has {tokens:,} tokens and replaces {replaced_tokens(case.material):,}"
 
 
+def other_language(case: Case) -> str | None:
+    """A model that answers in a language that nobody in the session has used.
+
+    Languages of one script are not told apart, and Latin is in every session: code, names, and
+    what stands around them in a summary.
+    """
+    own = "\n".join(line for line in _own_words(_CODE.sub("", case.draft.text)) if line[:1] != "#")
+    script = dominant(own)
+    if script in {None, LATIN}:
+        return None
+    written: Counter[str] = Counter()
+    for text in _spoken(case.material):
+        written += letters(text)
+        if written[script] >= ENOUGH:
+            return None
+    if written.total() < ENOUGH:
+        return None  # hardly a word was said
+    return f"the text is written in {script} letters, and nothing that was said is"
+
+
 def misquotes(case: Case) -> str | None:
     for quote in quotes_in(case.draft.text):
         if not stands_in(quote, case.said):
@@ -108,11 +131,21 @@ RULES: dict[str, Rule] = {
     "tool-calling": calls_tools,
     "oversized": oversized,
     "not-smaller": not_smaller,
+    "other-language": other_language,
     "misquoted-user": misquotes,
     "cites-elsewhere": cites_elsewhere,
 }
 
+# Not what tools answered, which may be in any language, nor what a model thought to itself.
+_SPEAKING = frozenset({Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER, Kind.TOOL_CALL})
 _CODE = re.compile(r"^[ \t]*```.*?^[ \t]*```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+
+
+def _spoken(material: Material) -> Iterator[str]:
+    """What people and the agent said, and the words in which the summary was asked for."""
+    yield material.instructions or ""
+    yield material.previous or ""
+    yield from (item.block.text for item in material.gone if item.kind in _SPEAKING)
 
 
 def _own_words(text: str) -> Iterable[str]:

@@ -2,14 +2,16 @@
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.blocks import Block
+from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.errors import RejectedSummaryError
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.gate import ALWAYS_SMALL, RULES, TOLERANCE, check
 from cutbank.domain.summaries.summariser import Draft, Material
 from cutbank.domain.window import Item
@@ -148,6 +150,82 @@ def test_a_handle_of_something_else_is_rejected() -> None:
     check(Draft("done (#40)", cites=Ranges([(40, 40)])), MATERIAL, user_texts=[])
 
 
+ENGLISH = "Please fix the parser, it stops at line three of every file that begins with a comment."
+CHINESE = "请修复解析器。它在每个文件的第三行停止。测试还没有通过。"
+JAPANESE = "パーサーを修正してください。三行目で止まります。"
+RUSSIAN = "Почини разборщик, он останавливается на третьей строке каждого файла."
+KOREAN = "파서를 고쳐 주세요. 모든 파일의 세 번째 줄에서 멈춥니다."
+
+
+def talk(*blocks: AnyBlock | str, **more: Any) -> Material:
+    """What leaves of a session; a plain text is the user's."""
+    said = [Block.user(block) if isinstance(block, str) else block for block in blocks]
+    items = tuple(Item(at, block, turn=1, tokens=5_000) for at, block in enumerate(said, 1))
+    return replace(MATERIAL, gone=items, **more)
+
+
+def answered(text: str) -> tuple[AnyBlock, AnyBlock]:
+    call = ToolCall(tool_call_id="c", name="fetch", arguments={"url": "https://a.example"})
+    return call, ToolResult(tool_call_id="c", content=text)
+
+
+@pytest.mark.parametrize(
+    ("said", "summary"),
+    [(ENGLISH, CHINESE), (ENGLISH, RUSSIAN), (RUSSIAN, CHINESE), (KOREAN, CHINESE)],
+)
+def test_a_summary_in_letters_that_nobody_used_is_rejected(said: str, summary: str) -> None:
+    text = f"## Goal\n- {summary}\n\n## Progress\n- `src/parser.py`: {summary} (#1)"
+
+    assert rejected_by(Draft(text), talk(said, Block.assistant(said))) == "other-language"
+
+
+def test_a_tool_result_does_not_choose_the_language() -> None:
+    material = talk(ENGLISH, *answered(CHINESE), Block.thinking(CHINESE))
+
+    assert rejected_by(Draft(f"- {CHINESE}"), material) == "other-language"
+
+
+def test_the_name_of_a_person_does_not_choose_the_language() -> None:
+    assert rejected_by(Draft(f"- {CHINESE}"), talk(ENGLISH + " (李明)")) == "other-language"
+
+
+@pytest.mark.parametrize(
+    ("summary", "material"),
+    [
+        (CHINESE, talk(CHINESE)),
+        (CHINESE, talk(ENGLISH, CHINESE)),
+        (CHINESE, talk(ENGLISH, Block.assistant(CHINESE))),
+        (CHINESE, talk(ENGLISH, instructions=CHINESE)),
+        (CHINESE, talk(ENGLISH, previous=CHINESE)),
+        (CHINESE, talk(*answered(ENGLISH))),
+        (CHINESE, talk("ok")),
+        (JAPANESE, talk("漢字" * 10)),
+        (ENGLISH, talk(CHINESE)),
+        (ENGLISH, talk(RUSSIAN)),
+        (f"{ENGLISH} 李明", talk(ENGLISH)),
+        (f"{ENGLISH} `{CHINESE}`", talk(ENGLISH)),
+        (f"```\n{CHINESE * 9}\n```\n{ENGLISH}", talk(ENGLISH)),
+        ("✓ → … δ + λ = π", talk(ENGLISH)),
+    ],
+)
+def test_a_summary_may_use_any_letters_that_were_used(summary: str, material: Material) -> None:
+    passes(summary, material)
+
+
+def test_what_the_user_said_is_quoted_in_any_letters() -> None:
+    material = talk(ENGLISH)
+    draft = Draft(f'- {ENGLISH}\n- User: "{CHINESE}" (#1)')
+
+    check(draft, material, user_texts=[CHINESE])
+
+
+@pytest.mark.parametrize("said", [CHINESE, JAPANESE, RUSSIAN, KOREAN])
+def test_the_rules_own_summary_passes_in_any_language(said: str) -> None:
+    material = talk(said, Block.assistant(said), *answered(ENGLISH * 20), Block.assistant(said))
+
+    check(Extractive().summarise(material), material, user_texts=[said])
+
+
 def test_each_rule_has_a_name_and_they_are_asked_in_order() -> None:
     assert list(RULES) == [
         "empty",
@@ -155,6 +233,7 @@ def test_each_rule_has_a_name_and_they_are_asked_in_order() -> None:
         "tool-calling",
         "oversized",
         "not-smaller",
+        "other-language",
         "misquoted-user",
         "cites-elsewhere",
     ]

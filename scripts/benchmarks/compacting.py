@@ -1,0 +1,111 @@
+"""How long a compaction takes that writes its summary by rules, and what of it takes how long."""
+
+from collections.abc import Iterator
+from functools import partial
+from statistics import median
+from typing import Any
+
+from cutbank import SessionStore, StoredSession
+from cutbank.adapters.importer import import_path
+from cutbank.adapters.sample_session import write_sample
+from cutbank.adapters.session_store import open_store
+from cutbank.domain.blocks import Kind
+from cutbank.domain.compaction_events import Digest
+from cutbank.domain.digest import digest_of
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries.extraction import facts
+from cutbank.domain.summaries.extractive import Extractive
+from cutbank.domain.summaries.gate import check
+from cutbank.domain.summaries.summariser import Material
+from cutbank.domain.window import Item
+
+from .figure import Figure, Found, Options
+from .timing import paired
+from .workload import as_block, turns
+
+HIDDEN, BUDGET, LIMIT = 160_000, 13_107, 200_000
+"""Tokens that leave, that the summary may take, and that the model holds."""
+KEPT = {"keep_tokens": "400"}
+MOST = 50
+
+
+def compacting(options: Options) -> Found:
+    """Of the sample session, and of the turns that everything else is measured with."""
+    rounds = 3 if options.smoke else 30
+    with open_store(options.folder / "compacting.db") as store:
+        for name, session in (("the sample", sample(options, store)), ("turns", told(store))):
+            material = hidden(session)
+            size = f"{sum(item.tokens for item in material.gone) // 1_000}k hidden tokens"
+            seconds = alone(partial(summarised, material), rounds)
+            what = f"extractive over {size} of {name}"
+            yield Figure(what, "ms", seconds, target=f"<= {MOST} ms", met=seconds <= MOST)
+            yield from beside(material, name, rounds)
+            forks = iter([warm(session, f"{name}-{number}") for number in range(rounds)])
+            seconds = alone(lambda forks=forks: compacted(next(forks)), rounds)
+            yield Figure(f"a whole compaction of {name}", "ms", seconds)
+
+
+def alone(act: Any, rounds: int) -> float:
+    """The median in milliseconds."""
+    return median(paired(range(rounds), lambda _: act(), str)[0]) * 1e3
+
+
+def sample(options: Options, store: SessionStore) -> StoredSession:
+    """The session that cutbank ships."""
+    path = options.folder / "sample.jsonl"
+    write_sample(path)
+    for report in import_path(store, path):
+        assert report.complete, report
+    (session,) = store.sessions()
+    return session
+
+
+def told(store: SessionStore) -> StoredSession:
+    """Turns as everywhere, until enough is there to be hidden."""
+    session = store.session("turns")
+    for pieces in turns(seed=6):
+        session.append(*map(as_block, pieces))
+        if session.view().tokens >= HIDDEN:
+            break
+    return session
+
+
+def hidden(session: StoredSession) -> Material:
+    """All of a session, as if all of it left the view."""
+    gone = tuple(
+        Item(entry.position, entry.block, entry.turn, entry.tokens, call=entry.call)
+        for entry in session.view().entries
+    )
+    covers = Ranges.span(1, gone[-1].position)
+    return Material(gone, covers, budget=BUDGET, digest=digest_of(gone, Digest()))
+
+
+def summarised(material: Material) -> object:
+    # A history of its own: what was read of the last one helps no longer.
+    facts.sort_of.cache_clear()
+    return Extractive().summarise(material)
+
+
+def beside(material: Material, name: str, rounds: int) -> Iterator[Figure]:
+    """What a compaction does with the same material besides."""
+    draft = Extractive().summarise(material)
+    users = [item.block.text for item in material.gone if item.kind is Kind.USER]
+    acts = {
+        "the gate": lambda: check(draft, material, user_texts=users),
+        "the digest": lambda: digest_of(material.gone, Digest()),
+    }
+    for what, act in acts.items():
+        yield Figure(f"{what}, for {name}", "ms", alone(act, rounds))
+
+
+def warm(session: StoredSession, key: str) -> StoredSession:
+    """A copy that was viewed just now, as an agent's own session was."""
+    fork = session.fork(key)
+    fork.view()
+    return fork
+
+
+def compacted(session: StoredSession) -> None:
+    facts.sort_of.cache_clear()
+    outcome = session.compact(limit=LIMIT, settings=KEPT)
+    assert outcome.summariser == "extractive", outcome
