@@ -37,7 +37,7 @@ class Planned:
     def tokens_besides(self) -> int:
         """Estimated tokens of the view to come, but for its summary."""
         standing = self.window.summary.tokens if self.window.summary else 0
-        return self.window.overhead - standing + self.settlement.kept_tokens
+        return self.window.besides - standing + self.settlement.kept_tokens
 
     @property
     def blocks_after(self) -> int:

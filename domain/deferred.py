@@ -16,6 +16,11 @@ class Deferred(Sequence[T]):
     def __init__(self, make: Callable[[], Iterable[T]]) -> None:
         self._make = make
 
+    @property
+    def is_made(self) -> bool:
+        """Whether anybody has looked."""
+        return "_made" in vars(self)
+
     @cached_property
     def _made(self) -> tuple[T, ...]:
         return tuple(self._make())
@@ -34,3 +39,8 @@ class Deferred(Sequence[T]):
 
     def __len__(self) -> int:
         return len(self._made)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._made == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]

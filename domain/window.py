@@ -1,5 +1,6 @@
 """What a policy is shown, and what it answers: a Window in, a Plan or None out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
@@ -34,15 +35,16 @@ class Item:
 class Window:
     """The view of one session as a compaction finds it."""
 
-    items: tuple[Item, ...]
-    """All visible blocks in order of position."""
+    items: Sequence[Item]
+    """All visible blocks in order of position. They may be made when they are first looked at: a
+    policy that goes by what is in use does without."""
     after: int
     """The newest position that this compaction may decide about."""
     limit: int
     """Tokens that the model's context can hold."""
     trigger: Trigger = Trigger.MANUAL
     overhead: int = 0
-    """Estimated tokens of what is sent besides: system prompt, tools, the standing summary."""
+    """Estimated tokens of what is sent besides the blocks, where `in_use` was not reckoned."""
     usage: int | None = None
     """Context size in tokens that the provider reported of the newest call on this view."""
     in_use: int | None = None
@@ -70,8 +72,15 @@ class Window:
 
     @cached_property
     def tokens(self) -> int:
-        """Estimated tokens of the whole view."""
-        return self.overhead + sum(item.tokens for item in self.items)
+        """Tokens of the whole view, as reckoned or estimated."""
+        blocks = sum(item.tokens for item in self.items)
+        return blocks + self.overhead if self.in_use is None else max(blocks, self.in_use)
+
+    @property
+    def besides(self) -> int:
+        """Tokens of what is sent besides the blocks: system prompt, tools, standing summary, and
+        what no log holds."""
+        return self.tokens - sum(item.tokens for item in self.items)
 
     @property
     def used(self) -> int:

@@ -1,8 +1,12 @@
 """The window that a policy is shown, made of the very fold that is served."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import chain
 
 from ..domain.compaction_events import Trigger
+from ..domain.deferred import Deferred
+from ..domain.ranges import Ranges
 from ..domain.window import Item, Window
 from .history_view import Entry, History, HistoryView
 
@@ -19,31 +23,50 @@ def window_of(
     `recalled` are blocks that earlier boundaries took out and that were pinned since.
     """
     use = history.use()
-    sizes = dict(zip(history.entries, use.sizes, strict=True))
-    entries = sorted((*view.entries, *recalled), key=lambda entry: entry.position)
     return Window(
-        items=tuple(
-            Item(
-                position=entry.position,
-                block=entry.block,
-                turn=entry.turn,
-                tokens=sizes.get(entry.position, entry.tokens),
-                call=entry.call,
-                is_open=entry.position in history.open_calls,
-                is_pinned=entry.position in history.pinned,
+        items=Deferred(
+            partial(
+                _items,
+                view.entries,
+                tuple(recalled),
+                sizes=partial(history.reckoning.sizes, use.gauge, view.entries),
+                open_calls=frozenset(history.open_calls),
+                pinned=history.pinned,
             )
-            for entry in entries
         ),
         after=view.coordinate.position,
         limit=limit,
         trigger=trigger,
-        overhead=max(0, use.used - sum(use.sizes)),
         usage=use.reported,
         in_use=use.used,
         gauge=use.gauge,
         boundary=history.boundary,
         summary=history.summary,
         pinned=history.pinned,
-        hides=history.hides,
+        hides=dict(history.hides),
         retracted=history.retracted,
     )
+
+
+def _items(
+    entries: tuple[Entry, ...],
+    recalled: tuple[Entry, ...],
+    *,
+    sizes: Callable[[], Iterable[int]],
+    open_calls: frozenset[int],
+    pinned: Ranges,
+) -> list[Item]:
+    tokens_of = chain(sizes(), (entry.tokens for entry in recalled))
+    items = [
+        Item(
+            position=entry.position,
+            block=entry.block,
+            turn=entry.turn,
+            tokens=tokens,
+            call=entry.call,
+            is_open=entry.position in open_calls,
+            is_pinned=entry.position in pinned,
+        )
+        for entry, tokens in zip((*entries, *recalled), tokens_of, strict=True)
+    ]
+    return sorted(items, key=lambda item: item.position)

@@ -214,7 +214,10 @@ class History:
         self, recorded: Recorded, block: AnyBlock, turn: int, call: int | None = None
     ) -> None:
         position = recorded.position
-        entry = Entry(position, block, turn, recorded.tokens, recorded.digest, call)
+        is_pinned = self.boundary is not None and position in self.boundary.pinned
+        entry = Entry(
+            position, block, turn, recorded.tokens, recorded.digest, call, is_pinned=is_pinned
+        )
         shown = self._replacements.get(position)
         if shown is None and (trim := self._trims.get(position)):
             shown = trimmed(block.text, trim)
@@ -272,9 +275,13 @@ class History:
         return not decided - self.boundary.kept
 
     def use(self) -> Use:
-        """How much of the context the view takes as it stands now, entry by entry."""
+        """How much of the context the view takes as it stands now."""
         gone = [entry for _, entry in self._gone]
         return self.reckoning.use(tuple(self.entries.values()), self.request, gone)
+
+    def sizes(self) -> tuple[int, ...]:
+        """Tokens of each entry as it stands now."""
+        return self.reckoning.sizes(self.reckoning.gauge(), tuple(self.entries.values()))
 
     @property
     def request(self) -> Request:
@@ -300,7 +307,6 @@ class History:
         self, session: str, namespace: str, coordinate: Coordinate, inherited_from: str | None
     ) -> HistoryView:
         """The view as it stands now."""
-        pinned = self.boundary.pinned if self.boundary else Ranges()
         return HistoryView(
             session=session,
             namespace=namespace,
@@ -311,12 +317,7 @@ class History:
             system=self.system,
             tools=self.tools,
             settings=self.settings,
-            entries=tuple(
-                replace(entry, is_pinned=True) if entry.position in pinned else entry
-                for entry in self.entries.values()
-            )
-            if pinned
-            else tuple(self.entries.values()),
+            entries=tuple(self.entries.values()),
             summary_digest=self.summary_digest,
             effective_from=self.effective_from,
         )

@@ -71,8 +71,6 @@ class Use:
     used: int
     reported: int | None
     """Context of the newest call that saw this view, where it can be believed."""
-    sizes: tuple[int, ...]
-    """Tokens of each entry."""
 
 
 class Reckoning:
@@ -91,6 +89,8 @@ class Reckoning:
         self._gone: tuple[Entry, ...] = ()
         """What changed after it, as far as later calls saw it whose report was not."""
         self._news: list[Lap] = []
+        self._summed: tuple[Gauge | None, tuple[Entry, ...], int] = (None, (), 0)
+        """What a gauge made of some entries in all."""
 
     def take(self, lap: Lap) -> None:
         self._news.append(lap)
@@ -113,14 +113,13 @@ class Reckoning:
             self._gauge = self._learned(self._gauge, lap)
         return self._gauge
 
-    def use(self, entries: Sequence[Entry], request: Request, gone: Iterable[Entry] = ()) -> Use:
+    def use(self, entries: tuple[Entry, ...], request: Request, gone: Iterable[Entry] = ()) -> Use:
         """What a view takes that holds these entries now; `gone` was taken back since a call."""
         gauge = self.gauge()
-        sizes = self._sizes(gauge, entries)
         anchor = self._anchor if self._anchor and self._anchor.is_here else None
         if anchor is None:
             besides = gauge.ratio(Sort.REQUEST) * self._besides(request)
-            return Use(gauge, round(sum(sizes) + besides) + self._unseen, None, sizes)
+            return Use(gauge, round(self._sum(gauge, entries) + besides) + self._unseen, None)
         seen = anchor.call.position
         later = len(entries)
         while later and entries[later - 1].position > seen:
@@ -128,9 +127,18 @@ class Reckoning:
         lost = [entry for entry in (*self._gone, *gone) if entry.position <= seen]
         grown, _, _ = self._growth(gauge, anchor, entries[later:], lost, request)
         context = _context(anchor)
-        return Use(gauge, max(1, round(context + grown)), context, sizes)
+        return Use(gauge, max(1, round(context + grown)), context)
 
-    def _sizes(self, gauge: Gauge, entries: Sequence[Entry]) -> tuple[int, ...]:
+    def _sum(self, gauge: Gauge, entries: tuple[Entry, ...]) -> int:
+        """The sizes of all entries; only what came since the last time is looked at."""
+        known, summed, total = self._summed
+        if gauge is not known or entries[: len(summed)] != summed:
+            summed, total = (), 0
+        total += sum(self.sizes(gauge, entries[len(summed) :]))
+        self._summed = gauge, entries, total
+        return total
+
+    def sizes(self, gauge: Gauge, entries: Sequence[Entry]) -> tuple[int, ...]:
         """Tokens of each entry as the model counts it; as estimated where nothing was learned."""
         rule, size = image_rule(gauge.model), self._tally.size
         if not gauge.has_learned:

@@ -226,7 +226,7 @@ def test_equal_blocks_are_counted_once(
     monkeypatch.setattr(TiktokenCounter, "count_text", count_and_tell)
 
     reader = session._reader("main")
-    sizes = [reader.history()[0].use().sizes for _ in range(3)]
+    sizes = [reader.history()[0].sizes() for _ in range(3)]
 
     assert sizes == [(6, 6)] * 3
     assert counted.count("tiktoken is great!") <= 2
