@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from statistics import median
-from typing import Any
 
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.importer import import_path
@@ -20,7 +18,7 @@ from cutbank.domain.summaries.summariser import Material
 from cutbank.domain.window import Item
 
 from .figure import Figure, Found, Options
-from .timing import paired
+from .timing import alone
 from .workload import as_block, turns
 
 HIDDEN, BUDGET, LIMIT = 160_000, 13_107, 200_000
@@ -36,18 +34,12 @@ def compacting(options: Options) -> Found:
         for name, session in (("the sample", sample(options, store)), ("turns", told(store))):
             material = hidden(session)
             size = f"{sum(item.tokens for item in material.gone) // 1_000}k hidden tokens"
-            seconds = alone(partial(summarised, material), rounds)
+            taken = alone(range(rounds), partial(summarised, material)) * 1e3
             what = f"extractive over {size} of {name}"
-            yield Figure(what, "ms", seconds, target=f"<= {MOST} ms", met=seconds <= MOST)
+            yield Figure(what, "ms", taken, target=f"<= {MOST} ms", met=taken <= MOST)
             yield from beside(material, name, rounds)
-            forks = iter([warm(session, f"{name}-{number}") for number in range(rounds)])
-            seconds = alone(lambda forks=forks: compacted(next(forks)), rounds)
-            yield Figure(f"a whole compaction of {name}", "ms", seconds)
-
-
-def alone(act: Any, rounds: int) -> float:
-    """The median in milliseconds."""
-    return median(paired(range(rounds), lambda _: act(), str)[0]) * 1e3
+            forks = [warm(session, f"{name}-{number}") for number in range(rounds)]
+            yield Figure(f"a whole compaction of {name}", "ms", alone(forks, compacted) * 1e3)
 
 
 def sample(options: Options, store: SessionStore) -> StoredSession:
@@ -80,7 +72,7 @@ def hidden(session: StoredSession) -> Material:
     return Material(gone, covers, budget=BUDGET, digest=digest_of(gone, Digest()))
 
 
-def summarised(material: Material) -> object:
+def summarised(material: Material, _: object) -> object:
     # A history of its own: what was read of the last one helps no longer.
     facts.sort_of.cache_clear()
     return Extractive().summarise(material)
@@ -90,12 +82,10 @@ def beside(material: Material, name: str, rounds: int) -> Iterator[Figure]:
     """What a compaction does with the same material besides."""
     draft = Extractive().summarise(material)
     users = [item.block.text for item in material.gone if item.kind is Kind.USER]
-    acts = {
-        "the gate": lambda: check(draft, material, user_texts=users),
-        "the digest": lambda: digest_of(material.gone, Digest()),
-    }
-    for what, act in acts.items():
-        yield Figure(f"{what}, for {name}", "ms", alone(act, rounds))
+    taken = alone(range(rounds), lambda _: check(draft, material, user_texts=users))
+    yield Figure(f"the gate, for {name}", "ms", taken * 1e3)
+    taken = alone(range(rounds), lambda _: digest_of(material.gone, Digest()))
+    yield Figure(f"the digest, for {name}", "ms", taken * 1e3)
 
 
 def warm(session: StoredSession, key: str) -> StoredSession:

@@ -3,15 +3,19 @@
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from threading import Event, Thread
-from typing import Any
 
 from cutbank import SessionStore, StoredSession
+from cutbank.adapters.compaction_order import Order
 from cutbank.adapters.session_store import open_store
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.window import Window
 
 from .figure import Figure, Found, Options, Times, against
 from .postgres import NEEDED, server
@@ -22,7 +26,7 @@ KEPT = 50, 1_000
 LIMIT = 10_000_000
 """Tokens of a context that no session here fills."""
 MOST_ADDED, MOST_SLOWER = 0.3, 1.2
-ROUND = 50
+ROUND = 10
 """Appends, one after the other, while a summary runs; then as many without."""
 PATIENCE = 60
 
@@ -30,7 +34,7 @@ PATIENCE = 60
 def loop(options: Options) -> Found:
     """Both on SQLite; the appends on PostgreSQL, too, where there is a server to be had."""
     with open_store(options.folder / "loop.db") as store:
-        # yield from prepared(store, options.ops)
+        yield from prepared(store, options.ops)
         yield from appended(store, "", options.ops)
     for module, reason in NEEDED.items():
         if find_spec(module) is None:
@@ -44,26 +48,32 @@ def loop(options: Options) -> Found:
 
 
 def prepared(store: SessionStore, ops: int) -> Iterator[Figure]:
-    """`prepare()` where no compaction is due, against the warm view that it ends in."""
+    """What is asked before a call where no compaction is due, against the view that is served."""
     for kept in KEPT:
-        for is_measured in (True, False):
-            session = filled(store, f"kept-{kept}-{is_measured}", kept)
-            if is_measured:
+        for is_reported in (True, False):
+            session = filled(store, f"kept-{kept}-{is_reported}", kept)
+            if is_reported:
                 view = session.view()
                 usage = Usage(input=view.tokens, output=200)
-                session.record_call(view, call_id="call-1", usage=usage)
-            asked = session.loop(limit=LIMIT)
-            times = paired(range(ops), lambda _, asked=asked: asked.prepare(), view_of(session))
-            how = "after a reported call" if is_measured else "with nothing reported"
-            yield added(f"prepare() on {kept:,} kept, {how}", times)
+                session.record_call(view, call_id="call", usage=usage)
+            times = paired(range(ops), partial(prepare, session), partial(viewed, session))
+            how = "its size reported" if is_reported else "nothing reported"
+            yield added(f"before a call, {kept:,} blocks kept, {how}", times)
 
 
-def view_of(session: StoredSession) -> Any:
-    return lambda _: session.view()
+def prepare(session: StoredSession, _: object) -> object:
+    """Ask the policy, which sees no need, and serve the view."""
+    order = Order(policy=ReserveHeadroom(), limit=LIMIT, trigger=Trigger.THRESHOLD)
+    assert isinstance(session.compactor().planner.planned(order), Window)
+    return session.view()
+
+
+def viewed(session: StoredSession, _: object) -> object:
+    return session.view()
 
 
 def added(what: str, times: Times) -> Figure:
-    """What prepare() takes, a warm view takes, and the one more than the other."""
+    """What both take; how much more the one than the other may."""
     figure = against(what, "ms", times)
     assert figure.raw is not None
     more = figure.cutbank - figure.raw
