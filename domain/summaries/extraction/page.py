@@ -38,23 +38,26 @@ class Page:
         self.left -= len(tags) + len("\n\n")
 
     def add_shares(self, lines: Sequence[Line], shares: Mapping[Section, float]) -> list[Line]:
-        """Take what fits in the share of each section, best first; gives back the rest."""
+        """Take what fits in the share of each section, best first.
+
+        Gives back what it has no room for; what is said already is not worth another look.
+        """
         rest: list[Line] = []
         for section, share in shares.items():
             granted = int(self.room * share)
             for line in (line for line in lines if line.section is section):
                 taken = self._take(line, granted)
-                granted -= taken
-                if not taken:
+                if taken == 0:
                     rest.append(line)
+                granted -= taken or 0
         return sorted(rest, key=lambda line: (-line.weight, -line.newest))
 
     def add(self, lines: Iterable[Line], spare: int = 0) -> list[Line]:
-        """Take what fits, in the order of the lines, and leave some room; gives back the rest."""
+        """Take what fits, in the order of the lines, and leave some room; gives back as above."""
         return [
             line
             for line in lines
-            if self.left - spare < SHORTEST or not self._take(line, self.left - spare)
+            if self.left - spare < SHORTEST or self._take(line, self.left - spare) == 0
         ]
 
     @property
@@ -75,8 +78,8 @@ class Page:
         parts = [f"## {heading}\n{body}" for heading, body in self.sections.items()]
         return "\n\n".join([*parts, self._tags] if self._tags else parts)
 
-    def _take(self, line: Line, granted: int) -> int:
-        """Characters that the line takes; 0 when it is left out."""
+    def _take(self, line: Line, granted: int) -> int | None:
+        """Characters that the line takes; 0 where it has no room, None where it is said already."""
         is_first = line.section not in self._sections
         cost = len("- \n") + (overhead(line.section) if is_first else 0)
         room = min(granted, self.left) - cost
@@ -89,7 +92,7 @@ class Page:
             written = line.within(room)
         words = frozenset(word for word in line.text.casefold().split() if len(word) > 3)
         if self._is_quoted(line) if line.is_quote else self._said.has(words):
-            return 0
+            return None
         self.left -= cost + len(written)
         self._taken.append((line, written))
         self._sections.add(line.section)
