@@ -99,7 +99,7 @@ def other_language(case: Case) -> str | None:
     """
     own = "\n".join(line for line in _own_words(_CODE.sub("", case.draft.text)) if line[:1] != "#")
     script = dominant(own)
-    if script in {None, LATIN}:
+    if script is None or script == LATIN:
         return None
     written: Counter[str] = Counter()
     for text in _spoken(case.material):
