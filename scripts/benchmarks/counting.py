@@ -182,7 +182,7 @@ def _costs(store: SessionStore, options: Options) -> Found:
     yield Figure(f"reckoning of {entries} entries", "us", seconds * 1e6)
     seconds = alone(
         range(options.ops // 10),
-        lambda _: window_of(history, view, 200_000, Trigger.THRESHOLD),
+        lambda _: list(window_of(history, view, 200_000, Trigger.THRESHOLD).items),
     )
     yield Figure(f"window of {entries} entries", "us", seconds * 1e6)
     text = "".join(entry.text for entry in view.entries)

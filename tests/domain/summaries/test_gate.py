@@ -200,6 +200,7 @@ def test_the_name_of_a_person_does_not_choose_the_language() -> None:
         (CHINESE, talk(*answered(ENGLISH))),
         (CHINESE, talk("ok")),
         (JAPANESE, talk("漢字" * 10)),
+        ("おねがいします。" * 8, talk("漢字" * 10)),
         (ENGLISH, talk(CHINESE)),
         (ENGLISH, talk(RUSSIAN)),
         (f"{ENGLISH} 李明", talk(ENGLISH)),
