@@ -1,0 +1,49 @@
+"""Codes that mean an overflow, and codes that mean anything but one."""
+
+from typing import Final
+
+CODES: Final = {
+    "context_length_exceeded": None,  # OpenAI, Azure, Groq and servers that speak as they do
+    "context_window_exceeded": None,
+    "contextwindowexceedederror": None,  # LiteLLM's class
+    "exceed_context_size_error": "llama.cpp",
+    "model_context_window_exceeded": None,  # Anthropic, Bedrock, z.ai
+    "model_max_prompt_tokens_exceeded": "github-copilot",
+    "modelcontextwindowexceedederror": None,  # Pydantic AI's class
+    "1261": "zhipu",
+}
+"""Codes that mean this and nothing else, and who uses them alone."""
+
+OTHER_STATUSES: Final = frozenset({401, 402, 403, 429, 529})
+OTHER_CODES: Final = frozenset(
+    {
+        "array_above_max_length",
+        "authentication_error",
+        "authenticationerror",
+        "billing_error",
+        "exceeded_current_quota_error",
+        "insufficient_quota",
+        "model_capacity_exhausted",
+        "modelauthenticationerror",
+        "modelquotaexceedederror",
+        "modelratelimiterror",
+        "overloaded_error",
+        "overloadederror",
+        "permission_error",
+        "permissiondeniederror",
+        "rate_limit_error",
+        "rate_limit_exceeded",
+        "rate_limit_reached_error",
+        "rate_limited",
+        "ratelimiterror",
+        "ratelimitexceeded",
+        "request_too_large",  # bytes of the body, not tokens of the context
+        "requesttoolargeerror",
+        "resource_exhausted",
+        "string_above_max_length",
+        "throttlingexception",
+        "token_quota_exceeded",
+        "toomanyrequestsexception",
+    }
+)
+"""What says that the error is about rates, money, keys, load or the size of one piece."""

@@ -1,0 +1,177 @@
+"""What an error says of itself: its status, its codes and its words, whatever made it.
+
+Nothing of any provider's library is imported: exceptions, responses, decoded bodies and plain text
+are read by the names that their parts have. Requests are never read, for what a user wrote may
+well be about overflows.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_STATUS = {"status_code", "statuscode", "http_status", "httpstatuscode", "raw_status_code"}
+_CODES = {"code", "type", "status", "reason", "error_type", "error_code", "__type", "errortype"}
+_WORDS = {"message", "msg", "error_message", "errormessage", "title"}
+_PARTS = {
+    "body",
+    "content",
+    "data",
+    "detail",
+    "details",
+    "error",
+    "errors",
+    "metadata",
+    "param",
+    "previous_errors",
+    "raw",
+    "response",
+    "responsemetadata",
+    "text",
+}
+_COUNTS = {"n_prompt_tokens": "tokens", "n_ctx": "limit"}
+_ATTRIBUTES = ("status_code", "code", "status", "type", "message", "body", "details", "response")
+_RESPONSE = ("status_code", "status", "text", "content", "body")
+_SPOKEN_STATUS = re.compile(
+    r"(?:^|error code[: ]+|status(?: code)?[:= ]+|http(?:/[\d.]+)? |\()([45]\d\d)\b",
+    re.IGNORECASE,
+)
+_JSON_BEGINS = re.compile(r"[\[{]")
+
+DEEPEST = 12
+LONGEST = 50_000
+MOST = 400
+"""Errors that repeat a whole request are read so far, and no further."""
+
+
+@dataclass
+class Evidence:
+    """All that one error says."""
+
+    statuses: set[int] = field(default_factory=set)
+    codes: set[str] = field(default_factory=set)
+    """In lower case: codes, types and the names of the error's classes."""
+    texts: list[str] = field(default_factory=list)
+    """Each on one line."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Counts that have a field of their own: `tokens`, `limit`."""
+    read: int = 0
+
+    def look_at(self, thing: object, depth: int = 0) -> None:
+        """Read whatever this is: an exception, a body, a response, a text."""
+        self.read += 1
+        if depth > DEEPEST or self.read > MOST:
+            return
+        match thing:
+            case None | bool() | int() | float():
+                return
+            case str():
+                self._hear(thing, depth)
+            case bytes() | bytearray():
+                self._hear(bytes(thing[:LONGEST]).decode(errors="replace"), depth)
+            case BaseException():
+                self._look_at_exception(thing, depth)
+            case Mapping():
+                self._look_at_body(thing, depth)
+            case list() | tuple():
+                for part in thing[:MOST]:
+                    self.look_at(part, depth + 1)
+            case _:
+                self._look_at_parts(thing, _RESPONSE, depth)
+
+    def _look_at_exception(self, error: BaseException, depth: int) -> None:
+        for kind in type(error).__mro__:
+            if kind not in (BaseException, Exception, object):
+                self.codes.add(kind.__name__.lower())
+        self._look_at_parts(error, _ATTRIBUTES, depth)
+        for argument in _part(error, "args") or ():
+            if isinstance(argument, str | bytes | Mapping):
+                self.look_at(argument, depth + 1)
+        if not self.texts:
+            self._hear(_spoken(error), depth + 1)
+
+    def _look_at_parts(self, thing: object, names: Iterable[str], depth: int) -> None:
+        for name in names:
+            part = _part(thing, name)
+            if part is not None and not callable(part):
+                self._take(name, part, depth)
+
+    def _look_at_body(self, body: Mapping[Any, Any], depth: int) -> None:
+        for key, part in _items(body):
+            self._take(key, part, depth)
+
+    def _take(self, key: str, part: object, depth: int) -> None:
+        name = key.lower()
+        if name in _COUNTS and isinstance(part, int):
+            self.numbers[_COUNTS[name]] = part
+        elif name in _STATUS or name in _CODES:
+            self._take_code(name, part, depth)
+        elif name in _WORDS or name in _PARTS:
+            self.look_at(part, depth + 1)
+
+    def _take_code(self, name: str, part: object, depth: int) -> None:
+        match part:
+            case bool():
+                return
+            case int():
+                self._take_number(part)
+            case str() if part.isdecimal() and part.isascii() and len(part) < 9:
+                self._take_number(int(part))
+            case str() if " " in part.strip():
+                self.look_at(part, depth + 1)
+            case str():
+                self.codes.add(part.strip().rpartition("#")[2].lower()[:200])
+            case Mapping() | list() if name not in _STATUS:
+                self.look_at(part, depth + 1)
+            case _:
+                return
+
+    def _take_number(self, number: int) -> None:
+        if 100 <= number < 600:
+            self.statuses.add(number)
+        self.codes.add(str(number))
+
+    def _hear(self, text: str, depth: int) -> None:
+        text = text[:LONGEST]
+        line = " ".join(text.split())
+        if not line:
+            return
+        inner = _decoded(text) if depth <= DEEPEST else None
+        if inner is not None:
+            self.look_at(inner, depth + 1)
+        if spoken := _SPOKEN_STATUS.search(line[:200]):
+            self.statuses.add(int(spoken[1]))
+        self.texts.append(line)
+
+
+def _decoded(text: str) -> Any:
+    """The JSON that begins somewhere near the start of a text and ends with it, if any does."""
+    begins = _JSON_BEGINS.search(text[:500])
+    if begins is None:
+        return None
+    try:
+        return json.loads(text[begins.start() :])
+    except (ValueError, RecursionError):
+        return None
+
+
+def _items(body: Mapping[Any, Any]) -> list[tuple[str, object]]:
+    try:
+        return [(key, body[key]) for key in list(body)[:MOST] if isinstance(key, str)]
+    except Exception:  # noqa: BLE001 - a foreign mapping may do anything when it is read
+        return []
+
+
+def _part(thing: object, name: str) -> Any:
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # noqa: BLE001 - a response that was not read yet raises its library's own
+        return None
+
+
+def _spoken(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a foreign `__str__` may raise anything
+        return ""

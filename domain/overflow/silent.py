@@ -1,0 +1,51 @@
+"""Overflows that no error tells of: the answer came, and yet the prompt was too long."""
+
+from typing import Final
+
+from ..session_events import Usage
+from .overflow import Overflow
+
+STOP_REASONS: Final = {
+    "model_context_window_exceeded": "anthropic",
+    "model_length": "mistral",
+    "error_limit": "cohere",
+    "context_length_exceeded": None,
+    "context_window_exceeded": None,
+}
+"""Why a model stopped that had no room left, and who says it so."""
+_FINISHED: Final = frozenset(
+    {"stop", "end_turn", "completed", "complete", "tool_use", "tool_calls"}
+)
+_CUT_SHORT: Final = frozenset({"length", "max_tokens"})
+_FULL: Final = 0.99
+
+
+def overflowed_silently(
+    *, stop_reason: str | None = None, usage: Usage | None = None, window: int | None = None
+) -> Overflow | None:
+    """What is known of an overflow that was answered as if nothing were amiss.
+
+    Three kinds are known: the model stopped as its window was full; it finished although more was
+    sent than the window holds (z.ai); or the server cut the prompt to the window's size, so that no
+    room was left for a single token of an answer (Xiaomi MiMo).
+    """
+    reason = (stop_reason or "").strip().lower()
+    sent = usage.context if usage else None
+    if reason in STOP_REASONS:
+        return Overflow(
+            message=f"the model stopped: {reason}",
+            rule=f"stop:{reason}",
+            provider=STOP_REASONS[reason],
+            tokens=sent,
+            limit=window,
+        )
+    if not window or window < 0 or usage is None:
+        return None
+    read = (usage.input or 0) + (usage.cache_read or 0)
+    if reason in _FINISHED and read > window:
+        said = f"the model answered {read:,} tokens, of which its window holds {window:,}"
+    elif reason in _CUT_SHORT and usage.output == 0 and read >= window * _FULL:
+        said = f"the prompt of {read:,} tokens left no room for an answer in a window of {window:,}"
+    else:
+        return None
+    return Overflow(message=said, rule="usage", tokens=sent, limit=window)
