@@ -110,7 +110,7 @@ class Llm:
                 reply = await self._read(material, calls, asked, facts)
         except TooLongError:
             raise SummariserFailedError(
-                f"llm: {calls.name} holds less than a request needs; "
+                f"{calls.name} holds less than a request needs; "
                 "set `window` to what it holds, or name a model that holds more"
             ) from None
         own = written(reply, material.covers)

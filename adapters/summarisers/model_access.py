@@ -38,8 +38,18 @@ async def opened(
     if not isinstance(model, str):
         yield model
         return
-    async with named(model, base_url, key_from) as made:
-        yield made
+    made = named(model, base_url, key_from)
+    boto: Any = getattr(made, "client", None) if made.system == "bedrock" else None
+    if boto:
+        # boto tries again by itself, unseen by whoever counts the attempts; and nobody closes it.
+        events, of = boto.meta.events, boto.meta.service_model.endpoint_prefix
+        events.unregister(f"needs-retry.{of}", unique_id=f"retry-config-{of}")
+    async with made:
+        try:
+            yield made
+        finally:
+            if boto:
+                boto.close()
 
 
 def named(name: str, base_url: str | None = None, key_from: str | None = None) -> Model:
@@ -50,7 +60,7 @@ def named(name: str, base_url: str | None = None, key_from: str | None = None) -
         raise SummariserFailedError(_in_one_line(name, error)) from error
     except (ImportError, ValueError) as error:
         # An unknown provider, or one whose own library is not installed: both say so in words.
-        raise SummariserFailedError(f"llm: {name}: {_first_line(error)}") from error
+        raise SummariserFailedError(f"{name}: {_first_line(error)}") from error
 
 
 def key_of(name: str, key_from: str | None) -> str:
@@ -79,7 +89,7 @@ def _provider(name: str, base_url: str | None, key_from: str | None) -> Provider
         return provider_class(**given)
     except TypeError as error:
         raise SummariserFailedError(
-            f"llm: the provider {name!r} takes no {' or '.join(given)} of your own; "
+            f"the provider {name!r} takes no {' or '.join(given)} of your own; "
             "for a server that speaks OpenAI's format, name the model 'openai-chat:MODEL'"
         ) from error
 
@@ -87,19 +97,19 @@ def _provider(name: str, base_url: str | None, key_from: str | None) -> Provider
 def _key(variable: str) -> str:
     key = os.environ.get(variable, "").strip()
     if not key:
-        raise SummariserFailedError(f"llm: no key; set the environment variable {variable}")
+        raise SummariserFailedError(f"no key; set the environment variable {variable}")
     return key
 
 
 def _in_one_line(name: str, error: UserError) -> str:
     if found := _VARIABLE.search(error.message):
-        return f"llm: {name} needs {found[1]}; set that environment variable"
+        return f"{name} needs {found[1]}; set that environment variable"
     if error.message.startswith("Unknown model"):
         return (
-            f"llm: {_first_line(error)}; name a model as PROVIDER:MODEL, "
+            f"{_first_line(error)}; name a model as PROVIDER:MODEL, "
             "such as 'anthropic:claude-haiku-4-5'"
         )
-    return f"llm: {name}: {_first_line(error)}"
+    return f"{name}: {_first_line(error)}"
 
 
 def _first_line(error: Exception) -> str:

@@ -96,10 +96,10 @@ class Calls:
 
     def _reply(self, response: ModelResponse) -> Reply:
         if response.finish_reason == "content_filter":
-            raise SummariserFailedError(f"llm: {self.name} refused to sum this up")
+            raise SummariserFailedError(f"{self.name} refused to sum this up")
         if response.finish_reason == "error" or _is_cut_short(response):
             raise SummariserFailedError(
-                f"llm: {self.name} broke off in the middle of its answer", is_transient=True
+                f"{self.name} broke off in the middle of its answer", is_transient=True
             )
         text = (response.text or "").strip()
         was_truncated = response.finish_reason == "length"
@@ -109,7 +109,7 @@ class Calls:
                 if any(isinstance(part, ToolCallPart) for part in response.parts)
                 else "answered nothing"
             )
-            raise SummariserFailedError(f"llm: {self.name} {did}", is_transient=True)
+            raise SummariserFailedError(f"{self.name} {did}", is_transient=True)
         usage = _usage(response)
         model = response.model_name or self.model.model_name
         return Reply(text, model, usage, self._cost(response, model, usage), was_truncated)

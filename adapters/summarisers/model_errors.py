@@ -59,9 +59,10 @@ def told(error: Exception, model: str, keys: str) -> Exception:
             return _later(model, f"broke off{_code(error)}", error)
         case failed.ContentFilterError():
             return _failed(model, "answered nothing: its content filter stepped in")
-        case failed.UnexpectedModelBehavior():
+        case failed.UnexpectedModelBehavior() | AttributeError() | LookupError() | ValueError():
+            # Clients trust a provider to keep to its format, and stumble where it does not.
             return _later(model, "answered in a form that cannot be read", error)
-        case failed.UserError():
+        case failed.UserError() | TypeError():
             return _failed(model, "cannot be asked in this way; check the model's settings")
         case TimeoutError():
             return _later(model, "did not answer in time", error)
@@ -83,12 +84,12 @@ def _by_name(error: Exception, model: str, keys: str) -> SummariserFailedError:
 
 
 def _failed(model: str, what: str) -> SummariserFailedError:
-    return SummariserFailedError(f"llm: {model} {what}")
+    return SummariserFailedError(f"{model} {what}")
 
 
 def _later(model: str, what: str, error: Exception) -> SummariserFailedError:
     return SummariserFailedError(
-        f"llm: {model} {what}",
+        f"{model} {what}",
         is_transient=True,
         retry_after_s=getattr(error, "retry_after", None),
     )
