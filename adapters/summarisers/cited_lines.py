@@ -8,7 +8,8 @@ from ...domain.summaries.extraction.wording import printable
 
 _NUMBER = r"#?\d{1,15}(?:\s*[-\u2013\u2014]\s*#?\d{1,15})?"
 _CITATION = re.compile(
-    rf" ?[(\[](?=\s*#)\s*({_NUMBER}(?:\s*(?:,|;|&|and)?\s*{_NUMBER})*)\s*[)\]](?!\()", re.IGNORECASE
+    rf" ?[(\[](?=\s*#)\s*({_NUMBER}(?:(?:\s*(?:[,;&]|and)\s*|\s+){_NUMBER})*)\s*[)\]](?!\()",
+    re.IGNORECASE,
 )
 _RUN = re.compile(r"#?(\d{1,15})(?:\s*[-\u2013\u2014]\s*#?(\d{1,15}))?")
 _THOUGHTS = re.compile(r"<(think|thinking|analysis|scratchpad)>.*?</\1>", re.DOTALL | re.IGNORECASE)

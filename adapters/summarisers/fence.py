@@ -17,9 +17,10 @@ class Fence:
         digest = sha256()
         for text in texts:
             digest.update(text.encode("utf-8", "surrogatepass"))
-        while any((word := digest.hexdigest()[:8]) in text for text in texts):
+        self.word = digest.hexdigest()[:8]
+        while any(self.word in text for text in texts):
             digest.update(b"again")
-        self.word = word
+            self.word = digest.hexdigest()[:8]
 
     def around(self, name: str, text: str) -> str:
         """A text as data of that name."""

@@ -19,8 +19,8 @@ _KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
     "azure": "AZURE_OPENAI_API_KEY",
     "bedrock": "AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "google": "GOOGLE_API_KEY",
     "google-cloud": "GOOGLE_APPLICATION_CREDENTIALS",
+    "google": "GOOGLE_API_KEY",
     "openai": "OPENAI_API_KEY",
 }
 _VARIABLE = re.compile(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)`")
@@ -60,7 +60,7 @@ def named(name: str, base_url: str | None = None, key_from: str | None = None) -
         raise SummariserFailedError(_in_one_line(name, error)) from error
     except (ImportError, ValueError) as error:
         # An unknown provider, or one whose own library is not installed: both say so in words.
-        raise SummariserFailedError(f"{name}: {_first_line(error)}") from error
+        raise SummariserFailedError(_in_one_line(name, error)) from error
 
 
 def key_of(name: str, key_from: str | None) -> str:
@@ -101,10 +101,10 @@ def _key(variable: str) -> str:
     return key
 
 
-def _in_one_line(name: str, error: UserError) -> str:
-    if found := _VARIABLE.search(error.message):
+def _in_one_line(name: str, error: Exception) -> str:
+    if isinstance(error, UserError) and (found := _VARIABLE.search(error.message)):
         return f"{name} needs {found[1]}; set that environment variable"
-    if error.message.startswith("Unknown model"):
+    if str(error).startswith("Unknown "):
         return (
             f"{_first_line(error)}; name a model as PROVIDER:MODEL, "
             "such as 'anthropic:claude-haiku-4-5'"

@@ -1,0 +1,121 @@
+"""Summarisers are found by name, those of other packages as well."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from summariser_talk import items_of, material_of, steps
+
+from cutbank.adapters.summarisers import llm
+from cutbank.adapters.summarisers.catalog import names, summariser_named
+from cutbank.adapters.summarisers.command import Command
+from cutbank.adapters.summarisers.llm import Llm
+from cutbank.domain.errors import InvalidSettingError
+from cutbank.domain.summaries.extractive import Extractive
+from cutbank.domain.summaries.summariser import Draft
+
+PACKAGE = """
+from cutbank.domain.errors import InvalidSettingError
+from cutbank.domain.summaries.summariser import Draft
+
+class Shouts:
+    name = "shouts"
+    def __init__(self, mark="!"):
+        self.mark = mark
+    def summarise(self, material):
+        return Draft(f"{len(material.gone)} BLOCKS{self.mark}")
+
+def picky(**options):
+    raise InvalidSettingError("picky: nothing pleases it")
+
+def fails(**options):
+    raise RuntimeError("out of order")
+
+not_callable = 3
+nothing = object
+"""
+ENTRY_POINTS = """
+[cutbank.summarisers]
+shouts = acme_notes:Shouts
+picky = acme_notes:picky
+fails = acme_notes:fails
+missing = acme_notes:missing
+unimportable = acme_gone:Anything
+not-callable = acme_notes:not_callable
+nothing = acme_notes:nothing
+llm = acme_notes:Shouts
+"""
+
+
+@pytest.fixture(autouse=True)
+def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package as an installer leaves it."""
+    (tmp_path / "acme_notes.py").write_text(PACKAGE)
+    info = tmp_path / "acme_notes-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-notes\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("acme_notes", None)
+
+
+def test_the_built_in_ones_are_found() -> None:
+    assert summariser_named("extractive") == Extractive()
+    assert summariser_named("llm", model="anthropic:x", window="5_000") == Llm(
+        "anthropic:x", window=5_000
+    )
+    assert summariser_named("command", argv="notes --brief 'all of it'") == Command(
+        ("notes", "--brief", "all of it")
+    )
+
+
+def test_a_package_brings_its_own() -> None:
+    shouts = summariser_named("shouts", mark="?")
+
+    draft = shouts.summarise(material_of(items_of(*steps(1))))
+
+    assert shouts.name == "shouts"
+    assert draft == Draft("4 BLOCKS?")
+
+
+def test_nobody_takes_the_name_of_a_built_in_one() -> None:
+    assert isinstance(summariser_named("llm", model="anthropic:x"), Llm)
+    assert names().count("llm") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("lmm", {}, "there are extractive, listing, llm, command, "),
+        ("lmm", {}, "shouts"),
+        ("llm", {}, "llm: model is missing"),
+        ("command", {}, "command: argv is missing"),
+        ("command", {"argv": "it's"}, 'argv cannot be "it\'s"; it takes a program'),
+        ("llm", {"model": "a:b", "window": "wide"}, "window cannot be 'wide'; it takes a whole"),
+        ("llm", {"model": "a:b", "from_originals": "maybe"}, "it takes yes or no"),
+        ("llm", {"model": "a:b", "temprature": 1}, "llm has no option 'temprature'; it has model"),
+        ("extractive", {"model": "x"}, "extractive has no option 'model'; it has none"),
+        ("picky", {}, "picky: nothing pleases it"),
+        ("fails", {}, "'fails' (acme_notes:fails) cannot be made: RuntimeError: out of order"),
+        ("missing", {}, "cannot be made: AttributeError"),
+        ("unimportable", {}, "cannot be made: ModuleNotFoundError"),
+        ("not-callable", {}, "cannot be made: TypeError"),
+        ("shouts", {"volume": 11}, "cannot be made: TypeError"),
+        ("nothing", {}, "is no summariser: it needs a `name` and `summarise`"),
+    ],
+)
+def test_what_cannot_be_had_says_why(name: str, options: dict[str, object], says: str) -> None:
+    with pytest.raises(InvalidSettingError) as caught:
+        summariser_named(name, **options)
+
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_the_extra_llm_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(llm, "find_spec", lambda name: None)
+
+    with pytest.raises(InvalidSettingError, match=r"run: pip install 'cutbank\[llm\]'"):
+        summariser_named("llm", model="anthropic:x")

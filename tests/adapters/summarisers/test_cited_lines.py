@@ -1,0 +1,73 @@
+"""Handles are read in whatever spelling a model writes them, and kept only where they hold."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.adapters.summarisers.cited_lines import sections_of, written
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries.extraction.wording import without_handles
+
+COVERS = Ranges([(1, 20), (30, 40)])
+
+
+@pytest.mark.parametrize(
+    ("said", "kept", "cites"),
+    [
+        ("- a (#3)", "- a (#3)", [(3, 3)]),
+        ("- a (#3-5)", "- a (#3-5)", [(3, 5)]),
+        ("- a (#3-#5)", "- a (#3-5)", [(3, 5)]),
+        ("- a (#3\u20135)", "- a (#3-5)", [(3, 5)]),
+        ("- a [#3, #7]", "- a (#3, #7)", [(3, 3), (7, 7)]),
+        ("- a (#3; #7 and #9)", "- a (#3, #7, #9)", [(3, 3), (7, 7), (9, 9)]),
+        ("- a (#3, 7)", "- a (#3, #7)", [(3, 3), (7, 7)]),
+        ("- a (#18-32)", "- a (#18-20, #30-32)", [(18, 20), (30, 32)]),
+        ("- a (#3, #99)", "- a (#3)", [(3, 3)]),
+        ("- a (#99)", "- a", []),
+        ("- a (#9-3)", "- a", []),
+        ("- a (#0)", "- a", []),
+        ("- a (#999999999999999999999)", "- a (#999999999999999999999)", []),
+        ("- a (#3), then b (#4)", "- a (#3), then b (#4)", [(3, 4)]),
+        ("- issue #3 of theirs", "- issue #3 of theirs", []),
+        ("- see [#3](https://example.org)", "- see [#3](https://example.org)", []),
+        ("- a (3)", "- a (3)", []),
+    ],
+)
+def test_a_handle_is_kept_where_the_text_stands_for_it(
+    said: str, kept: str, cites: list[tuple[int, int]]
+) -> None:
+    text = written(said, COVERS)
+
+    assert text.text == kept
+    assert text.cites == Ranges(cites)
+
+
+@given(st.text(alphabet="#()[]0123456789-, a\n", max_size=60))
+def test_no_line_ends_with_a_handle_that_is_not_cited(said: str) -> None:
+    text = written(said, COVERS)
+
+    assert not text.cites - COVERS
+    for line in text.text.split("\n"):
+        # What is no list of handles to a reader is none to us, and may stay.
+        assert not (without_handles(line)[1] & COVERS) - text.cites
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "```markdown\n- a (#3)\n```",
+        "<summary>\n- a (#3)\n</summary>",
+        "<analysis>\nI think (#9)\n</analysis>\n- a (#3)",
+        "<think>hm</think>- a (#3)",
+        "- a (#3)\n<read-files>\nx.py\n</read-files>",
+        "- a (#3)\n<modified-files>\nx.py",
+    ],
+)
+def test_what_frames_a_summary_is_no_part_of_it(said: str) -> None:
+    assert written(said, COVERS).text == "- a (#3)"
+
+
+def test_what_stands_under_a_heading_is_a_section() -> None:
+    text = "Before.\n# Goal\n- a\n## **Progress**\n### Done\n- b\n\n## Empty\n## Next Steps ##\n- c"
+
+    assert sections_of(text) == {"Goal": "- a", "Progress": "### Done\n- b", "Next Steps": "- c"}

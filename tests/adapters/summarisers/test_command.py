@@ -1,0 +1,244 @@
+"""Any program may write the summary; whatever it does is one line, and nothing of it is left."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from summariser_talk import items_of, material_of, steps
+
+from cutbank.adapters.summarisers import program_run
+from cutbank.adapters.summarisers.command import Command
+from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
+from cutbank.domain.compaction_events import Digest
+from cutbank.domain.errors import InvalidSettingError, SummariserFailedError
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.session_events import Usage
+from cutbank.domain.summaries.summariser import Draft, Material
+
+MATERIAL = material_of(items_of(*steps(2)))
+
+
+def program(code: str, **options: Any) -> Command:
+    return Command((sys.executable, "-c", code), **options)
+
+
+def drafted(code: str, material: Material = MATERIAL, **options: Any) -> Draft:
+    return asyncio.run(program(code, **options).summarise(material))
+
+
+def failure(code: str) -> SummariserFailedError:
+    with pytest.raises(SummariserFailedError) as caught:
+        drafted(code)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def question_for(material: Material, tmp_path: Path, **options: Any) -> dict[str, Any]:
+    """What the program read."""
+    kept = tmp_path / "question.json"
+    code = f"import sys; open({str(kept)!r}, 'w').write(sys.stdin.read()); print('- said')"
+    drafted(code, material, **options)
+    asked: dict[str, Any] = json.loads(kept.read_text())
+    return asked
+
+
+def test_a_program_is_told_all_that_a_summary_is_made_of(tmp_path: Path) -> None:
+    items = items_of(
+        Block.user("Look at half a character: \ud83d"),
+        ToolCall(tool_call_id="c", name="read", arguments={"path": "a.py"}),
+        ToolResult(tool_call_id="c", content="gone", is_error=True),
+        Block(kind=Kind.IMAGE, media=Media(type="image", mime="image/png", data=b"1234")),
+    )
+    material = material_of(
+        items,
+        covers=Ranges([(1, 4), (9, 9)]),
+        budget=321,
+        prefix=Ranges([(3, 4)]),
+        previous="- old (#9)",
+        instructions="Mind this.",
+        digest=Digest(read_files=("a.py",), modified_files=("b.py",)),
+    )
+
+    asked = question_for(material, tmp_path)
+
+    blocks = asked.pop("blocks")
+    assert asked == {
+        "version": 1,
+        "budget": 321,
+        "instructions": "Mind this.",
+        "previous": "- old (#9)",
+        "covers": [[1, 4], [9, 9]],
+        "prefix": [[3, 4]],
+        "digest": {"read_files": ["a.py"], "modified_files": ["b.py"]},
+    }
+    assert blocks[0] == {
+        "position": 1,
+        "kind": "user",
+        "turn": 1,
+        "tokens": 7,
+        "text": "Look at half a character: \ud83d",
+    }
+    assert blocks[1]["tool"] == "read"
+    assert json.loads(blocks[1]["text"]) == {"path": "a.py"}
+    assert (blocks[2]["call"], blocks[2]["is_error"]) == (2, True)
+    assert blocks[3]["media"] == [{"type": "image", "mime": "image/png", "bytes": 4, "url": None}]
+
+
+def test_originals_may_take_the_place_of_an_earlier_summary(tmp_path: Path) -> None:
+    first, second = items_of(*steps(1)), items_of(*steps(1), begins=10)
+    material = material_of(second, previous="- old", originals=lambda: iter([*first, *second]))
+
+    asked = question_for(material, tmp_path, from_originals=True)
+
+    assert asked["previous"] is None
+    assert [block["position"] for block in asked["blocks"]] == [1, 2, 3, 4, 10, 11, 12, 13]
+
+
+def test_plain_text_is_an_answer() -> None:
+    draft = drafted("print('## Goal\\n- fix it (#1, #99)')")
+
+    assert draft == Draft("## Goal\n- fix it (#1)", {"Goal": "- fix it (#1)"}, Ranges.of([1]))
+
+
+def test_an_object_may_say_what_the_answer_took() -> None:
+    answer = {
+        "text": "- fix it (#1)",
+        "cites": [2, [3, 4]],
+        "model": "m-1",
+        "usage": {"input": 40, "output": 2},
+        "cost_usd": 0.5,
+        "was_truncated": True,
+    }
+
+    draft = drafted(f"print({json.dumps(json.dumps(answer))})")
+
+    assert draft == Draft(
+        "- fix it (#1)",
+        cites=Ranges([(1, 4)]),
+        model="m-1",
+        usage=Usage(input=40, output=2),
+        cost_usd=0.5,
+        was_truncated=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ('{"summary": "x"}', "without a 'text'"),
+        ('{"text": 1}', "without a 'text'"),
+        ('{"text": "x", "cites": 3}', "cites that is no list"),
+        ('{"text": "x", "cites": [[3]]}', "it takes [3, [7, 9]]"),
+        ('{"text": "x", "cites": [true]}', "it takes [3, [7, 9]]"),
+        ('{"text": "x", "cites": [[5, 3]]}', "it takes [3, [7, 9]]"),
+        ('{"text": "x", "model": 1}', "a model that is no str"),
+        ('{"text": "x", "usage": {"input": "many"}}', "usage that cannot be read"),
+        ('{"text": "x", "cost_usd": NaN}', "cost_usd that cannot be"),
+        ('{"text": "x", "cost_usd": -1}', "cost_usd that cannot be"),
+        ('{"text": "x", "was_truncated": "no"}', "was_truncated that is no bool"),
+    ],
+)
+def test_an_object_that_is_none_says_what_is_wrong_with_it(answer: str, says: str) -> None:
+    assert says in str(failure(f"print({answer!r})"))
+
+
+def test_a_failing_program_is_quoted_by_its_last_line() -> None:
+    error = failure("import sys; print('one', file=sys.stderr); sys.exit('two\\x1b[31m red\\n')")
+
+    assert str(error).endswith("ended with status 1: two red")
+    assert not error.is_transient
+
+
+def test_a_program_may_say_that_it_is_worth_another_try() -> None:
+    assert failure(f"import sys; sys.exit({os.EX_TEMPFAIL})").is_transient
+
+
+def test_a_program_that_was_killed_names_the_signal() -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
+
+    assert str(failure(code)).endswith("was killed by SIGTERM")
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    with pytest.raises(SummariserFailedError, match="no-such-program cannot be started"):
+        asyncio.run(Command(("/nowhere/no-such-program",)).summarise(MATERIAL))
+
+
+def test_a_program_that_never_stops_writing_is_ended() -> None:
+    assert "wrote more than a summary" in str(failure("while True: print('x' * 65_536)"))
+
+
+def test_a_program_need_not_read_what_it_is_given() -> None:
+    material = material_of(items_of(Block.user("x" * 5_000_000)))
+
+    assert drafted("print('- said')", material).text == "- said"
+
+
+def test_nothing_is_read_by_a_shell(tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+
+    draft = asyncio.run(Command(("echo", f"$(touch {trap})")).summarise(MATERIAL))
+
+    assert draft.text == f"$(touch {trap})"
+    assert not trap.exists()
+
+
+def test_a_child_that_a_program_leaves_behind_does_not_keep_anybody_waiting() -> None:
+    code = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid)"
+
+    pid = int(drafted(code).text)
+
+    _gone(pid)
+
+
+def test_cancelling_ends_the_program_and_its_children(tmp_path: Path) -> None:
+    pipe = tmp_path / "started"
+    os.mkfifo(pipe)
+    code = (
+        "import os, subprocess, time; child = subprocess.Popen(['sleep', '600']);"
+        f"open({str(pipe)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}'); time.sleep(600)"
+    )
+
+    async def cancelled() -> list[int]:
+        writing = asyncio.ensure_future(program(code).summarise(MATERIAL))
+        pids = await asyncio.to_thread(pipe.read_text)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        return [int(pid) for pid in pids.split()]
+
+    for pid in asyncio.run(cancelled()):
+        _gone(pid)
+
+
+def _gone(pid: int) -> None:
+    """Return once no process has this number, or only one that nobody has asked about yet."""
+    while True:
+        try:
+            os.kill(pid, 0)
+            state = Path(f"/proc/{pid}/stat")
+            if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
+                return
+        except (ProcessLookupError, FileNotFoundError):
+            return
+
+
+def test_only_the_end_of_what_a_program_complains_is_kept() -> None:
+    ended = asyncio.run(
+        program_run.run(
+            (sys.executable, "-c", "import sys; sys.stderr.write('a' * 100_000 + '\\nlast')"), b""
+        )
+    )
+
+    assert len(ended.errors) < 10_000
+    assert ended.last_words == "last"
+
+
+@pytest.mark.parametrize("argv", [(), "ls -l", (1, 2)])
+def test_a_program_is_named_by_its_words(argv: Any) -> None:
+    with pytest.raises(InvalidSettingError, match="it takes a program and its arguments"):
+        Command(argv)
