@@ -35,6 +35,7 @@ WORLD = {
     "os",
     "platformdirs",
     "psycopg",
+    "pydantic_ai",
     "random",
     "requests",
     "rich",
@@ -58,11 +59,14 @@ CLOCKS = {"now", "utcnow", "today"}
 ASK_THE_WORLD = {"__import__", "input", "open", "print"}
 
 LOADED_ON_DEMAND = {
+    "anthropic",
     "apscheduler",
     "eventsourcing",
     "imagesize",
+    "openai",
     "orjson",
     "pydantic",
+    "pydantic_ai",
     "rich",
     "sqlite3",
     "tiktoken",

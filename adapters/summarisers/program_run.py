@@ -85,7 +85,7 @@ class _Running(asyncio.SubprocessProtocol):
         # Children that it left behind would hold its pipes open.
         self.kill()
 
-    def connection_lost(self, _: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
         if not self.finished.done():
             self.finished.set_result(None)
 

@@ -179,7 +179,7 @@ def _task(what: str, form: str, words: int, instructions: str | None, facts: Seq
         listed = "\n".join(f"- {fact}" for fact in facts)
         parts.append(f"These were found in the record; name those that matter, exactly:\n{listed}")
     if instructions and instructions.strip():
-        parts.append(f"The user asks that the notes mind this:\n{instructions.strip()}")
+        parts.append(f"Besides, mind this:\n{instructions.strip()}")
     parts.append(f"At most {words} words in all; end before that rather than break off.")
     return "\n\n".join(parts)
 

@@ -120,20 +120,20 @@ def _to_anthropic(body: dict[str, Any], text: str) -> None:
 
     The choice of tools stays as it was: another one would make the provider read all messages anew.
     """
-    messages = body["messages"]
+    messages: list[dict[str, Any]] = body["messages"]
     last = messages[-1]
-    content = last["content"]
-    if isinstance(content, str):
-        content = last["content"] = [{"type": "text", "text": content}]
+    if isinstance(last["content"], str):
+        last["content"] = [{"type": "text", "text": last["content"]}]
+    content: list[dict[str, Any]] = last["content"]
     for block in reversed(content):
         if block.get("type") not in {"thinking", "redacted_thinking"}:
             block["cache_control"] = {"type": "ephemeral"}
             break
-    block = {"type": "text", "text": text}
+    task = {"type": "text", "text": text}
     if last["role"] == "user":
-        content.append(block)
+        content.append(task)
     else:
-        messages.append({"role": "user", "content": [block]})
+        messages.append({"role": "user", "content": [task]})
 
 
 def _to_chat(body: dict[str, Any], text: str) -> None:
