@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from ...domain.blocks import Kind
 from ...domain.errors import InvalidSettingError, SummariserFailedError
 from ...domain.summaries.extraction.facts import Fact
 from ...domain.summaries.extraction.file_lists import file_lists
@@ -17,6 +18,7 @@ from .chunks import Count, cautious
 from .cited_lines import written
 from .hierarchy import TooLongError
 from .surviving_facts import SHARE, expected, missing_rows
+from .true_quotes import with_true_quotes
 from .writer import SLACK, Writer
 
 if TYPE_CHECKING:
@@ -113,7 +115,8 @@ class Llm:
                 f"{calls.name} holds less than a request needs; "
                 "set `window` to what it holds, or name a model that holds more"
             ) from None
-        own = written(reply, material.covers)
+        users = (item.block.text for item in material.gone if item.kind is Kind.USER)
+        own = written(with_true_quotes(reply, users), material.covers)
         spare = (material.budget - estimate_text(lists)) * CHARS_PER_TOKEN - len(own.text)
         # Nothing is added to a text that said nothing: the gate must see that it is empty.
         rows = missing_rows(own.text, facts, material.covers, spare - 8) if own.text else ""

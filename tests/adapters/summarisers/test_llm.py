@@ -34,6 +34,15 @@ def test_a_draft_cites_what_its_lines_name() -> None:
     check(draft, material, user_texts=["Make the tests of the parser green."])
 
 
+def test_a_quote_in_another_spelling_does_not_cost_the_draft() -> None:
+    material = material_of(items_of(*steps(2)))
+
+    draft = drafted(always('## Goal\n- User: "make the tests of the parser GREEN!" (#1)'), material)
+
+    assert 'User: "Make the tests of the parser green"' in draft.text
+    check(draft, material, user_texts=["Make the tests of the parser green."])
+
+
 def test_handles_that_the_text_does_not_stand_for_are_struck_out() -> None:
     draft = drafted(always("- done (#2, #900)\n- more (#901)"), material_of(items_of(*steps(1))))
 
