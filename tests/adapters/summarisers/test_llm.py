@@ -242,6 +242,14 @@ def test_an_answer_that_says_nothing_is_not_made_up_by_lists() -> None:
         drafted(always("  "), material_of(items_of(*steps(3))))
 
 
+def test_an_answer_of_lists_alone_stays_empty_for_the_gate_to_see() -> None:
+    blocks = [*steps(3), ToolCall(tool_call_id="w", name="write", arguments={"path": "src/b.py"})]
+    blocks.append(Block.assistant("The cause is in src/lexer/tokens.py:88."))
+    model = always("<modified-files>\nsrc/b.py\n</modified-files>")
+
+    assert drafted(model, material_of(items_of(*blocks))).text == ""
+
+
 def test_a_long_conversation_is_read_in_chunks_and_merged_in_order() -> None:
     def answers(prompt: str) -> str:
         if "<part-1-" in prompt or "<part-1" in prompt:
