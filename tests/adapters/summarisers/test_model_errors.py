@@ -91,3 +91,18 @@ def test_a_prompt_that_is_too_long_is_for_whoever_can_make_it_shorter() -> None:
     error = http(failed.ModelContextWindowExceededError, 400)
 
     assert isinstance(told(error, "m", "K"), TooLongError)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "prompt too long; exceeded max context length by 14315 tokens",
+        "request (9000 tokens) exceeds the available context size (4096 tokens)",
+    ],
+)
+def test_servers_that_name_no_code_are_understood_by_their_words(message: str) -> None:
+    def refused(status: int) -> Exception:
+        return told(failed.ModelHTTPError(status, "m", {"message": message}), "m", "K")
+
+    assert isinstance(refused(400), TooLongError)
+    assert not isinstance(refused(429), TooLongError)
