@@ -24,6 +24,7 @@ from .writer import SLACK, Writer
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
+    from .model_access import Makes
     from .model_calls import Calls, Priced
 
 DEFAULT_WINDOW = 32_000
@@ -36,8 +37,9 @@ FOR_FILES = 0.18
 class Llm:
     """A model's own words about what left, with the handles of what they were taken from."""
 
-    model: "Model | str"
-    """As pydantic-ai names it (`anthropic:claude-haiku-4-5`), or a model of pydantic-ai's."""
+    model: "Model | str | Makes"
+    """As pydantic-ai names it (`anthropic:claude-haiku-4-5`), a model of pydantic-ai's that nobody
+    else uses, or a function that makes one for each summary."""
     base_url: str | None = None
     """Where the provider listens, if not at its usual address."""
     key_from: str | None = None

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -26,21 +26,24 @@ _KEYS = {
 _VARIABLE = re.compile(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)`")
 
 
+Makes = Callable[[], Model]
+
+
 @asynccontextmanager
 async def opened(
-    model: Model | str, base_url: str | None, key_from: str | None
+    model: Model | str | Makes, base_url: str | None, key_from: str | None
 ) -> AsyncIterator[Model]:
     """The model, ready to be asked in this event loop.
 
-    What is named is made anew and closed again: connections belong to a loop, and a compaction may
-    run in any. A model that is handed in is used as it is, and stays open.
+    Connections belong to a loop, and each summary has a loop of its own: so what was opened for it
+    is closed with it, that of a model which was handed in as well.
     """
-    if not isinstance(model, str):
-        yield model
-        return
-    made = named(model, base_url, key_from)
+    if isinstance(model, Model):
+        made = model
+    else:
+        made = named(model, base_url, key_from) if isinstance(model, str) else model()
     boto: Any = getattr(made, "client", None) if made.system == "bedrock" else None
-    if boto:
+    if boto and made is not model:
         # boto tries again by itself, unseen by whoever counts the attempts; and nobody closes it.
         events, of = boto.meta.events, boto.meta.service_model.endpoint_prefix
         events.unregister(f"needs-retry.{of}", unique_id=f"retry-config-{of}")
@@ -48,7 +51,7 @@ async def opened(
         try:
             yield made
         finally:
-            if boto:
+            if boto and made is not model:
                 boto.close()
 
 

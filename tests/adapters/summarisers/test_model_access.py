@@ -3,9 +3,12 @@
 import asyncio
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
-from summariser_talk import items_of, material_of, steps
+from pydantic_ai.models import Model
+from summariser_talk import always, items_of, material_of, steps
 
 from cutbank.adapters.summarisers.llm import Llm
 from cutbank.adapters.summarisers.model_access import OLLAMA, key_of, named
@@ -111,3 +114,53 @@ def test_naming_a_model_loads_nothing_of_its_provider() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_function_makes_a_model_for_each_summary() -> None:
+    made: list[Model] = []
+
+    def make() -> Model:
+        made.append(always("- said (#1)").model)
+        return made[-1]
+
+    for _ in range(2):
+        asyncio.run(Llm(make).summarise(material_of(items_of(*steps(1)))))
+
+    assert len(made) == 2
+
+
+def test_a_model_that_is_handed_in_serves_one_event_loop_after_the_other() -> None:
+    """A connection that the first loop left open would fail in the second."""
+    answer = (
+        b'{"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": ['
+        b'{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "x"}}]}'
+    )
+
+    class Answers(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            model = named("openai-chat:m", base_url=f"http://127.0.0.1:{server.server_port}/v1")
+            llm = Llm(model, is_streamed=False)
+            texts = [
+                asyncio.run(llm.summarise(material_of(items_of(*steps(1))))).text for _ in range(3)
+            ]
+        finally:
+            server.shutdown()
+            thread.join()
+
+    assert texts == ["x"] * 3
