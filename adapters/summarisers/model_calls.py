@@ -10,7 +10,11 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelRequestPart,
     ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
     SystemPromptPart,
+    TextPartDelta,
+    ThinkingPartDelta,
     ToolCallPart,
     UserPromptPart,
 )
@@ -27,6 +31,10 @@ Priced = Callable[[str, Usage], float | None]
 
 FOR_THOUGHT = 4_096
 """Tokens of output for a model that cannot be kept from thinking before it writes."""
+
+
+LONGEST_TOKEN = 16
+"""Characters for each token of a limit, beyond which a server does not mind the limit at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +75,25 @@ class Calls:
     async def send(self, request: ModelRequest, settings: ModelSettings) -> str:
         """The words that a request is answered with."""
         async with self.at_once:
-            try:
-                response = await self._response(request, settings)
-            except Exception as error:  # noqa: BLE001 - clients raise what they like
-                # Without its cause: a provider's words may quote the key or the conversation.
-                raise told(error, self.name, self.keys) from None
-        reply = self._reply(response)
+            heard = await self._heard(request, settings)
+        if isinstance(heard, Exception):
+            raise heard
+        reply = self._reply(heard)
         self.replies.append(reply)
         return reply.text
+
+    async def _heard(
+        self, request: ModelRequest, settings: ModelSettings
+    ) -> ModelResponse | Exception:
+        """The answer, or what to raise in its place.
+
+        That is raised where the provider's own error is no longer handled, for it would stay
+        attached as the context, and its words may quote the key or the conversation.
+        """
+        try:
+            return await self._response(request, settings)
+        except Exception as error:  # noqa: BLE001 - clients raise what they like
+            return told(error, self.name, self.keys)
 
     def _settings(self, most: int) -> ModelSettings:
         """For a call that is made once: no cache is written, no retry, no thinking if it can be."""
@@ -92,8 +111,11 @@ class Calls:
         if not self.is_streamed or self.model.system.startswith("google"):
             return await model_request(self.model, [request], model_settings=settings)
         async with model_request_stream(self.model, [request], model_settings=settings) as stream:
-            async for _ in stream:
-                pass
+            left = settings.get("max_tokens", FOR_THOUGHT) * LONGEST_TOKEN
+            async for event in stream:
+                left -= _characters(event)
+                if left < 0:
+                    raise SummariserFailedError(f"{self.name} answered without an end")
             return stream.get()
 
     def _reply(self, response: ModelResponse) -> Reply:
@@ -125,6 +147,15 @@ class Calls:
             return float(response.cost().total_price)
         except (LookupError, ValueError):
             return None  # no price is known of this model
+
+
+def _characters(event: ModelResponseStreamEvent) -> int:
+    match event:
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return len(text)
+        case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text))):
+            return len(text)
+    return 0
 
 
 def _is_cut_short(response: ModelResponse) -> bool:
