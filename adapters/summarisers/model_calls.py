@@ -106,9 +106,7 @@ class Calls:
         return settings
 
     async def _response(self, request: ModelRequest, settings: ModelSettings) -> ModelResponse:
-        # What is cancelled ends its request either way; google-genai leaves a cancelled stream to
-        # the event loop, which complains of it aloud.
-        if not self.is_streamed or self.model.system.startswith("google"):
+        if not self.is_streamed:
             return await model_request(self.model, [request], model_settings=settings)
         async with model_request_stream(self.model, [request], model_settings=settings) as stream:
             left = settings.get("max_tokens", FOR_THOUGHT) * LONGEST_TOKEN

@@ -433,7 +433,7 @@ def test_an_error_says_nothing_of_the_conversation() -> None:
         drafted(Scripted(fails), material_of(items_of(*steps(1))))
 
     assert str(caught.value) == "function:scripted failed with a RuntimeError"
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("options", [{"window": 0}, {"at_once": 0}])
