@@ -147,7 +147,7 @@ def test_a_model_that_is_handed_in_serves_one_event_loop_after_the_other() -> No
             self.end_headers()
             self.wfile.write(answer)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
