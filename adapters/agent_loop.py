@@ -1,23 +1,16 @@
 """An agent's three calls: before it asks a model, after, and when the model refuses."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from ..domain.blocks import BY_ASSISTANT
 from ..domain.compaction import MAIN
-from ..domain.compaction_events import CompactionRequested, Trigger
+from ..domain.compaction_events import Trigger
 from ..domain.errors import (
-    CompactionCancelledError,
     CompactionVetoedError,
-    ContextOverflowError,
-    CutbankError,
     NothingToCompactError,
-    StalePlanError,
 )
-from ..domain.overflow import Overflow, recognised
-from ..domain.policies.catalog import policy_named
+from ..domain.overflow import recognised
 from ..domain.session_events import Usage
 from ..projections.history_view import HistoryView
 from ..projections.rendering.catalog import RENDERERS
@@ -156,4 +149,3 @@ class AgentLoop:
 
     def _is_due(self) -> bool:
         """Whether a compaction by threshold may take place in this request."""
-        ...

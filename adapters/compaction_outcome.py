@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from ..domain.compaction import lineage_id
 from ..domain.compaction_events import Repair
+from ..domain.planned_price import pricing_of
+from ..domain.pricing import Pricing
 from ..domain.ranges import Ranges
 from ..domain.window import Window
 from .compaction_order import Order
@@ -34,16 +36,20 @@ class Outcome:
     summariser: str | None = None
     rejected: tuple[str, ...] = ()
     """Why other summarisers' drafts were not taken, if this one stood in."""
+    called: str | None = None
+    """The model of the session's newest call, as it was recorded."""
+    pricing: Pricing | None = None
+    """What it costs and saves; in tokens only where no prices were given."""
 
 
 def outcome_of(order: Order, planned: Planned, written: Written, boundary: int | None) -> Outcome:
     """What a plan led to, or would lead to; `boundary` is None where nothing was recorded."""
-    settlement = planned.settlement
+    settlement, window = planned.settlement, planned.window
     return Outcome(
         compacted=boundary is not None,
         reason=planned.plan.reason,
         policy=order.policy.name,
-        pre_tokens=planned.window.tokens,
+        pre_tokens=window.tokens,
         post_tokens=planned.post_tokens(written.draft.text),
         boundary=boundary,
         after=settlement.after,
@@ -55,6 +61,15 @@ def outcome_of(order: Order, planned: Planned, written: Written, boundary: int |
         summary=written.draft.text,
         summariser=written.summariser,
         rejected=tuple(map(str, written.refusals)),
+        called=window.called,
+        pricing=pricing_of(
+            window,
+            settlement,
+            planned.plan,
+            window.prices,
+            window.expected_calls,
+            draft=written.draft,
+        ),
     )
 
 

@@ -35,9 +35,8 @@ class Planned:
 
     @property
     def tokens_besides(self) -> int:
-        """Estimated tokens of the view to come, but for its summary."""
-        standing = self.window.summary.tokens if self.window.summary else 0
-        return self.window.besides - standing + self.settlement.kept_tokens
+        """Tokens of the view to come, but for its summary."""
+        return self.window.request + self.settlement.kept_tokens
 
     @property
     def blocks_after(self) -> int:
@@ -45,8 +44,8 @@ class Planned:
         return sum(item.position in self.settlement.kept for item in self.window.items)
 
     def post_tokens(self, text: str) -> int:
-        """Estimated tokens of the view to come, with this summary."""
-        return self.tokens_besides + estimate_text(text)
+        """Tokens of the view to come, with this summary."""
+        return self.tokens_besides + self.window.as_counted(estimate_text(text))
 
     def is_written_from(self, other: Material) -> bool:
         """Whether a draft made from the other material can stand for this one's."""
@@ -97,7 +96,7 @@ class Planner:
             view = history.view(reader.key, reader.namespace, coordinate, None)
             window = window_of(history, view, order.limit, order.trigger, self._recalled(history))
         if order.usage is not None:
-            window = replace(window, usage=order.usage)
+            window = replace(window, usage=order.usage, in_use=order.usage)
         return history, view, window, planned_on
 
     def _material(

@@ -31,9 +31,9 @@ from ..domain.session_events import (
 )
 from ..domain.summaries.summariser import Summariser
 from ..projections.history_view import HistoryView
-from .compaction_outcome import Outcome
 from .cancellation import Cancellation
 from .compaction_order import DEFAULT_LIMIT, Order
+from .compaction_outcome import Outcome
 from .compactor import Compactor
 from .plain_errors import speaking_plainly
 from .recall import Recalled, found_in, recalled

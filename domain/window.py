@@ -7,7 +7,9 @@ from itertools import accumulate
 
 from .blocks import AnyBlock, Kind
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
-from .counting.gauge import Gauge
+from .counting.gauge import Gauge, Sort
+from .models import ModelFacts
+from .pricing import Pricing
 from .ranges import Ranges
 
 
@@ -59,6 +61,14 @@ class Window:
     """Blocks to hide from this boundary on: position to replacement text."""
     retracted: Ranges = Ranges()
     """What was taken back since the last boundary."""
+    cached: int | None = None
+    """Tokens that the provider holds in its cache of this view, as its newest report says."""
+    called: str | None = None
+    """The model of the newest call, as it was recorded."""
+    prices: ModelFacts | None = None
+    """The agent's model and what its tokens cost, where that is known."""
+    expected_calls: int = 0
+    """How many calls there will be on what this compaction leaves."""
 
     @property
     def begins(self) -> int:
@@ -88,6 +98,34 @@ class Window:
         if self.in_use is not None:
             return self.in_use
         return self.usage if self.usage is not None else self.tokens
+
+    @property
+    def request(self) -> int:
+        """Tokens of the system prompt and the tools: no compaction changes these."""
+        standing = self.as_counted(self.summary.tokens) if self.summary else 0
+        return max(0, self.besides - standing)
+
+    def as_counted(self, estimated: int) -> int:
+        """What the model makes of a summary, or of a request, of so many estimated tokens."""
+        return round(estimated * self.gauge.ratio(Sort.REQUEST))
+
+    def pricing(
+        self, kept_tokens: int, summary_tokens: int, *, unchanged: int | None = None
+    ) -> Pricing:
+        """What it would cost and save to keep so much behind a summary of that size.
+
+        `unchanged` are the tokens at the beginning that stay as they are, where these are more
+        than the request's: blocks in front of the first that changes. Where no call was reported,
+        all is taken to be cached: so a compaction is never called cheaper than it may be.
+        """
+        return Pricing(
+            before=self.tokens,
+            after=self.request + summary_tokens + kept_tokens,
+            unchanged=self.request if unchanged is None else unchanged,
+            cached=self.tokens if self.cached is None else min(self.cached, self.tokens),
+            model=self.prices,
+            expected_calls=self.expected_calls,
+        )
 
     @cached_property
     def running(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from itertools import chain
 
 from ..domain.compaction_events import Trigger
 from ..domain.deferred import Deferred
+from ..domain.models import ModelFacts
 from ..domain.ranges import Ranges
 from ..domain.window import Item, Window
 from .history_view import Entry, History, HistoryView
@@ -17,6 +18,9 @@ def window_of(
     limit: int,
     trigger: Trigger,
     recalled: Iterable[Entry] = (),
+    *,
+    prices: ModelFacts | None = None,
+    expected_calls: int = 0,
 ) -> Window:
     """What the view holds, what was pinned, hidden and taken back, and what is in use.
 
@@ -45,6 +49,10 @@ def window_of(
         pinned=history.pinned,
         hides=dict(history.hides),
         retracted=history.retracted,
+        cached=_cached(history),
+        called=_called(history, view),
+        prices=prices,
+        expected_calls=expected_calls,
     )
 
 
@@ -70,3 +78,22 @@ def _items(
         for entry, tokens in zip((*entries, *recalled), tokens_of, strict=True)
     ]
     return sorted(items, key=lambda item: item.position)
+
+
+def _cached(history: History) -> int | None:
+    """What the newest call left of this view in the provider's cache; None where no call says."""
+    call = history.last_call
+    if call is None or call.usage is None or call.usage.context is None:
+        return None
+    if history.boundary is not None and call.position <= history.boundary.after:
+        return 0  # of what the boundary left, nothing was sent yet
+    usage = call.usage
+    if usage.cache_write is None:
+        # Providers that cache unasked report no writing: what was sent is cached from then on.
+        return usage.context
+    return usage.cache_write + (usage.cache_read or 0)
+
+
+def _called(history: History, view: HistoryView) -> str | None:
+    call, asked = history.last_call, view.request_settings.get("model")
+    return (call and call.model) or (asked if isinstance(asked, str) else None)

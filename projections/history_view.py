@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from pydantic import JsonValue
 
-from ..domain.blocks import NOT_SENT, AnyBlock, ToolResult
+from ..domain.blocks import BY_ASSISTANT, NOT_SENT, AnyBlock, ToolResult
 from ..domain.compaction_events import CompactBoundary, Summary, Trim
 from ..domain.ranges import Ranges
 from ..domain.session_events import (
@@ -143,6 +143,10 @@ class History:
         self.system: Recorded | None = None
         self.tools: Recorded | None = None
         self.settings: Recorded | None = None
+        self.last_call: ModelCalled | None = None
+        """The newest call whose size was reported."""
+        self.answered = 0
+        """Where a model last spoke, or a call of it was last recorded."""
         self.pinned = boundary.pinned if boundary else Ranges()
         self.hides: dict[int, str | None] = {}
         self.retracted = Ranges()
@@ -168,9 +172,12 @@ class History:
         position = self.position = recorded.position
         match recorded.event:
             case BlockAppended(block=block, turn=turn):
+                if block.kind in BY_ASSISTANT:
+                    self.answered = position
                 if block.kind not in NOT_SENT:
                     self._show(recorded, block, turn)
             case ToolCalled(block=block, turn=turn):
+                self.answered = position
                 self.open_calls[position] = block.tool_call_id
                 self._show(recorded, block, turn)
             case ToolReturned(block=block, turn=turn, call=call):
@@ -188,8 +195,11 @@ class History:
                 self.tools = recorded
             case RequestSettingsSet():
                 self.settings = recorded
-            case ModelCalled(context=int()) as call:
-                self._called_on(call)
+            case ModelCalled() as call:
+                self.answered = position
+                if call.context is not None:
+                    self.last_call = call
+                    self._called_on(call)
             case BlocksRetracted(positions=positions, reopened=reopened):
                 if self._is_news(position):
                     self._retract(positions)
@@ -298,6 +308,11 @@ class History:
             self._gone.append((self.position, entry))
         for position in [p for p in self.open_calls if p in positions]:
             del self.open_calls[position]
+
+    @property
+    def is_same_request(self) -> bool:
+        """Whether the boundary was drawn for the very request that a model is to answer next."""
+        return self.boundary is not None and self.answered <= self.effective_from
 
     def is_undone(self) -> bool:
         """Whether something that the summary stands for was taken back since."""

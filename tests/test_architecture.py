@@ -25,6 +25,7 @@ WORLD = {
     "click",
     "concurrent",
     "ctypes",
+    "genai_prices",
     "http",
     "httpx",
     "importlib",  # an import by name would pass this test unseen
@@ -64,6 +65,7 @@ LOADED_ON_DEMAND = {
     "eventsourcing",
     "imagesize",
     "openai",
+    "genai_prices",
     "orjson",
     "pydantic",
     "pydantic_ai",

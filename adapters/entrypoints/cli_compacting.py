@@ -10,8 +10,10 @@ from ...domain.compaction import MAIN
 from ...domain.errors import InvalidSettingError, NotFoundError
 from ...domain.policies.catalog import ALIASES, DEFAULT, POLICIES
 from ...domain.policies.policy import Policy, Setting, settings_of
-from ..compaction_outcome import Outcome
+from ...domain.pricing_in_words import in_words
 from ..compaction_order import DEFAULT_LIMIT
+from ..compaction_outcome import Outcome
+from .compaction_price import EXPECTED_CALLS, priced, pricing_as_json
 from .database import opened_session
 from .invocation import AnswerIsNoError, Invocation
 from .printing import counted, runs, say, say_json, shortly
@@ -41,6 +43,18 @@ def compact(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would happen, and record nothing.")
     ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", metavar="NAME", help="For a dry run: whose prices; else the last call's."
+        ),
+    ] = None,
+    calls: Annotated[
+        int,
+        typer.Option(
+            "--calls", metavar="N", min=0, help="For a dry run: how many calls there will be."
+        ),
+    ] = EXPECTED_CALLS,
 ) -> None:
     """Compact now: a summary takes the place of old blocks.
 
@@ -55,10 +69,14 @@ def compact(
             instructions=instructions,
             dry_run=dry_run,
         )
+    pricing = priced(outcome, model, calls) if dry_run else None
     if call.as_json:
-        say_json({"session": session, "namespace": call.namespace, **as_json(outcome, lineage)})
+        answer = {**as_json(outcome, lineage), "pricing": pricing and pricing_as_json(pricing)}
+        say_json({"session": session, "namespace": call.namespace, **answer})
     else:
         _say_outcome(session, lineage, outcome)
+        for number, line in enumerate(in_words(pricing) if pricing else ()):
+            say(f"{'' if number else 'price':<8} {line}")
     if outcome.summary is None:
         raise typer.Exit(1)
 

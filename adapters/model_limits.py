@@ -1,0 +1,55 @@
+"""Windows and output limits of models that the catalog of prices says nothing of.
+
+genai-prices has no output limits at all, and lacks the windows of some models. What stands here is
+what their makers document: Anthropic's as its Models API reports them (`max_tokens`), OpenAI's by
+the pages of its models, Google's by those of the Gemini API, as of November 2026. What was not
+found there does not stand here.
+"""
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a model takes and gives, in tokens; None where that is not known here."""
+
+    context: int | None = None
+    output: int | None = None
+    is_output_reserved: bool = False
+    """A prompt may have only what the longest answer leaves of the window, however short it is."""
+
+
+UNKNOWN = Limits()
+
+_RESERVED = Limits(output=128_000, is_output_reserved=True)
+
+LIMITS: dict[str, Limits] = {
+    r"claude-(?:fable|mythos)-5(?:[-.]\d)?": Limits(output=128_000),
+    r"claude-(?:opus|sonnet|haiku)-5(?:[-.]5)?": Limits(output=128_000),
+    r"claude-opus-4[-.][678]|claude-sonnet-4[-.]6": Limits(output=128_000),
+    r"claude-(?:haiku|opus|sonnet)-4[-.]5|claude-4[-.]5-(?:haiku|opus|sonnet)": Limits(
+        output=64_000
+    ),
+    r"claude-opus-4(?:[-.][01])?|claude-4-opus": Limits(output=32_000),
+    r"claude-sonnet-4(?:[-.]0)?|claude-4-sonnet|claude-3[-.]7-sonnet": Limits(output=64_000),
+    r"claude-3[-.]5-(?:sonnet|haiku)": Limits(output=8_192),
+    r"claude-3-(?:opus|sonnet|haiku)": Limits(output=4_096),
+    r"gpt-5(?:[-.][12])?(?:-mini|-nano|-codex)?": _RESERVED,
+    r"gpt-5[-.]4(?:-mini|-nano)?|gpt-5[-.]5|gpt-5[-.]6(?:-sol|-terra|-luna)?": _RESERVED,
+    r"gpt-6-(?:sol|luna)": _RESERVED,
+    r"gpt-4\.1(?:-mini|-nano)?": Limits(output=32_768),
+    r"gpt-4o(?:-mini)?": Limits(output=16_384),
+    r"o1|o3|o3-mini|o3-pro|o4-mini": Limits(output=100_000),
+    r"gemini-2\.5-(?:pro|flash|flash-lite)": Limits(1_048_576, 65_536),
+    r"gemini-3(?:\.1)?-pro|gemini-3-flash|gemini-3\.1-flash-lite": Limits(1_048_576, 65_536),
+}
+"""By a pattern of a maker's own name."""
+
+_DATED = r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest|preview.*))?"
+_COMPILED = [(re.compile(f"(?:{name}){_DATED}"), limits) for name, limits in LIMITS.items()]
+
+
+def limits_of(bare: str) -> Limits:
+    """The limits of a model by its maker's name."""
+    return next((limits for name, limits in _COMPILED if name.fullmatch(bare)), UNKNOWN)

@@ -1,0 +1,154 @@
+"""Reads the name of a model as agents say it: who serves it, and what it is called there.
+
+Providers, OpenRouter, Bedrock, Vertex AI, LiteLLM and Pydantic AI each write names of their own.
+"""
+
+import re
+from dataclasses import dataclass
+
+PROVIDERS = {
+    "anthropic": "anthropic",
+    "azure": "azure",
+    "azure_ai": "azure",
+    "bedrock": "aws",
+    "cerebras": "cerebras",
+    "cohere": "cohere",
+    "databricks": "databricks",
+    "deepseek": "deepseek",
+    "fireworks": "fireworks",
+    "fireworks_ai": "fireworks",
+    "gemini": "google",
+    "github_copilot": "github-copilot",
+    "google": "google",
+    "google-cloud": "google",
+    "google-gla": "google",
+    "google-vertex": "google",
+    "grok": "x-ai",
+    "groq": "groq",
+    "mistral": "mistral",
+    "mistralai": "mistral",
+    "moonshot": "moonshotai",
+    "moonshotai": "moonshotai",
+    "novita": "novita",
+    "openai": "openai",
+    "openai-chat": "openai",
+    "openai-responses": "openai",
+    "openrouter": "openrouter",
+    "ovhcloud": "ovhcloud",
+    "perplexity": "perplexity",
+    "together": "together",
+    "together_ai": "together",
+    "vertex_ai": "google",
+    "x-ai": "x-ai",
+    "xai": "x-ai",
+    "z-ai": "zai",
+    "zai": "zai",
+}
+"""What stands before a model's name, and who that is in genai-prices' data."""
+PROXIES = ("litellm_proxy/", "litellm/", "gateway/")
+"""What stands before a name that says who serves it all the same."""
+
+FAMILIES = {
+    "anthropic": r"claude",
+    "openai": r"(?:chat)?gpt-|o[134](?:-|$)|codex",
+    "google": r"gemini|gemma",
+    "x-ai": r"grok",
+    "deepseek": r"deepseek",
+    "mistral": r"(?:open-)?(?:mi|code|dev|magi|mini)(?:x|s)tral|mixtral|pixtral",
+    "meta": r"(?:meta-)?llama",
+    "qwen": r"qwen|qwq",
+    "moonshotai": r"kimi|moonshot",
+    "zai": r"glm",
+    "amazon": r"nova|titan",
+    "cohere": r"command",
+    "minimax": r"minimax",
+}
+_FAMILY = {family: re.compile(rf"(?:^|[./]){words}") for family, words in FAMILIES.items()}
+
+_ARN = re.compile(r"arn:[^:]+:bedrock:[^:]*:[^:]*:(?:inference-profile|foundation-model)/(.+)")
+_BEDROCK = re.compile(
+    r"(?P<region>(?:us|eu|apac|jp|au|ca|in|global|us-gov)\.)?"
+    r"(?:ai21|amazon|anthropic|cohere|deepseek|google|meta|minimax|mistral|moonshotai|nvidia"
+    r"|openai|qwen|writer|zai)\.(?P<bare>[a-z].*)"
+)
+_VERTEX = re.compile(r"(?:.*/)?publishers/[^/]+/models/(.+)|models/(.+)")
+_LARGER_WINDOW = re.compile(r"\[1m\]$")
+_BEDROCK_VERSION = re.compile(r"-v\d+(?::\d+)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """A model's name, taken apart."""
+
+    before: str
+    """What stands before the name and says who serves it, as it was written."""
+    provider: str | None
+    """Who serves it, by genai-prices' name; None where the model's own name has to tell."""
+    name: str
+    """What that provider calls it."""
+    region: str = ""
+    """On Bedrock, the region that its calls go to: `us.`, `global.`, or nothing."""
+
+    @property
+    def bare(self) -> str:
+        """The model without those who serve and sell it, as its maker would say it."""
+        if self.provider == "aws" and (found := _BEDROCK.fullmatch(self.name)):
+            return _BEDROCK_VERSION.sub("", found["bare"])
+        return self.name.rpartition("/")[2].partition(":")[0]
+
+    @property
+    def family(self) -> str | None:
+        """Who made it, whoever serves it."""
+        return next(
+            (family for family, words in _FAMILY.items() if words.match(self.bare)),
+            None,
+        )
+
+
+def readings(model: str) -> tuple[ModelName, ...]:
+    """What a name may mean, the likeliest first: `anthropic/claude-...` is said in two places."""
+    text = _LARGER_WINDOW.sub("", model.strip().lower())
+    before = ""
+    for proxy in PROXIES:
+        if text.startswith(proxy):
+            before, text = proxy, text.removeprefix(proxy)
+    if found := _ARN.fullmatch(text):
+        return (_on_bedrock(before, found[1]),)
+    provider, mark, name = _split(text)
+    if mark == ":":
+        return _served(f"{before}{provider}:", PROVIDERS[provider], name)
+    if mark == "/" and provider in {"openrouter", "bedrock", "vertex_ai"}:
+        return _served(f"{before}{provider}/", PROVIDERS[provider], name)
+    if _BEDROCK.fullmatch(text):
+        return (_on_bedrock(before, text),)
+    if mark == "/":
+        seller = ModelName(before, "openrouter", text)
+        return (seller, *_served(f"{before}{provider}/", PROVIDERS[provider], name))
+    if found := _VERTEX.fullmatch(text):
+        return (ModelName(before, None, found[1] or found[2]),)
+    if "/" in text and not text.startswith(("accounts/", "@cf/")):
+        return (ModelName(before, "openrouter", text),)
+    return (ModelName(before, None, text),)
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """A known provider, the mark behind it, and the name; else nothing, nothing, and all of it."""
+    for mark in ":/":
+        provider, found, name = text.partition(mark)
+        if found and name and provider in PROVIDERS:
+            return provider, mark, name
+    return "", "", text
+
+
+def _served(before: str, provider: str, name: str) -> tuple[ModelName, ...]:
+    if provider == "aws":
+        found = _ARN.fullmatch(name)
+        return (_on_bedrock(before, found[1] if found else name),)
+    if found := _VERTEX.fullmatch(name):
+        name = found[1] or found[2]
+    return (ModelName(before, provider, name),)
+
+
+def _on_bedrock(before: str, name: str) -> ModelName:
+    found = _BEDROCK.fullmatch(name)
+    return ModelName(before, "aws", name, (found["region"] or "") if found else "")

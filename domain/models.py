@@ -1,0 +1,119 @@
+"""What is known of a model: how much it holds, how much it answers, and what its tokens cost."""
+
+from dataclasses import dataclass, replace
+
+from .session_events import Usage
+
+PER = 1_000_000
+"""Prices are for so many tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars for a million tokens, once a prompt is larger than `above`."""
+
+    input: float
+    """Of a prompt's tokens that no cache holds or takes."""
+    output: float
+    cache_read: float | None = None
+    """None where nothing is cheaper for being cached."""
+    cache_write: float | None = None
+    """None where what goes into the cache costs what other input costs."""
+    above: int = 0
+
+    @property
+    def read(self) -> float:
+        return self.input if self.cache_read is None else self.cache_read
+
+    @property
+    def write(self) -> float:
+        return self.input if self.cache_write is None else self.cache_write
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOverride:
+    """What somebody knows better of a model; None leaves it as it is."""
+
+    context: int | None = None
+    output: int | None = None
+    input_usd: float | None = None
+    cache_read_usd: float | None = None
+    cache_write_usd: float | None = None
+    output_usd: float | None = None
+
+    @property
+    def says_prices(self) -> bool:
+        prices = (self.input_usd, self.cache_read_usd, self.cache_write_usd, self.output_usd)
+        return any(price is not None for price in prices)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """One model as one provider serves it; None and empty stand for what nobody knows."""
+
+    name: str
+    provider: str | None = None
+    family: str | None = None
+    """Who made it, whoever serves it: anthropic, openai, google, ..."""
+    context: int | None = None
+    """Tokens of the window."""
+    prompt: int | None = None
+    """Tokens that a prompt may have: the window, or what the longest answer leaves of it."""
+    output: int | None = None
+    """Tokens that an answer may have."""
+    prices: tuple[Prices, ...] = ()
+    """By size of the prompt, `above` ascending: all of a prompt pays the last that applies."""
+
+    def prices_for(self, prompt: int) -> Prices | None:
+        """What the tokens of a prompt of that size cost; None where that is not known."""
+        applies = [prices for prices in self.prices if prompt > prices.above or not prices.above]
+        return applies[-1] if applies else None
+
+    def cost(self, usage: Usage) -> float | None:
+        """A call in US dollars; None where the prices are not known, or the call's tokens."""
+        prompt = usage.context
+        if prompt is None or usage.output is None:
+            return None
+        prices = self.prices_for(prompt)
+        if prices is None:
+            return None
+        dollars = (
+            (usage.input or 0) * prices.input
+            + (usage.cache_read or 0) * prices.read
+            + (usage.cache_write or 0) * prices.write
+            + usage.output * prices.output
+        )
+        return dollars / PER
+
+    def overridden(self, by: ModelOverride) -> "ModelFacts":
+        """These facts, with what somebody knows better.
+
+        Who gives a price gives it for prompts of any size. An input and an output price have to
+        be known for any to be known.
+        """
+        prices = self.prices
+        if by.says_prices:
+            known = self.prices_for(0)
+            dollars_in = _either(by.input_usd, known.input if known else None)
+            dollars_out = _either(by.output_usd, known.output if known else None)
+            prices = ()
+            if dollars_in is not None and dollars_out is not None:
+                read = _either(by.cache_read_usd, known.cache_read if known else None)
+                write = _either(by.cache_write_usd, known.cache_write if known else None)
+                prices = (Prices(dollars_in, dollars_out, read, write),)
+        return replace(
+            self,
+            context=by.context or self.context,
+            prompt=self.prompt if by.context is None else max(1, by.context - self._reserved),
+            output=by.output or self.output,
+            prices=prices,
+        )
+
+    @property
+    def _reserved(self) -> int:
+        """Tokens of the window that no prompt may have."""
+        return 0 if self.context is None or self.prompt is None else self.context - self.prompt
+
+
+def _either(said: float | None, known: float | None) -> float | None:
+    return known if said is None else said
