@@ -93,7 +93,11 @@ class ContextOverflowError(CutbankError):
 
 
 class InvalidSettingError(CutbankError):
-    """A policy, setting or option that does not exist or does not fit."""
+    """A policy, setting or option that does not exist or does not fit; one line for each."""
+
+    def __init__(self, *mistakes: str) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
 
 
 class StorageError(CutbankError):

@@ -1,0 +1,120 @@
+"""Reads the settings: defaults, then the file, then the environment; whatever is wrong, at once."""
+
+import os
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import ValidationError
+
+from ...domain.errors import InvalidSettingError
+from .environment import Given, given_by
+from .mistakes import found_by, in_words, keys_in
+from .origin import Origin
+from .secret import REFUSAL, without_keys
+from .settings import Settings
+from .toml_file import TomlFile, read
+from .toml_lines import Path
+
+
+def load(
+    path: str | FilePath | None = None, environ: Mapping[str, str] | None = None
+) -> Settings:
+    """The settings of the file at `path`; else of `CUTBANK_SETTINGS`, else of the usual place.
+
+    Variables of the environment go before the file. Raises InvalidSettingError, which names all
+    mistakes, each with its line or its variable.
+    """
+    environ = os.environ if environ is None else environ
+    file = read(path, environ)
+    mistakes = _Mistakes(file)
+    tree = deepcopy(dict(file.document))
+    for found in keys_in(tree):
+        mistakes.add(found, f"{in_words(found)} {REFUSAL}")
+    origins = {
+        found: Origin(file=file.name, line=file.lines[found]) for found in leaves(tree)
+    }
+    for given in given_by(environ, Settings):
+        if isinstance(given, str):
+            mistakes.of_environment.append(given)
+        else:
+            _put(tree, origins, given)
+            mistakes.variables[given.path] = given.variable
+    try:
+        settings = Settings.model_validate(tree)
+    except ValidationError as error:
+        for found, sentence in found_by(error, Settings):
+            mistakes.add(found, sentence)
+    mistakes.refuse()
+    return settings.from_sources(origins)
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Where a document holds values: whatever is no table, and empty tables."""
+    if isinstance(value, Mapping) and value:
+        for key, below in value.items():
+            yield from leaves(below, (*path, key))
+        return
+    if path:
+        yield path
+    if isinstance(value, list):
+        for index, below in enumerate(value):
+            yield from leaves(below, (*path, index))
+
+
+def _put(tree: dict[str, Any], origins: dict[Path, Origin], given: Given) -> None:
+    """Let a variable's value take the place of the file's; tables are merged."""
+    *above, last = given.path
+    table: Any = tree
+    for step in above:
+        table = table.setdefault(step, {})
+        if not isinstance(table, dict):
+            return  # which is wrong itself, and is said where it stands
+    if isinstance(given.value, dict) and isinstance(table.get(last), dict):
+        for key, below in given.value.items():
+            _put(tree, origins, Given(given.variable, (*given.path, key), below))
+        return
+    table[last] = given.value
+    length = len(given.path)
+    for path in [path for path in origins if path[:length] == given.path]:
+        del origins[path]
+    for path in leaves(given.value, given.path):
+        origins[path] = Origin(variable=given.variable)
+
+
+class _Mistakes:
+    """All that is wrong, in the order of the file, and then of the environment."""
+
+    def __init__(self, file: TomlFile) -> None:
+        self.file = file
+        self.variables: dict[Path, str] = {}
+        self.of_environment: list[str] = []
+        self.of_file: dict[Path, str] = {}
+
+    def add(self, path: Path, sentence: str) -> None:
+        """Note what is wrong at a path, and no more of it once something is."""
+        for length in range(len(path), 0, -1):
+            if variable := self.variables.get(path[:length]):
+                self.of_environment.append(f"{variable}: {sentence}")
+                return
+        if not any(path[:length] in self.of_file for length in range(1, len(path) + 1)):
+            self.of_file[path] = sentence
+
+    def refuse(self) -> None:
+        """Raise what was found, if anything was."""
+        placed = sorted((self._line(path), sentence) for path, sentence in self.of_file.items())
+        said = [f"{self.file.name}:{line}: {sentence}" for line, sentence in placed]
+        if found := [*said, *self.of_environment]:
+            raise InvalidSettingError(*map(without_keys, found))
+
+    def _line(self, path: Path) -> int:
+        """Where a value stands, or the table that it should stand in."""
+        return next(
+            (
+                self.file.lines[path[:length]]
+                for length in range(len(path), 0, -1)
+                if path[:length] in self.file.lines
+            ),
+            1,
+        )

@@ -1,0 +1,74 @@
+"""The settings file: where it is looked for, what is in it, and in which lines."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+from platformdirs import user_config_path
+
+from ...domain.errors import InvalidSettingError
+from .secret import without_keys
+from .toml_lines import Path, lines_of
+
+SETTINGS_VARIABLE = "CUTBANK_SETTINGS"
+_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class TomlFile:
+    """A file that was read; without a name where there is none."""
+
+    name: str = ""
+    document: Mapping[str, Any] = field(default_factory=dict)
+    lines: Mapping[Path, int] = field(default_factory=dict)
+
+
+def place_of(named: str | FilePath | None, environ: Mapping[str, str]) -> tuple[FilePath, bool]:
+    """Where the settings are, and whether somebody said so."""
+    if named is not None and not str(named).strip():
+        raise InvalidSettingError("--settings needs the path of a file")
+    given = named or environ.get(SETTINGS_VARIABLE)
+    if not given:
+        return user_config_path("cutbank", appauthor=False) / "settings.toml", False
+    try:
+        return FilePath(given).expanduser(), True
+    except RuntimeError:  # nobody has that home: the name is taken as it stands
+        return FilePath(given), True
+
+
+def read(named: str | FilePath | None, environ: Mapping[str, str]) -> TomlFile:
+    """The file that is named; else the one in its usual place, if there is one."""
+    path, is_named = place_of(named, environ)
+    try:
+        # A byte order mark is what some editors leave there.
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        if is_named:
+            raise InvalidSettingError(
+                f"{path} does not exist: `cutbank settings --example` prints one to start with"
+            ) from None
+        return TomlFile()
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InvalidSettingError(f"{path}:{line}: is not UTF-8: save it as UTF-8") from None
+    except OSError as error:
+        raise InvalidSettingError(f"{path} cannot be read ({error.strerror})") from None
+    text = text.replace("\r\n", "\n")
+    try:
+        return TomlFile(str(path), tomllib.loads(text), lines_of(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidSettingError(without_keys(f"{path}:{_not_toml(error, text)}")) from None
+    except RecursionError:
+        raise InvalidSettingError(f"{path}: nests lists or tables too deeply") from None
+
+
+def _not_toml(error: tomllib.TOMLDecodeError, text: str) -> str:
+    said = str(error)
+    place = _PLACE.search(said)
+    what = _PLACE.sub("", said)
+    if place is None or place[1] is None:
+        return f"{text.rstrip().count(chr(10)) + 1}: is not TOML: {what} at the end of the file"
+    return f"{place[1]}: is not TOML: {what} at column {place[2]}"
