@@ -11,10 +11,11 @@ from typer.main import get_command
 from ...domain.errors import (
     ConflictError,
     CutbankError,
+    InvalidSettingError,
     NothingToCompactError,
     RejectedSummaryError,
 )
-from .invocation import AnswerIsNoError, AsJson, Database, Invocation, Namespace
+from .invocation import AnswerIsNoError, AsJson, Database, Invocation, Namespace, SettingsFile
 from .printing import complain, say, say_json, survive_any_text
 from .verbs import Program
 
@@ -57,6 +58,7 @@ def cutbank(
     db: Database = None,
     namespace: Namespace = None,
     as_json: AsJson = False,
+    settings_file: SettingsFile = None,
     _version: Annotated[
         bool,
         typer.Option(
@@ -65,7 +67,7 @@ def cutbank(
     ] = False,
 ) -> None:
     """Keep every turn an agent took, and serve a compacted view of it."""
-    context.obj = context.obj.then(Invocation(db, namespace, as_json))
+    context.obj = context.obj.then(Invocation(db, namespace, as_json, settings_file))
     if context.invoked_subcommand is None:
         say(context.get_help())
         raise typer.Exit(WRONG_USAGE)
@@ -99,6 +101,8 @@ def _run(words: list[str]) -> int:
         return _refused("interrupted", INTERRUPTED, asked)
     except BrokenPipeError:
         raise
+    except InvalidSettingError as error:
+        return _refused(str(error), WRONG_USAGE, asked, lines=error.mistakes)
     except CutbankError as error:
         code = NO if isinstance(error, ANSWERS_NO) else WRONG_USAGE
         return _refused(str(error), code, asked)
@@ -113,10 +117,11 @@ def _run(words: list[str]) -> int:
     return DONE
 
 
-def _refused(message: str, code: int, asked: Invocation) -> int:
+def _refused(message: str, code: int, asked: Invocation, lines: Sequence[str] = ()) -> int:
     if asked.as_json:
         say_json({"error": message})
-    complain(message)
+    for line in lines or (message,):
+        complain(line)
     return code
 
 

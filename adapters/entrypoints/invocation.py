@@ -1,4 +1,4 @@
-"""What every verb accepts, before its name or after it: the database, the namespace, JSON."""
+"""What every verb accepts, before its name or after it: database, namespace, settings, JSON."""
 
 import inspect
 from collections.abc import Callable
@@ -23,6 +23,14 @@ Namespace = Annotated[
     str | None,
     typer.Option("--namespace", metavar="NAME", help="Where session names are looked up."),
 ]
+SettingsFile = Annotated[
+    str | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        help="A TOML file; else $CUTBANK_SETTINGS, or the one that `settings --path` names.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Answer with one JSON document.")]
 
 
@@ -38,6 +46,7 @@ class Invocation:
     named: str | None = None
     """The namespace, where one was named."""
     as_json: bool = False
+    settings_file: str | None = None
 
     @property
     def namespace(self) -> str:
@@ -49,7 +58,19 @@ class Invocation:
             db=self.db if later.db is None else later.db,
             named=self.named if later.named is None else later.named,
             as_json=self.as_json or later.as_json,
+            settings_file=(
+                self.settings_file if later.settings_file is None else later.settings_file
+            ),
         )
+
+
+SHARED = {
+    "db": "db",
+    "namespace": "named",
+    "as_json": "as_json",
+    "settings_file": "settings_file",
+}
+"""What each shared option is called in an invocation."""
 
 
 def accepting_all_options(verb: Callable[..., None]) -> Callable[..., None]:
@@ -57,7 +78,7 @@ def accepting_all_options(verb: Callable[..., None]) -> Callable[..., None]:
 
     def run(**words: Any) -> None:
         context = words.pop("context")
-        said = Invocation(words.pop("db"), words.pop("namespace"), words.pop("as_json"))
+        said = Invocation(**{option: words.pop(name) for name, option in SHARED.items()})
         verb(context.obj.then(said), **words)
 
     context, *shared = inspect.signature(_every_verb).parameters.values()
@@ -76,5 +97,6 @@ def _every_verb(
     db: Database = None,
     namespace: Namespace = None,
     as_json: AsJson = False,
+    settings_file: SettingsFile = None,
 ) -> None:
     """What is added to the words of each verb; never called."""

@@ -27,6 +27,7 @@ VERBS = {
     "compact": "cli_compacting.compact",
     "revert": "cli_compacting.revert",
     "policies": "cli_compacting.policies",
+    "settings": "cli_settings.settings",
     "verify": "cli_keeping.verify",
     "backup": "cli_keeping.backup",
     "rebuild": "cli_searching.rebuild",

@@ -1,1 +1,1 @@
-"""What a user decides once and for all: a TOML file, the environment, and where each value is from."""
+"""What a user decides: a TOML file and the environment, checked, each value with its origin."""

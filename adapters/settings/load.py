@@ -31,7 +31,7 @@ def load(
     mistakes = _Mistakes(file)
     tree = deepcopy(dict(file.document))
     for found in keys_in(tree):
-        mistakes.add(found, f"{in_words(found)} {REFUSAL}")
+        mistakes.add(found, REFUSAL)
     origins = {
         found: Origin(file=file.name, line=file.lines[found]) for found in leaves(tree)
     }
@@ -44,8 +44,8 @@ def load(
     try:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
-        for found, sentence in found_by(error, Settings):
-            mistakes.add(found, sentence)
+        for found, wrong in found_by(error, Settings):
+            mistakes.add(found, wrong)
     mistakes.refuse()
     return settings.from_sources(origins)
 
@@ -92,14 +92,15 @@ class _Mistakes:
         self.of_environment: list[str] = []
         self.of_file: dict[Path, str] = {}
 
-    def add(self, path: Path, sentence: str) -> None:
+    def add(self, path: Path, wrong: str) -> None:
         """Note what is wrong at a path, and no more of it once something is."""
         for length in range(len(path), 0, -1):
             if variable := self.variables.get(path[:length]):
-                self.of_environment.append(f"{variable}: {sentence}")
+                what = variable if length == len(path) else f"{variable}: {in_words(path)}"
+                self.of_environment.append(f"{what} {wrong}")
                 return
         if not any(path[:length] in self.of_file for length in range(1, len(path) + 1)):
-            self.of_file[path] = sentence
+            self.of_file[path] = f"{in_words(path)} {wrong}"
 
     def refuse(self) -> None:
         """Raise what was found, if anything was."""

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from .nearest import names_only
+from .nearest import names_only, nearest
 from .secret import REFUSAL, holds_a_key, names_a_key, shown
 from .section import CONTRADICTION, VALUE, Section, Shape, Told, told
 from .toml_lines import Path
@@ -40,16 +40,16 @@ def keys_in(value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def found_by(error: ValidationError, root: type[Section]) -> Iterator[tuple[Path, str]]:
-    """Each mistake: where it is, and the sentence that says it."""
+    """Each mistake: where it is, and what is to be said behind the name of what is there."""
     for one in error.errors(include_url=False):
         path: Path = one["loc"]
         if one["type"] == CONTRADICTION:
             for below, wrong in one["ctx"]["found"]:
                 value = _value_at(one["input"], below)
                 there = (*path, *below)
-                yield there, f"{in_words(there)} {wrong.replace(VALUE, f'is {shown(value)}')}"
+                yield there, wrong.replace(VALUE, f"is {shown(value)}")
         else:
-            yield path, f"{in_words(path)} {_wrong(one, root)}"
+            yield path, _wrong(one, root)
 
 
 def _wrong(one: ErrorDetails, root: type[Section]) -> str:
@@ -70,7 +70,10 @@ def _wrong(one: ErrorDetails, root: type[Section]) -> str:
     if about is None:
         return f"is {value}: {one['msg']}"
     is_element = about.shape is Shape.LIST and isinstance(path[-1], int)
-    return f"is {value}; it takes {about.scalar.takes if is_element else about.takes}"
+    takes = about.scalar.takes if is_element else about.takes
+    near = nearest(str(one["input"]), about.scalar.among)
+    meant = f"did you mean {near}? It" if near else "it"
+    return f"is {value}; {meant} takes {takes}"
 
 
 def about_of(root: type[Section], path: Path) -> Told | None:

@@ -84,7 +84,8 @@ class Told:
             case Shape.TABLES:
                 return "a list of tables"
             case _:
-                return self.scalar.takes
+                # A unit such as `of the view` makes a number a fraction.
+                return self.scalar.takes.replace("a number of of", "a fraction of")
 
     def read(self, text: str) -> Any:
         """The value that a variable's text stands for; the text itself where it stands for none."""

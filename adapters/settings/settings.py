@@ -114,13 +114,13 @@ class SummarySettings(Section):
         ("extractive",), help="summarisers in the order in which they are tried, until one succeeds"
     )
     time_limit: float = setting(
-        120, unit="seconds", least=0.1, help="how long one attempt may take"
+        120.0, unit="seconds", least=0.1, help="how long one attempt may take"
     )
     retries: int = setting(
         3, unit="attempts", least=0, most=100, help="more of them after a failure that may pass"
     )
     backoff: float = setting(
-        1,
+        1.0,
         unit="seconds",
         least=0,
         most=30,
@@ -227,7 +227,7 @@ class HookCommandSettings(Section):
 
     on: Moments = setting(help="the moments that it is told of")
     command: Texts = setting(help="the program and its arguments; no shell reads them")
-    time_limit: float = setting(10, unit="seconds", least=0.1, help="when it is killed")
+    time_limit: float = setting(10.0, unit="seconds", least=0.1, help="when it is killed")
 
     @model_validator(mode="after")
     def _can_be_started(self) -> Self:

@@ -42,6 +42,7 @@ def file(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Whatever a test forgets to name must not end up in the home of who runs it.
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "100")
     return tmp_path / "test.db"

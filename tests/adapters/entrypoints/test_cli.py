@@ -38,6 +38,7 @@ CALLS = {
     "compact": ["compact", "long", "--set", "keep_tokens=1000"],
     "revert": ["revert", "long"],
     "policies": ["policies"],
+    "settings": ["settings"],
     "verify": ["verify"],
     "backup": ["backup", "copy.db"],
     "rebuild": ["rebuild"],
