@@ -1,6 +1,7 @@
-"""Settings in the environment: `CUTBANK_SUMMARY_RETRIES=5`, `CUTBANK_COMPACTION_SETTINGS__KEEP_...`.
+"""Settings in the environment: `CUTBANK_SUMMARY_RETRIES=5` sets `retries` of `[summary]`.
 
-Two underscores lead into a table; a whole table or list may be given as JSON.
+Two underscores lead further into a table: `CUTBANK_COMPACTION_SETTINGS__KEEP_TOKENS=4000`. A table
+or a list may be given as JSON.
 """
 
 from collections.abc import Iterator, Mapping

@@ -18,9 +18,7 @@ from .toml_file import TomlFile, read
 from .toml_lines import Path
 
 
-def load(
-    path: str | FilePath | None = None, environ: Mapping[str, str] | None = None
-) -> Settings:
+def load(path: str | FilePath | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """The settings of the file at `path`; else of `CUTBANK_SETTINGS`, else of the usual place.
 
     Variables of the environment go before the file. Raises InvalidSettingError, which names all
@@ -32,9 +30,7 @@ def load(
     tree = deepcopy(dict(file.document))
     for found in keys_in(tree):
         mistakes.add(found, REFUSAL)
-    origins = {
-        found: Origin(file=file.name, line=file.lines[found]) for found in leaves(tree)
-    }
+    origins = {found: Origin(file=file.name, line=file.lines[found]) for found in leaves(tree)}
     for given in given_by(environ, Settings):
         if isinstance(given, str):
             mistakes.of_environment.append(given)

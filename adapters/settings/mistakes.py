@@ -44,7 +44,7 @@ def found_by(error: ValidationError, root: type[Section]) -> Iterator[tuple[Path
     for one in error.errors(include_url=False):
         path: Path = one["loc"]
         if one["type"] == CONTRADICTION:
-            for below, wrong in one["ctx"]["found"]:
+            for below, wrong in one.get("ctx", {})["found"]:
                 value = _value_at(one["input"], below)
                 there = (*path, *below)
                 yield there, wrong.replace(VALUE, f"is {shown(value)}")

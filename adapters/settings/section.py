@@ -1,4 +1,4 @@
-"""The shape of a section: a frozen table whose fields are settings, and how people are told of one."""
+"""The shape of a section: a frozen table of settings, and how people are told of each."""
 
 import json
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -43,7 +44,7 @@ def setting(
     most: float | None = None,
 ) -> Any:
     """A field of a section, with what people are told of it."""
-    extra = {"unit": unit, "least": least, "most": most}
+    extra: JsonDict = {"unit": unit, "least": least, "most": most}
     return Field(default, description=help, ge=least, le=most, json_schema_extra=extra)
 
 
@@ -107,8 +108,7 @@ def told(section: type[Section], name: str) -> Told:
     inner, may_be_none = _without_none(field.annotation)
     shape, element = _shape(inner)
     is_table = shape in {Shape.TABLE, Shape.TABLES}
-    extra = field.json_schema_extra
-    known: Mapping[str, Any] = extra if isinstance(extra, dict) else {}
+    known = _known(field)
     scalar = Setting(
         name=name,
         type=str if is_table or get_origin(element) is Literal else element,
@@ -127,6 +127,11 @@ def told(section: type[Section], name: str) -> Told:
         section=element if is_table and _is_section(element) else None,
         is_by_name=shape is Shape.TABLE and inner is not element and _is_section(element),
     )
+
+
+def _known(field: FieldInfo) -> Mapping[str, Any]:
+    extra = field.json_schema_extra
+    return extra if isinstance(extra, dict) else {}
 
 
 def _default(field: FieldInfo) -> Any:

@@ -65,10 +65,10 @@ class CompactionSettings(Section):
     @field_validator("settings")
     @classmethod
     def _are_the_policys(cls, given: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
-        name = info.data.get("policy")
+        name: str | None = info.data.get("policy")
         if name is None:  # which is wrong itself, and said so
             return given
-        policy = POLICIES[ALIASES.get(name, name)]
+        policy = POLICIES[ALIASES.get(name) or name]
         known = {one.name: one for one in settings_of(policy)}
         found: list[tuple[Path, str]] = [
             ((key,), names_only(key, known, f"setting of {policy.name}"))
@@ -175,13 +175,11 @@ class SummarySettings(Section):
         if self.command and not self.command[0].strip():
             found.append((("command", 0), "is empty; it takes the name of a program"))
         if self.source == "originals" and self.prompt != "fresh":
-            found.append(
-                (
-                    ("prompt",),
-                    f"is {self.prompt}, which builds on the earlier summary, and summary.source "
-                    "is originals, which passes it by: change one of them",
-                )
+            wrong = (
+                f"is {self.prompt}, which builds on the earlier summary, and summary.source is "
+                f"originals, which passes it by: change one of them"
             )
+            found.append((("prompt",), wrong))
         if found:
             raise contradiction(*found)
         return self

@@ -1,0 +1,159 @@
+"""Runs a program once: it is told something, heard until it ends, and never outlives its time."""
+
+import os
+import selectors
+import signal
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import IO
+
+HEARD = 64 * 1024
+"""Bytes of its output, and of its complaints, that are heard."""
+PIECE = 64 * 1024
+LOOKS_EVERY_S = 0.05
+"""How soon it is noticed that a program ended, whose children keep its output open."""
+
+
+class HookProcessError(Exception):
+    """A program that failed; the message goes behind its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What came of a program."""
+
+    code: int
+    output: str
+    errors: str
+
+
+@dataclass(slots=True, eq=False)
+class _Heard:
+    """What a stream said, up to as much as is heard."""
+
+    kept: bytearray = field(default_factory=bytearray)
+    was_cut: bool = False
+
+    def add(self, piece: bytes) -> None:
+        room = HEARD - len(self.kept)
+        self.was_cut = self.was_cut or len(piece) > room
+        self.kept += piece[:room]
+
+    @property
+    def text(self) -> str:
+        return self.kept.decode("utf-8", "replace").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class HookProcess:
+    """A program with its arguments; no shell reads them."""
+
+    command: tuple[str, ...]
+    time_limit_s: float
+
+    def tell(self, words: bytes) -> Said:
+        """Start it, write `words` to its input, and wait for its end.
+
+        Raises HookProcessError where it cannot be started, takes too long or says too much.
+        """
+        output, errors = _Heard(), _Heard()
+        with self._started() as process:
+            try:
+                code = self._heard(process, words, output, errors)
+            finally:
+                # Whatever happened here, an interrupt among it, no process is left.
+                if process.poll() is None:
+                    _kill(process)
+        if output.was_cut:
+            raise HookProcessError(f"said more than {HEARD:,} bytes, which nobody reads")
+        return Said(code, output.text, errors.text)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(  # noqa: S603 - the user named it
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,  # with its children in a group that can be killed
+            )
+        except (OSError, ValueError) as error:  # ValueError: a null byte in a word
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise HookProcessError(f"cannot be started ({reason})") from None
+
+    def _heard(
+        self, process: subprocess.Popen[bytes], words: bytes, output: _Heard, errors: _Heard
+    ) -> int:
+        """Write and read until it ends; its exit code."""
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        deadline = monotonic() + self.time_limit_s
+        rest = memoryview(words)
+        with selectors.DefaultSelector() as streams:
+            for stream, heard in (
+                (process.stdin, None),
+                (process.stdout, output),
+                (process.stderr, errors),
+            ):
+                os.set_blocking(stream.fileno(), False)
+                event = selectors.EVENT_READ if heard else selectors.EVENT_WRITE
+                streams.register(stream, event, (stream, heard))
+            while streams.get_map():
+                left = deadline - monotonic()
+                if left <= 0:
+                    raise self._too_slow()
+                # Asked before it is read: what it said before it ended is there to be read then.
+                has_ended = process.poll() is not None
+                ready = streams.select(0 if has_ended else min(left, LOOKS_EVERY_S))
+                for key, _ in ready:
+                    stream, heard = key.data
+                    if heard is None:
+                        rest = _write(stream, rest)
+                        is_done = not rest
+                    else:
+                        is_done = not _read(stream, heard)
+                    if is_done:
+                        streams.unregister(stream)
+                        stream.close()
+                if has_ended and (not ready or output.was_cut or errors.was_cut):
+                    break  # its children, which keep its output open, are not waited for
+        try:
+            return process.wait(max(0, deadline - monotonic()))
+        except subprocess.TimeoutExpired:
+            raise self._too_slow() from None
+
+    def _too_slow(self) -> HookProcessError:
+        return HookProcessError(f"took longer than {self.time_limit_s:g} s, and was killed")
+
+
+def _write(stream: IO[bytes], rest: memoryview) -> memoryview:
+    """What is left to write; nothing where nobody reads it."""
+    try:
+        return rest[os.write(stream.fileno(), rest) :]
+    except BlockingIOError:
+        return rest
+    except BrokenPipeError:
+        return rest[:0]
+
+
+def _read(stream: IO[bytes], heard: _Heard) -> bool:
+    """Whether there may be more."""
+    try:
+        piece = os.read(stream.fileno(), PIECE)
+    except BlockingIOError:
+        return True
+    heard.add(piece)
+    return bool(piece)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a program and its children, and wait for it, so that nothing is left of it."""
+    # It was not waited for yet, so its number is still its own; where it just ended, macOS says
+    # that the rest of it cannot be killed.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
