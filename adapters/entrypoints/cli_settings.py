@@ -87,7 +87,7 @@ def _say_rows(place: Path, rows: list[Listed]) -> None:
 
 def _value(row: Listed) -> str:
     if row.value is None:
-        return NONE
+        return f"{NONE} ({row.unit})" if row.unit else NONE
     text = row.value if isinstance(row.value, str) else json.dumps(row.value, ensure_ascii=False)
     return clipped(without_keys(text) + (f" {row.unit}" if row.unit else ""), VALUE_SHOWN)
 

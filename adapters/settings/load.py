@@ -34,15 +34,20 @@ def load(path: str | FilePath | None = None, environ: Mapping[str, str] | None =
     for given in given_by(environ, Settings):
         if isinstance(given, str):
             mistakes.of_environment.append(given)
-        else:
-            _put(tree, origins, given)
+        elif _put(tree, origins, given):
             mistakes.variables[given.path] = given.variable
+        else:
+            mistakes.of_environment.append(
+                f"{given.variable} sets nothing: {in_words(given.path[:-1])} is no table"
+            )
+    settings = None
     try:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
         for found, wrong in found_by(error, Settings):
             mistakes.add(found, wrong)
     mistakes.refuse()
+    assert settings is not None, "whatever pydantic refuses is a mistake"
     return settings.from_sources(origins)
 
 
@@ -59,24 +64,29 @@ def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
             yield from leaves(below, (*path, index))
 
 
-def _put(tree: dict[str, Any], origins: dict[Path, Origin], given: Given) -> None:
-    """Let a variable's value take the place of the file's; tables are merged."""
+def _put(tree: dict[str, Any], origins: dict[Path, Origin], given: Given) -> bool:
+    """Let a variable's value take the place of the file's; tables are merged.
+
+    False where it should stand in something that is no table.
+    """
     *above, last = given.path
     table: Any = tree
     for step in above:
         table = table.setdefault(step, {})
         if not isinstance(table, dict):
-            return  # which is wrong itself, and is said where it stands
+            return False
     if isinstance(given.value, dict) and isinstance(table.get(last), dict):
         for key, below in given.value.items():
+            # It has a table to stand in, so it does.
             _put(tree, origins, Given(given.variable, (*given.path, key), below))
-        return
+        return True
     table[last] = given.value
     length = len(given.path)
     for path in [path for path in origins if path[:length] == given.path]:
         del origins[path]
     for path in leaves(given.value, given.path):
         origins[path] = Origin(variable=given.variable)
+    return True
 
 
 class _Mistakes:
@@ -95,6 +105,12 @@ class _Mistakes:
                 what = variable if length == len(path) else f"{variable}: {in_words(path)}"
                 self.of_environment.append(f"{what} {wrong}")
                 return
+        if path not in self.file.lines:
+            # A variable may have set something below what is no table.
+            for place, variable in self.variables.items():
+                if place[: len(path)] == path:
+                    self.of_environment.append(f"{variable}: {in_words(path)} {wrong}")
+                    return
         if not any(path[:length] in self.of_file for length in range(1, len(path) + 1)):
             self.of_file[path] = f"{in_words(path)} {wrong}"
 

@@ -1,5 +1,6 @@
 """Every setting: section by section, with its default, its unit and what it is for."""
 
+import re
 from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Annotated, Any, Literal, Self
@@ -19,6 +20,8 @@ from .toml_lines import Path
 SUMMARISERS = ("extractive", "llm", "command")
 """Those that come with cutbank; users' own are entry points of the group below."""
 ENTRY_POINTS = "cutbank.summarisers"
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 Texts = Annotated[tuple[str, ...], Strict(strict=False)]
 Kinds = Annotated[tuple[Annotated[Kind, Strict(strict=False)], ...], Strict(strict=False)]
@@ -129,6 +132,12 @@ class SummarySettings(Section):
     model: str | None = setting(
         None, help="writes the summaries of `llm`; none is a cheaper one than the agent's"
     )
+    base_url: str | None = setting(
+        None, help="where the provider of `llm` listens; none is its usual address"
+    )
+    key_from: str | None = setting(
+        None, help="the variable that holds the key of `llm`; none is the provider's usual one"
+    )
     source: Literal["previous", "originals"] = setting(
         "previous", help="what an earlier summary stands for is read from it, or from the log"
     )
@@ -136,7 +145,7 @@ class SummarySettings(Section):
         "fresh",
         help="write anew, update the earlier summary, or ask behind the request that was served",
     )
-    with_facts: bool = setting(False, help="hand the facts that `extractive` finds to the model")
+    with_facts: bool = setting(True, help="hand the facts that `extractive` finds to the model")
     command: Texts = setting(
         (), help="the program of the summariser `command`, and its arguments; no shell reads them"
     )
@@ -166,6 +175,14 @@ class SummarySettings(Section):
         if found:
             raise contradiction(*found)
         return chain
+
+    @field_validator("key_from")
+    @classmethod
+    def _is_a_variable(cls, name: str | None) -> str | None:
+        if name is not None and not _VARIABLE.fullmatch(name):
+            # Not repeated: it may be the key itself.
+            raise contradiction(((), "is no name of a variable, such as MY_PROVIDER_KEY"))
+        return name
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -258,6 +275,12 @@ class Settings(Section):
     hooks: HookSettings = HookSettings()
 
     _origins: Mapping[Path, Origin] = PrivateAttr(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        """Where a value came from makes no difference."""
+        return isinstance(other, Settings) and self.model_dump() == other.model_dump()
+
+    __hash__ = None  # type: ignore[assignment]  # tables have none
 
     def origin(self, *path: str | int) -> Origin:
         """Where a value came from: `origin("compaction", "limit")`."""
