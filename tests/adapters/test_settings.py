@@ -52,6 +52,7 @@ context = 1_000_000
 [[hooks.commands]]
 on = ["pre_compact", "activated"]
 command = ["true"]
+time_limit = 9
 
 [[hooks.commands]]
 on = ["failed"]
@@ -83,7 +84,7 @@ def test_what_a_file_says_holds_and_the_rest_is_as_it_was(tmp_path: Path) -> Non
     assert settings.summary.chain == ("command", "extractive")
     assert settings.summary.command == ("summarise", "--short")
     assert settings.models["gpt-4.1"].context == 1_000_000
-    assert [hook.time_limit for hook in settings.hooks.commands] == [10, 2]
+    assert [hook.time_limit for hook in settings.hooks.commands] == [9, 2]
     assert settings.hooks.commands[0].on == (Moment.PRE_COMPACT, Moment.ACTIVATED)
     assert settings.pins == Settings().pins
     assert settings.pins.kinds == (Kind.DEVELOPER,)
@@ -104,9 +105,10 @@ def test_each_value_knows_where_it_came_from(tmp_path: Path) -> None:
         'models."gpt-4.1".context': 20,
         "hooks.commands[0].on": 23,
         "hooks.commands[0].command": 24,
-        "hooks.commands[1].on": 27,
-        "hooks.commands[1].command": 28,
-        "hooks.commands[1].time_limit": 29,
+        "hooks.commands[0].time_limit": 25,
+        "hooks.commands[1].on": 28,
+        "hooks.commands[1].command": 29,
+        "hooks.commands[1].time_limit": 30,
     }
     assert str(settings.origin("compaction", "limit")) == f"{file}:3"
     assert str(settings.origin("summary", "retries")) == "CUTBANK_SUMMARY_RETRIES"
@@ -144,6 +146,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     }
     assert len(settings.hooks.commands) == 1
     assert settings.origin("hooks", "commands", 0, "command").variable == "CUTBANK_HOOKS_COMMANDS"
+    assert str(settings.origin("hooks", "commands", 0, "time_limit")) == "default"
     assert settings.origin("compaction", "limit").variable == "CUTBANK_COMPACTION_LIMIT"
     assert settings.origin("compaction", "settings", "keep_tokens").line == 10
 
@@ -581,6 +584,7 @@ many = [
 [no]
 y = 1""" },
 ]
+quoted = [ """a"""", "b", """"c""""", "d" ]
 when = 1979-05-27 07:32:00.5Z
 [table]
 text = """
