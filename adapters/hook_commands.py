@@ -29,7 +29,7 @@ ANSWERS = frozenset({"instructions", "veto", "decision", "reason", "continue", "
 HEARD_ELSEWHERE = frozenset({"suppressOutput", "systemMessage", "hookSpecificOutput"})
 """Keys that coding agents hear, and that ask for nothing here."""
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger("cutbank.hooks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class HookCommand:
             return self._verdict(said, may_answer=happening.moment is Moment.PRE_COMPACT)
         except HookProcessError as error:
             # Not its arguments: they are the user's, and may hold what no log should.
-            log.warning(
+            logger.warning(
                 "hook command %r at %s %s; nothing was changed by it. Correct it, or take it out "
                 "of hooks.commands in the settings",
                 self.command[0],

@@ -9,6 +9,7 @@ from pydantic import PrivateAttr, Strict, ValidationInfo, field_validator, model
 
 from ...domain.blocks import Kind
 from ...domain.errors import InvalidSettingError
+from ...domain.pins import PinRules
 from ...domain.policies.catalog import ALIASES, DEFAULT, POLICIES, policy_named
 from ...domain.policies.policy import Policy, settings_of
 from ..happenings import Moment
@@ -109,6 +110,9 @@ class PinSettings(Section):
         help="the largest block that is kept by these rules",
     )
 
+    def rules(self) -> PinRules:
+        return PinRules(self.first_prompt, frozenset(self.kinds), self.most)
+
 
 class SummarySettings(Section):
     """Who writes the text that stands for what left, and how."""
@@ -117,7 +121,10 @@ class SummarySettings(Section):
         ("extractive",), help="summarisers in the order in which they are tried, until one succeeds"
     )
     time_limit: float = setting(
-        120.0, unit="seconds", least=0.1, help="how long one attempt may take"
+        120.0,
+        unit="seconds",
+        least=0.1,
+        help="how long one summariser may take, retries and waits included",
     )
     retries: int = setting(
         3, unit="attempts", least=0, most=100, help="more of them after a failure that may pass"
@@ -127,7 +134,7 @@ class SummarySettings(Section):
         unit="seconds",
         least=0,
         most=30,
-        help="the wait before the first retry; doubles each time, up to 30",
+        help="the wait before the first retry; twice as long each time, up to 30",
     )
     model: str | None = setting(
         None, help="writes the summaries of `llm`; none is a cheaper one than the agent's"
@@ -170,7 +177,10 @@ class SummarySettings(Section):
                 found.append(((index,), f"names {name} a second time: leave it out"))
             elif "extractive" in chain[:index]:
                 found.append(
-                    ((index,), f"is never tried: put {name} before extractive, which does not fail")
+                    (
+                        (index,),
+                        "comes after extractive, which needs nothing: move it forward",
+                    )
                 )
         if found:
             raise contradiction(*found)

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
+import cutbank
 from cutbank.adapters.happenings import Happening, Moment, Stats, Verdict
 from cutbank.adapters.hook_commands import HookCommand, as_told, hook_commands
 from cutbank.adapters.hook_process import HookProcess
 from cutbank.adapters.settings.settings import HookCommandSettings, HookSettings
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.errors import CompactionVetoedError
 
 ABOUT_TO = Happening(
     Moment.PRE_COMPACT,
@@ -407,3 +409,56 @@ def test_the_time_limit_is_of_the_whole_run() -> None:
 
     with pytest.raises(Exception, match="took longer than 1 s"):
         HookProcess((sys.executable, "-c", code), 1).tell(b"{}")
+
+
+@pytest.fixture
+def long_session(session: cutbank.StoredSession) -> cutbank.StoredSession:
+    for turn in range(12):
+        session.append(
+            cutbank.Block.user(f"Question {turn}: " + "why is the river brown? " * 20),
+            cutbank.Block.assistant(f"Answer {turn}: " + "silt, silt and more silt. " * 140),
+        )
+    return session
+
+
+def test_a_program_vetoes_a_real_compaction(
+    program: Program, store: cutbank.SessionStore, long_session: cutbank.StoredSession
+) -> None:
+    before = long_session.view()
+    store.listeners.append(program("""print('{"veto": "no"}')"""))
+
+    with pytest.raises(CompactionVetoedError, match=f"{Path(sys.executable).name}: no"):
+        long_session.compact(limit=8_000, settings={"keep_tokens": "1000"})
+
+    assert long_session.view().fingerprint == before.fingerprint
+
+
+def test_programs_are_told_of_a_real_compaction_and_a_broken_one_stops_nothing(
+    program: Program,
+    tmp_path: Path,
+    store: cutbank.SessionStore,
+    long_session: cutbank.StoredSession,
+) -> None:
+    told = tmp_path / "told.jsonl"
+    store.listeners += [
+        HookCommand(("cutbank-has-no-such-program",), frozenset(Moment)),
+        program(
+            "import json, sys\n"
+            f"open({str(told)!r}, 'a').write(sys.stdin.read() + chr(10))\n"
+            "print('Keep the names of all rivers.')"
+        ),
+    ]
+
+    outcome = long_session.compact(
+        limit=8_000, settings={"keep_tokens": "1000"}, instructions="Be short."
+    )
+
+    heard = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
+    assert outcome.compacted
+    assert heard[0]["hook_event_name"] == "PreCompact"
+    assert heard[0]["trigger"] == "manual"
+    assert heard[0]["custom_instructions"] == "Be short."
+    assert [one["moment"] for one in heard][-3:] == ["recorded", "activated", "session_start"]
+    assert "Keep the names of all rivers." in heard[1]["instructions"]
+    assert heard[-1]["source"] == "compact"
+    assert heard[-1]["after"]["tokens"] < heard[0]["before"]["tokens"]

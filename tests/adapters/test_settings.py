@@ -23,6 +23,7 @@ from cutbank.adapters.settings.settings import Settings, SummarySettings
 from cutbank.adapters.settings.toml_lines import lines_of
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import InvalidSettingError
+from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 KEY = "sk-ant-api03-Zq8vN2xK7wPqLmT4"
@@ -87,6 +88,7 @@ def test_what_a_file_says_holds_and_the_rest_is_as_it_was(tmp_path: Path) -> Non
     assert [hook.time_limit for hook in settings.hooks.commands] == [9, 2]
     assert settings.hooks.commands[0].on == (Moment.PRE_COMPACT, Moment.ACTIVATED)
     assert settings.pins == Settings().pins
+    assert settings.pins.rules() == PinRules()
     assert settings.pins.kinds == (Kind.DEVELOPER,)
 
 
@@ -290,7 +292,7 @@ def test_a_file_that_was_named_has_to_be_there(tmp_path: Path) -> None:
         ),
         (
             '[summary]\nchain = [\n"extractive",\n"llm"]',
-            (":4: summary.chain[1] is never tried: put llm before extractive, which does not fail"),
+            ":4: summary.chain[1] comes after extractive, which needs nothing: move it forward",
         ),
         (
             '[summary]\nchain = ["llm", "llm"]',
