@@ -7,7 +7,7 @@ from enum import Enum, StrEnum
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationInfo, field_validator
 from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
@@ -19,6 +19,9 @@ CONTRADICTION = "contradiction"
 """The type of the errors that say themselves what is wrong, and where in the section."""
 VALUE = "is <value>"
 """Stands in what such an error says for the value, which may be too long or too secret to say."""
+
+Texts = Annotated[tuple[str, ...], Strict(strict=False)]
+"""A list of texts, as TOML and JSON have it."""
 
 
 class Section(BaseModel):

@@ -19,7 +19,8 @@ from cutbank.adapters.settings.listing import listed
 from cutbank.adapters.settings.load import load
 from cutbank.adapters.settings.secret import holds_a_key, names_a_key, shown
 from cutbank.adapters.settings.section import Section, told
-from cutbank.adapters.settings.settings import Settings, SummarySettings
+from cutbank.adapters.settings.settings import Settings
+from cutbank.adapters.settings.summary_settings import SummarySettings
 from cutbank.adapters.settings.toml_lines import lines_of
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import InvalidSettingError

@@ -1,0 +1,102 @@
+"""When a session is compacted, by which policy, and what stays whatever it says."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Strict, ValidationInfo, field_validator
+
+from ...domain.blocks import Kind
+from ...domain.errors import InvalidSettingError
+from ...domain.pins import PinRules
+from ...domain.policies.catalog import ALIASES, DEFAULT, POLICIES, policy_named
+from ...domain.policies.policy import Policy, settings_of
+from .nearest import names_only
+from .section import VALUE, Section, contradiction, setting
+from .toml_lines import Path
+
+Kinds = Annotated[tuple[Annotated[Kind, Strict(strict=False)], ...], Strict(strict=False)]
+
+
+class CompactionSettings(Section):
+    """When a session is compacted, and by which policy."""
+
+    policy: str = setting(
+        DEFAULT, help="decides when and where to compact; `cutbank policies` lists them"
+    )
+    settings: Mapping[str, Any] = setting({}, help="the policy's own settings")
+    limit: int | None = setting(
+        None, unit="tokens", least=1, help="what the context holds; none is what the model holds"
+    )
+    auto: bool = setting(True, help="compact before a call when the policy says so")
+    once_a_turn: bool = setting(False, help="compact by threshold at most once in a turn")
+    minimum_gain: float = setting(
+        0.1,
+        unit="of the view",
+        least=0,
+        most=1,
+        help="what a compaction by threshold has to save, or it is not done",
+    )
+    worthwhile: Literal["always", "price"] = setting(
+        "always", help="whether a compaction by threshold must pay for itself by price"
+    )
+    expected_calls: int = setting(
+        20, unit="calls", least=1, help="calls still to come, over which it has to pay for itself"
+    )
+    instructions: str | None = setting(
+        None, help="what every summary should care about, besides what is asked for"
+    )
+
+    @field_validator("policy")
+    @classmethod
+    def _is_a_policy(cls, name: str) -> str:
+        if ALIASES.get(name, name) not in POLICIES:
+            known = [*POLICIES, *ALIASES]
+            raise contradiction(((), f"{VALUE}, which {names_only(name, known, 'policy')}"))
+        return name
+
+    @field_validator("settings")
+    @classmethod
+    def _are_the_policys(cls, given: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
+        name: str | None = info.data.get("policy")
+        if name is None:  # which is wrong itself, and said so
+            return given
+        policy = POLICIES[ALIASES.get(name) or name]
+        known = {one.name: one for one in settings_of(policy)}
+        found: list[tuple[Path, str]] = [
+            ((key,), names_only(key, known, f"setting of {policy.name}"))
+            for key in given
+            if key not in known
+        ]
+        for key, value in given.items():
+            one = known.get(key)
+            if one and not one.fits(one.read(value) if isinstance(value, str) else value):
+                found.append(((key,), f"{VALUE}; it takes {one.takes}"))
+        if not found:
+            try:
+                policy_named(name, given)
+            except InvalidSettingError as error:
+                found.append(((), str(error)))
+        if found:
+            raise contradiction(*found)
+        return given
+
+    def chosen(self) -> Policy:
+        """The policy with its settings."""
+        return policy_named(self.policy, self.settings)
+
+
+class PinSettings(Section):
+    """What stays in the view word for word, whatever a policy says."""
+
+    first_prompt: bool = setting(True, help="keep a session's first prompt, which says its goal")
+    kinds: Kinds = setting((Kind.DEVELOPER,), help="keep blocks of these kinds")
+    most: float = setting(
+        0.05,
+        unit="of the limit",
+        least=0,
+        most=1,
+        help="the largest block that is kept by these rules",
+    )
+
+    def rules(self) -> PinRules:
+        return PinRules(self.first_prompt, frozenset(self.kinds), self.most)
