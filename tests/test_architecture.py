@@ -66,6 +66,7 @@ LOADED_ON_DEMAND = {
     "imagesize",
     "openai",
     "genai_prices",
+    "openai",
     "orjson",
     "pydantic",
     "pydantic_ai",
