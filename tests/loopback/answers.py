@@ -1,0 +1,153 @@
+"""What a model server may answer, said without any provider's words."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from urllib.parse import unquote
+
+from .gates import Gate
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as it came in."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    """By names in lower case."""
+    raw: bytes
+    body: Body
+    """The JSON of the request; empty where it is none."""
+
+    @property
+    def model(self) -> str:
+        """The model that was asked: the body names it, or the path does."""
+        named = self.body.get("model")
+        if isinstance(named, str):
+            return named
+        in_path = re.search(r"/models?/(.+?)(:\w+|/converse(-stream)?)?\Z", self.path)
+        return unquote(in_path[1]) if in_path else ""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Usage as cutbank has it: `input` is what came from no cache."""
+
+    input: int = 1_000
+    output: int = 50
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+
+
+class Stop(StrEnum):
+    """Why a model ended."""
+
+    END = "end"
+    LENGTH = "length"
+    TOOL = "tool"
+    REFUSAL = "refusal"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call that a model makes."""
+
+    name: str
+    arguments: Body = field(default_factory=dict)
+    id: str = "call_1"
+
+
+@dataclass(frozen=True)
+class Says:
+    """A model's answer, whole or as a stream, as the request wants it."""
+
+    text: str = ""
+    usage: Tokens | Body | None = Tokens()
+    """None leaves it out; a mapping is sent as it is, true or not."""
+    stop: Stop = Stop.END
+    calls: tuple[Call, ...] = ()
+    model: str | None = None
+    """The model that is said to have answered, where it is not the one that was asked."""
+
+
+class Why(StrEnum):
+    """Why a provider refuses."""
+
+    OVERFLOW = "overflow"
+    RATE_LIMIT = "rate limit"
+    QUOTA = "quota"
+    OVERLOADED = "overloaded"
+    INTERNAL = "internal"
+    WRONG_KEY = "wrong key"
+    EXPIRED_KEY = "expired key"
+    FORBIDDEN = "forbidden"
+    UNKNOWN_MODEL = "unknown model"
+    OUTPUT_LIMIT = "output limit"
+
+
+@dataclass(frozen=True)
+class Refuses:
+    """An error, as the provider words it."""
+
+    why: Why
+    tokens: int = 214_315
+    limit: int = 200_000
+    retry_after_s: float | None = None
+    detail: str | None = None
+    """Said in place of the provider's own message."""
+    server: str | None = None
+    """A server that speaks a provider's dialect in words of its own: `vllm`, `llama.cpp`."""
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Any bytes at all."""
+
+    content: bytes = b""
+    status: int = 200
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BreaksOff:
+    """The beginning of an answer, then the connection is gone."""
+
+    answer: Says
+    after: int = 2
+    """Pieces of the stream that still arrive; 0 is not even a status line."""
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Nothing until a gate is opened, or whoever asked leaves."""
+
+    gate: Gate
+    answer: "Answer"
+    after: int = 0
+    """Pieces of a stream that arrive before that."""
+
+
+@dataclass(frozen=True)
+class Endless:
+    """A stream that never comes to its end."""
+
+    text: str = "and so on "
+
+
+Answer = Says | Refuses | Raw | BreaksOff | Waits | Endless
+Script = Callable[[Request], Answer]
+"""Decides the next answer."""
+
+
+def in_turn(*answers: Answer) -> Script:
+    """These answers one after the other; the last one for ever."""
+    left = list(answers)
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]

@@ -1,0 +1,160 @@
+"""Anthropic's Messages API."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from .answers import Body, Refuses, Request, Says, Stop, Tokens, Why
+from .wire import Refusal, as_json, event, in_parts
+
+_STOPS = {
+    Stop.END: "end_turn",
+    Stop.LENGTH: "max_tokens",
+    Stop.TOOL: "tool_use",
+    Stop.REFUSAL: "refusal",
+}
+_REFUSALS: dict[Why, tuple[int, str, str]] = {
+    Why.OVERFLOW: (
+        400,
+        "invalid_request_error",
+        "prompt is too long: {tokens} tokens > {limit} maximum",
+    ),
+    Why.RATE_LIMIT: (
+        429,
+        "rate_limit_error",
+        (
+            "This request would exceed your organization's rate limit of 80,000 input tokens per "
+            "minute (org: 00000000-0000-0000-0000-000000000000, model: claude-haiku-4-5). For details, "
+            "refer to: https://docs.claude.com/en/api/rate-limits. You can see the response headers "
+            "for current usage. Please reduce the prompt length or the maximum tokens requested, or "
+            "try again later."
+        ),
+    ),
+    Why.QUOTA: (
+        400,
+        "invalid_request_error",
+        (
+            "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing "
+            "to upgrade or purchase credits."
+        ),
+    ),
+    Why.OVERLOADED: (529, "overloaded_error", "Overloaded"),
+    Why.INTERNAL: (500, "api_error", "Internal server error"),
+    Why.WRONG_KEY: (401, "authentication_error", "invalid x-api-key"),
+    Why.EXPIRED_KEY: (
+        401,
+        "authentication_error",
+        "OAuth token has expired. Please obtain a new token or refresh your existing token.",
+    ),
+    Why.FORBIDDEN: (
+        403,
+        "permission_error",
+        "Your API key does not have permission to use the specified resource.",
+    ),
+    Why.UNKNOWN_MODEL: (404, "not_found_error", "model: claude-nothing"),
+    Why.OUTPUT_LIMIT: (
+        400,
+        "invalid_request_error",
+        (
+            "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens for "
+            "claude-haiku-4-5"
+        ),
+    ),
+}
+
+
+class AnthropicMessages:
+    """POST /v1/messages."""
+
+    stream_type = "text/event-stream; charset=utf-8"
+
+    def takes(self, request: Request) -> bool:
+        return request.path.endswith("/v1/messages")
+
+    def wants_stream(self, request: Request) -> bool:
+        return bool(request.body.get("stream"))
+
+    def whole(self, says: Says, request: Request) -> Body:
+        return {**_message(says, request), "content": _content(says), **_ending(says)}
+
+    def pieces(self, says: Says, request: Request) -> Iterator[bytes]:
+        usage = _usage(says.usage)
+        begun: Body = {**_message(says, request), "content": [], "stop_reason": None}
+        if usage is not None:
+            begun["usage"] = {**usage, "output_tokens": 1}
+        yield _event({"type": "message_start", "message": begun})
+        for index, block in enumerate(_content(says)):
+            at = {"index": index}
+            empty = {**block, "text": ""} if block["type"] == "text" else {**block, "input": {}}
+            yield _event({"type": "content_block_start", **at, "content_block": empty})
+            yield _event({"type": "ping"})
+            for delta in _deltas(block):
+                yield _event({"type": "content_block_delta", **at, "delta": delta})
+            yield _event({"type": "content_block_stop", **at})
+        ending = _ending(says)
+        told = {"usage": ending.pop("usage")} if usage is not None else {}
+        yield _event({"type": "message_delta", "delta": ending, **told})
+        yield _event({"type": "message_stop"})
+
+    def refusal(self, refuses: Refuses) -> Refusal:
+        status, kind, message = _REFUSALS[refuses.why]
+        message = refuses.detail or message.format(tokens=refuses.tokens, limit=refuses.limit)
+        headers = {"request-id": "req_011CSHoEeqs5C35K2UUqR7Fy"}
+        if refuses.retry_after_s is not None:
+            headers["retry-after"] = f"{refuses.retry_after_s:g}"
+        return Refusal(
+            status,
+            {
+                "type": "error",
+                "error": {"type": kind, "message": message},
+                "request_id": headers["request-id"],
+            },
+            headers,
+        )
+
+
+def _message(says: Says, request: Request) -> Body:
+    return {
+        "id": "msg_01XFDUDYJgAACzvnptvVoYEL",
+        "type": "message",
+        "role": "assistant",
+        "model": says.model or request.model,
+        "stop_sequence": None,
+    }
+
+
+def _content(says: Says) -> list[Body]:
+    said: list[Body] = [{"type": "text", "text": says.text}] if says.text else []
+    return said + [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
+        for call in says.calls
+    ]
+
+
+def _ending(says: Says) -> Body:
+    ending: Body = {"stop_reason": _STOPS[says.stop], "stop_sequence": None}
+    usage = _usage(says.usage)
+    return ending if usage is None else {**ending, "usage": usage}
+
+
+def _deltas(block: Body) -> Iterator[Body]:
+    if block["type"] == "text":
+        yield from ({"type": "text_delta", "text": part} for part in in_parts(block["text"]))
+    else:
+        for part in in_parts(as_json(block["input"]).decode()):
+            yield {"type": "input_json_delta", "partial_json": part}
+
+
+def _usage(usage: Tokens | Body | None) -> Any:
+    if not isinstance(usage, Tokens):
+        return usage
+    return {
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+        "service_tier": "standard",
+    }
+
+
+def _event(body: Body) -> bytes:
+    return event(body, body["type"])

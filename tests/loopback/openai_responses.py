@@ -1,0 +1,134 @@
+"""OpenAI's Responses API."""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from .answers import Body, Refuses, Request, Says, Stop, Tokens
+from .openai_refusals import refusal_of
+from .wire import Refusal, as_json, event, in_parts
+
+
+class OpenAIResponses:
+    """POST /v1/responses."""
+
+    stream_type = "text/event-stream; charset=utf-8"
+
+    def takes(self, request: Request) -> bool:
+        return request.path.endswith("/responses")
+
+    def wants_stream(self, request: Request) -> bool:
+        return bool(request.body.get("stream"))
+
+    def whole(self, says: Says, request: Request) -> Body:
+        reason = {Stop.LENGTH: "max_output_tokens", Stop.REFUSAL: "content_filter"}.get(says.stop)
+        return {
+            **_head(says, request),
+            "status": "incomplete" if reason else "completed",
+            "incomplete_details": {"reason": reason} if reason else None,
+            "output": _items(says),
+            "usage": _usage(says.usage),
+        }
+
+    def pieces(self, says: Says, request: Request) -> Iterator[bytes]:
+        numbers = count()
+
+        def told(kind: str, **fields: Any) -> bytes:
+            return event({"type": kind, "sequence_number": next(numbers), **fields}, kind)
+
+        begun = {**_head(says, request), "status": "in_progress", "output": [], "usage": None}
+        yield told("response.created", response=begun)
+        yield told("response.in_progress", response=begun)
+        for index, item in enumerate(_items(says)):
+            at = {"output_index": index}
+            empty: Body = {"content": []} if item["type"] == "message" else {"arguments": ""}
+            added = {**item, **empty, "status": "in_progress"}
+            yield told("response.output_item.added", **at, item=added)
+            at["item_id"] = item["id"]
+            if item["type"] == "message":
+                (part,) = item["content"]
+                inside = {**at, "content_index": 0}
+                yield told("response.content_part.added", **inside, part={**part, "text": ""})
+                for delta in in_parts(part["text"]):
+                    yield told("response.output_text.delta", **inside, delta=delta, logprobs=[])
+                yield told("response.output_text.done", **inside, text=part["text"], logprobs=[])
+                yield told("response.content_part.done", **inside, part=part)
+            else:
+                for delta in in_parts(item["arguments"]):
+                    yield told("response.function_call_arguments.delta", **at, delta=delta)
+                yield told(
+                    "response.function_call_arguments.done",
+                    **at,
+                    name=item["name"],
+                    arguments=item["arguments"],
+                )
+            yield told("response.output_item.done", output_index=index, item=item)
+        whole = self.whole(says, request)
+        yield told(f"response.{whole['status']}", response=whole)
+
+    def refusal(self, refuses: Refuses) -> Refusal:
+        return refusal_of(refuses, param="input")
+
+
+def _head(says: Says, request: Request) -> Body:
+    return {
+        "id": "resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
+        "object": "response",
+        "created_at": 1_760_000_000,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": request.body.get("instructions"),
+        "max_output_tokens": request.body.get("max_output_tokens"),
+        "metadata": {},
+        "model": says.model or request.model,
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "reasoning": {"effort": None, "summary": None},
+        "store": request.body.get("store", True),
+        "temperature": 1.0,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "user": None,
+    }
+
+
+def _items(says: Says) -> list[Body]:
+    said: list[Body] = []
+    if says.text:
+        part = {"type": "output_text", "text": says.text, "annotations": [], "logprobs": []}
+        said.append(
+            {
+                "id": "msg_67ccd3acc8d48190a77525dc6de64b4104becb25c45c1d41",
+                "type": "message",
+                "status": "completed",
+                "role": "assistant",
+                "content": [part],
+            }
+        )
+    return said + [
+        {
+            "id": f"fc_{call.id}",
+            "type": "function_call",
+            "status": "completed",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": as_json(call.arguments).decode(),
+        }
+        for call in says.calls
+    ]
+
+
+def _usage(usage: Tokens | Body | None) -> Any:
+    if not isinstance(usage, Tokens):
+        return usage
+    read = usage.input + usage.cache_read + usage.cache_write
+    return {
+        "input_tokens": read,
+        "input_tokens_details": {"cached_tokens": usage.cache_read},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": read + usage.output,
+    }
