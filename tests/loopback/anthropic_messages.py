@@ -1,7 +1,7 @@
 """Anthropic's Messages API."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from .answers import Body, Refuses, Request, Says, Stop, Tokens, Why
 from .wire import Refusal, as_json, event, in_parts
@@ -12,52 +12,54 @@ _STOPS = {
     Stop.TOOL: "tool_use",
     Stop.REFUSAL: "refusal",
 }
-_REFUSALS: dict[Why, tuple[int, str, str]] = {
-    Why.OVERFLOW: (
+
+
+class _Error(NamedTuple):
+    status: int
+    kind: str
+    message: str
+
+
+_REFUSALS: dict[Why, _Error] = {
+    Why.OVERFLOW: _Error(
         400,
         "invalid_request_error",
         "prompt is too long: {tokens} tokens > {limit} maximum",
     ),
-    Why.RATE_LIMIT: (
+    Why.RATE_LIMIT: _Error(
         429,
         "rate_limit_error",
-        (
-            "This request would exceed your organization's rate limit of 80,000 input tokens per "
-            "minute (org: 00000000-0000-0000-0000-000000000000, model: claude-haiku-4-5). For details, "
-            "refer to: https://docs.claude.com/en/api/rate-limits. You can see the response headers "
-            "for current usage. Please reduce the prompt length or the maximum tokens requested, or "
-            "try again later."
-        ),
+        "This request would exceed your organization's rate limit of 80,000 input tokens per "
+        "minute (org: 00000000-0000-0000-0000-000000000000, model: claude-haiku-4-5). For details, "
+        "refer to: https://docs.claude.com/en/api/rate-limits. You can see the response headers "
+        "for current usage. Please reduce the prompt length or the maximum tokens requested, or "
+        "try again later.",
     ),
-    Why.QUOTA: (
+    Why.QUOTA: _Error(
         400,
         "invalid_request_error",
-        (
-            "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing "
-            "to upgrade or purchase credits."
-        ),
+        "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing "
+        "to upgrade or purchase credits.",
     ),
-    Why.OVERLOADED: (529, "overloaded_error", "Overloaded"),
-    Why.INTERNAL: (500, "api_error", "Internal server error"),
-    Why.WRONG_KEY: (401, "authentication_error", "invalid x-api-key"),
-    Why.EXPIRED_KEY: (
+    Why.OVERLOADED: _Error(529, "overloaded_error", "Overloaded"),
+    Why.INTERNAL: _Error(500, "api_error", "Internal server error"),
+    Why.WRONG_KEY: _Error(401, "authentication_error", "invalid x-api-key"),
+    Why.EXPIRED_KEY: _Error(
         401,
         "authentication_error",
         "OAuth token has expired. Please obtain a new token or refresh your existing token.",
     ),
-    Why.FORBIDDEN: (
+    Why.FORBIDDEN: _Error(
         403,
         "permission_error",
         "Your API key does not have permission to use the specified resource.",
     ),
-    Why.UNKNOWN_MODEL: (404, "not_found_error", "model: claude-nothing"),
-    Why.OUTPUT_LIMIT: (
+    Why.UNKNOWN_MODEL: _Error(404, "not_found_error", "model: claude-nothing"),
+    Why.OUTPUT_LIMIT: _Error(
         400,
         "invalid_request_error",
-        (
-            "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens for "
-            "claude-haiku-4-5"
-        ),
+        "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens for "
+        "claude-haiku-4-5",
     ),
 }
 

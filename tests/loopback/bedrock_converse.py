@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from struct import pack
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from .answers import Body, Refuses, Request, Says, Stop, Tokens, Why
@@ -14,62 +14,66 @@ _STOPS = {
     Stop.TOOL: "tool_use",
     Stop.REFUSAL: "guardrail_intervened",
 }
-_REFUSALS: dict[Why, tuple[int, str, str]] = {
-    Why.OVERFLOW: (
+
+
+class _Error(NamedTuple):
+    status: int
+    kind: str
+    message: str
+
+
+_REFUSALS: dict[Why, _Error] = {
+    Why.OVERFLOW: _Error(
         400,
         "ValidationException",
-        (
-            "The model returned the following errors: prompt is too long: {tokens} tokens > {limit} "
-            "maximum"
-        ),
+        "The model returned the following errors: prompt is too long: {tokens} tokens > {limit} "
+        "maximum",
     ),
-    Why.RATE_LIMIT: (
+    Why.RATE_LIMIT: _Error(
         429,
         "ThrottlingException",
         "Too many tokens, please wait before trying again.",
     ),
-    Why.QUOTA: (
+    Why.QUOTA: _Error(
         400,
         "ServiceQuotaExceededException",
         "Your request exceeds the service quota for your account.",
     ),
-    Why.OVERLOADED: (
+    Why.OVERLOADED: _Error(
         503,
         "ServiceUnavailableException",
         "Bedrock is unable to process your request.",
     ),
-    Why.INTERNAL: (
+    Why.INTERNAL: _Error(
         500,
         "InternalServerException",
         "The system encountered an unexpected error during processing. Try your request again.",
     ),
-    Why.WRONG_KEY: (
+    Why.WRONG_KEY: _Error(
         403,
         "UnrecognizedClientException",
         "The security token included in the request is invalid.",
     ),
-    Why.EXPIRED_KEY: (
+    Why.EXPIRED_KEY: _Error(
         403,
         "ExpiredTokenException",
         "The security token included in the request is expired",
     ),
-    Why.FORBIDDEN: (
+    Why.FORBIDDEN: _Error(
         403,
         "AccessDeniedException",
         "You don't have access to the model with the specified model ID.",
     ),
-    Why.UNKNOWN_MODEL: (
+    Why.UNKNOWN_MODEL: _Error(
         400,
         "ValidationException",
         "The provided model identifier is invalid.",
     ),
-    Why.OUTPUT_LIMIT: (
+    Why.OUTPUT_LIMIT: _Error(
         400,
         "ValidationException",
-        (
-            "The maximum tokens you requested exceeds the model limit of 8192. Try again with a "
-            "maximum tokens value that is lower than 8192."
-        ),
+        "The maximum tokens you requested exceeds the model limit of 8192. Try again with a "
+        "maximum tokens value that is lower than 8192.",
     ),
 }
 

@@ -1,7 +1,7 @@
 """Google's generateContent and streamGenerateContent, as the Gemini API has them."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from .answers import Body, Refuses, Request, Says, Stop, Tokens, Why
 from .wire import Refusal, as_json, in_parts
@@ -13,85 +13,76 @@ _STOPS = {
     Stop.REFUSAL: "PROHIBITED_CONTENT",
 }
 _INFO = "type.googleapis.com/google.rpc.ErrorInfo"
-_REFUSALS: dict[Why, tuple[int, str, str, str | None]] = {
-    Why.OVERFLOW: (
+
+
+class _Error(NamedTuple):
+    status: int
+    word: str
+    message: str
+    reason: str | None = None
+
+
+_REFUSALS: dict[Why, _Error] = {
+    Why.OVERFLOW: _Error(
         400,
         "INVALID_ARGUMENT",
         "The input token count ({tokens}) exceeds the maximum number of tokens allowed ({limit}).",
-        None,
     ),
-    Why.RATE_LIMIT: (
+    Why.RATE_LIMIT: _Error(
         429,
         "RESOURCE_EXHAUSTED",
-        (
-            "You exceeded your current quota, please check your plan and billing details. For more "
-            "information on this error, head over to: "
-            "https://ai.google.dev/gemini-api/docs/rate-limits. * Quota exceeded for metric: "
-            "generativelanguage.googleapis.com/generate_content_free_tier_requests, limit: 10"
-        ),
-        None,
+        "You exceeded your current quota, please check your plan and billing details. For more "
+        "information on this error, head over to: "
+        "https://ai.google.dev/gemini-api/docs/rate-limits. * Quota exceeded for metric: "
+        "generativelanguage.googleapis.com/generate_content_free_tier_requests, limit: 10",
     ),
-    Why.QUOTA: (
+    Why.QUOTA: _Error(
         429,
         "RESOURCE_EXHAUSTED",
-        (
-            "Your prepayment credits are depleted. Please go to AI Studio at "
-            "https://ai.studio/projects to manage your project and billing."
-        ),
-        None,
+        "Your prepayment credits are depleted. Please go to AI Studio at "
+        "https://ai.studio/projects to manage your project and billing.",
     ),
-    Why.OVERLOADED: (
+    Why.OVERLOADED: _Error(
         503,
         "UNAVAILABLE",
         "The model is overloaded. Please try again later.",
-        None,
     ),
-    Why.INTERNAL: (
+    Why.INTERNAL: _Error(
         500,
         "INTERNAL",
-        (
-            "An internal error has occurred. Please retry or report in "
-            "https://developers.generativeai.google/guide/troubleshooting"
-        ),
-        None,
+        "An internal error has occurred. Please retry or report in "
+        "https://developers.generativeai.google/guide/troubleshooting",
     ),
-    Why.WRONG_KEY: (
+    Why.WRONG_KEY: _Error(
         400,
         "INVALID_ARGUMENT",
         "API key not valid. Please pass a valid API key.",
         "API_KEY_INVALID",
     ),
-    Why.EXPIRED_KEY: (
+    Why.EXPIRED_KEY: _Error(
         400,
         "INVALID_ARGUMENT",
         "API key expired. Please renew the API key.",
         "API_KEY_INVALID",
     ),
-    Why.FORBIDDEN: (
+    Why.FORBIDDEN: _Error(
         403,
         "PERMISSION_DENIED",
         "Your project has been denied access. Please contact support.",
-        None,
     ),
-    Why.UNKNOWN_MODEL: (
+    Why.UNKNOWN_MODEL: _Error(
         404,
         "NOT_FOUND",
-        (
-            "models/gemini-nothing is not found for API version v1beta, or is not supported for "
-            "generateContent. Call ListModels to see the list of available models and their supported "
-            "methods."
-        ),
-        None,
+        "models/gemini-nothing is not found for API version v1beta, or is not supported for "
+        "generateContent. Call ListModels to see the list of available models and their supported "
+        "methods.",
     ),
-    Why.OUTPUT_LIMIT: (
+    Why.OUTPUT_LIMIT: _Error(
         400,
         "INVALID_ARGUMENT",
-        (
-            "Unable to submit request because it has a maxOutputTokens value of 100000 but the "
-            "supported range is from 1 (inclusive) to 65537 (exclusive). Update the value and try "
-            "again."
-        ),
-        None,
+        "Unable to submit request because it has a maxOutputTokens value of 100000 but the "
+        "supported range is from 1 (inclusive) to 65537 (exclusive). Update the value and try "
+        "again.",
     ),
 }
 

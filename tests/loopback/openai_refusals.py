@@ -1,7 +1,7 @@
 """What OpenAI refuses, and in what other words the servers do that speak its dialect."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .answers import Refuses, Why
 from .wire import Refusal
@@ -13,79 +13,78 @@ _CHAT_OVERFLOW = (
 _RESPONSES_OVERFLOW = (
     "Your input exceeds the context window of this model. Please adjust your input and try again."
 )
-_REFUSALS: dict[Why, tuple[int, str, str | None, str]] = {
-    Why.OVERFLOW: (400, "invalid_request_error", "context_length_exceeded", ""),
-    Why.RATE_LIMIT: (
+
+
+class _Error(NamedTuple):
+    status: int
+    kind: str
+    code: str | None
+    message: str
+
+
+_REFUSALS: dict[Why, _Error] = {
+    Why.OVERFLOW: _Error(400, "invalid_request_error", "context_length_exceeded", ""),
+    Why.RATE_LIMIT: _Error(
         429,
         "tokens",
         "rate_limit_exceeded",
-        (
-            "Rate limit reached for gpt-5-mini in organization org-0 on tokens per min (TPM): Limit "
-            "200000, Used 199000, Requested 4000. Please try again in 900ms. Visit "
-            "https://platform.openai.com/account/rate-limits to learn more."
-        ),
+        "Rate limit reached for gpt-5-mini in organization org-0 on tokens per min (TPM): Limit "
+        "200000, Used 199000, Requested 4000. Please try again in 900ms. Visit "
+        "https://platform.openai.com/account/rate-limits to learn more.",
     ),
-    Why.QUOTA: (
+    Why.QUOTA: _Error(
         429,
         "insufficient_quota",
         "insufficient_quota",
-        (
-            "You exceeded your current quota, please check your plan and billing details. For more "
-            "information on this error, read the docs: "
-            "https://platform.openai.com/docs/guides/error-codes/api-errors."
-        ),
+        "You exceeded your current quota, please check your plan and billing details. For more "
+        "information on this error, read the docs: "
+        "https://platform.openai.com/docs/guides/error-codes/api-errors.",
     ),
-    Why.OVERLOADED: (
+    Why.OVERLOADED: _Error(
         503,
         "server_error",
         None,
-        (
-            "The server is currently overloaded with other requests. Sorry about that! You can retry "
-            "your request, or contact us through our help center at help.openai.com if the error "
-            "persists."
-        ),
+        "The server is currently overloaded with other requests. Sorry about that! You can retry "
+        "your request, or contact us through our help center at help.openai.com if the error "
+        "persists.",
     ),
-    Why.INTERNAL: (
+    Why.INTERNAL: _Error(
         500,
         "server_error",
         None,
         "The server had an error while processing your request. Sorry about that!",
     ),
-    Why.WRONG_KEY: (
+    Why.WRONG_KEY: _Error(
         401,
         "invalid_request_error",
         "invalid_api_key",
-        (
-            "Incorrect API key provided: sk-wrong**key. You can find your API key at "
-            "https://platform.openai.com/account/api-keys."
-        ),
+        "Incorrect API key provided: sk-wrong**key. You can find your API key at "
+        "https://platform.openai.com/account/api-keys.",
     ),
-    Why.EXPIRED_KEY: (
+    Why.EXPIRED_KEY: _Error(
         401,
         "invalid_request_error",
         "token_expired",
         "Your authentication token is expired. Please try signing in again.",
     ),
-    Why.FORBIDDEN: (
+    Why.FORBIDDEN: _Error(
         403,
         "invalid_request_error",
         "model_not_found",
         "Project `proj_0` does not have access to model `gpt-5-mini`",
     ),
-    Why.UNKNOWN_MODEL: (
+    Why.UNKNOWN_MODEL: _Error(
         404,
         "invalid_request_error",
         "model_not_found",
         "The model `gpt-nothing` does not exist or you do not have access to it.",
     ),
-    Why.OUTPUT_LIMIT: (
+    Why.OUTPUT_LIMIT: _Error(
         400,
         "invalid_request_error",
         "invalid_value",
-        (
-            "max_tokens is too large: 100000. This model supports at most 16384 completion tokens, "
-            "whereas you provided 100000."
-        ),
+        "max_tokens is too large: 100000. This model supports at most 16384 completion tokens, "
+        "whereas you provided 100000.",
     ),
 }
 
