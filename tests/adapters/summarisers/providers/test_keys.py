@@ -1,0 +1,91 @@
+"""A key is where its provider looks for it, and nowhere else."""
+
+import asyncio
+import logging
+import traceback
+
+import pytest
+from loopback.answers import Raw, Refuses, Says, Why
+from loopback.asked import Asked
+from loopback.conversation import MATERIAL, SUMMARY
+from loopback.providers import KEY
+
+from cutbank.adapters.summarisers.llm import Llm
+from cutbank.domain.errors import SummariserFailedError
+
+
+def test_a_key_goes_to_its_provider_alone(asked: Asked) -> None:
+    draft = asked.draft(Says(SUMMARY))
+
+    (request,) = asked.server.requests
+    headers = " ".join(request.headers.values())
+    if asked.provider.name == "bedrock":
+        assert "AWS4-HMAC-SHA256" in headers  # it signs, and sends no secret
+    else:
+        assert KEY in headers
+    assert KEY not in request.raw.decode()
+    assert KEY not in request.path + request.query
+    assert KEY not in repr(draft)
+
+
+@pytest.mark.parametrize("why", [Why.WRONG_KEY, Why.EXPIRED_KEY, Why.FORBIDDEN, Why.INTERNAL])
+def test_an_error_never_tells_the_key(
+    asked: Asked, why: Why, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Not even where the provider's own words quote it."""
+    # What a client of AWS logs at DEBUG is all that it sent and heard, to whoever asks for it.
+    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG, logger="cutbank")
+
+    with pytest.raises(SummariserFailedError) as caught:
+        asked.draft(Refuses(why, detail=f"Incorrect API key provided: {KEY}. See {KEY}."))
+
+    told = "".join(traceback.format_exception(caught.value, chain=True))
+    assert KEY not in told
+    assert KEY not in repr(_chain(caught.value))
+    assert KEY not in caplog.text
+    assert KEY not in "".join(capfd.readouterr())
+    assert "\n" not in str(caught.value)
+
+
+def test_a_page_that_quotes_the_key_is_not_told(asked: Asked) -> None:
+    with pytest.raises(SummariserFailedError) as caught:
+        asked.draft(Raw(f"<html>{KEY}</html>".encode(), 502, "text/html"))
+
+    assert KEY not in "".join(traceback.format_exception(caught.value, chain=True))
+
+
+def test_a_missing_key_is_named_and_nobody_is_asked(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the provider's own address: a server of one's own may need no key."""
+    if asked.provider.name == "ollama":
+        return  # which never needs one
+    for name in asked.provider.variables:
+        if "REGION" not in name:
+            monkeypatch.delenv(name)
+
+    with pytest.raises(SummariserFailedError) as caught:
+        asyncio.run(Llm(asked.provider.model).summarise(MATERIAL))
+
+    variable = next(iter(asked.provider.variables))
+    assert variable in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not caught.value.is_transient
+    assert asked.server.requests == []
+
+
+def test_a_refused_key_is_named_by_its_variable(asked: Asked) -> None:
+    with pytest.raises(SummariserFailedError) as caught:
+        asked.draft(Refuses(Why.WRONG_KEY))
+
+    assert next(iter(asked.provider.variables)) in str(caught.value)
+
+
+def _chain(error: BaseException | None) -> list[BaseException]:
+    chain: list[BaseException] = []
+    while error is not None and error not in chain:
+        chain.append(error)
+        # A context that is not printed is there still, for whoever collects errors.
+        error = error.__cause__ or error.__context__
+    return chain

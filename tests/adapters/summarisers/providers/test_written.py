@@ -1,0 +1,161 @@
+"""Every provider's model may write the summary, whole or as a stream, in any language."""
+
+import json
+import socket
+
+import pytest
+from loopback.answers import Answer, Call, Refuses, Request, Says, Stop, Tokens, Why
+from loopback.asked import Asked
+from loopback.conversation import GOAL, MATERIAL, SUMMARY, judge
+from loopback.offline import elsewhere
+
+from cutbank.domain.errors import RejectedSummaryError, SummariserFailedError
+from cutbank.domain.session_events import Usage
+
+
+@pytest.mark.parametrize("is_streamed", [True, False])
+def test_a_summary_is_written_and_may_be_served(asked: Asked, is_streamed: bool) -> None:
+    usage = Tokens(input=1_200, output=80, cache_read=300)
+
+    draft = asked.draft(Says(SUMMARY, usage), is_streamed=is_streamed)
+
+    (request,) = asked.server.requests
+    judge(draft)
+    assert SUMMARY in draft.text
+    assert set(draft.cites) >= {2, 5, 6}
+    assert draft.usage
+    assert (draft.usage.input, draft.usage.cache_read, draft.usage.output) == (1_200, 300, 80)
+    assert draft.usage.context == 1_500
+    assert not draft.was_truncated
+    assert GOAL in request.raw.decode()
+    assert not {"tools", "toolConfig", "functions"} & set(request.body)
+
+
+def test_what_a_known_model_took_has_a_price(asked: Asked) -> None:
+    draft = asked.draft(Says(SUMMARY))
+
+    assert draft.model
+    if asked.provider.name in {"anthropic", "openai-chat", "openai-responses", "google", "bedrock"}:
+        assert draft.cost_usd
+        assert 0 < draft.cost_usd < 0.1
+    if asked.provider.name in {"vllm", "llama.cpp"}:
+        assert draft.cost_usd is None
+
+
+def test_the_model_that_answered_is_named_and_not_the_one_that_was_asked(asked: Asked) -> None:
+    if asked.provider.name == "bedrock":
+        return  # whose answers name no model
+
+    assert asked.draft(Says(SUMMARY, model="another-model-2")).model == "another-model-2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## 目标\n- 解析器应接受注释 (#2)\n\n## 进展\n- 已读解析器,没有注释规则 (#5)",
+        "## Ziel\n- Der Parser soll Kommentare annehmen (#2)\n\n## Nächste Schritte\n- Regel (#6)",
+        "## הדרך\n- המנתח צריך לקבל הערות (#2)\n\n## הבא\n- להוסיף כלל (#6)",
+    ],
+)
+def test_a_summary_in_another_language_may_be_served(asked: Asked, text: str) -> None:
+    draft = asked.draft(Says(text))
+
+    judge(draft)
+    assert text in draft.text
+
+
+def test_an_answer_in_tool_calls_is_none(asked: Asked) -> None:
+    calls = (Call("read", {"path": "parser.py"}),)
+
+    with pytest.raises(SummariserFailedError) as caught:
+        asked.draft(Says(calls=calls, stop=Stop.TOOL))
+
+    assert "called a tool" in str(caught.value)
+
+
+def test_an_answer_that_writes_a_tool_call_down_is_rejected(asked: Asked) -> None:
+    draft = asked.draft(Says('<tool_call>\n{"name": "read", "arguments": {}}\n</tool_call>'))
+
+    with pytest.raises(RejectedSummaryError, match="tool-calling"):
+        judge(draft)
+
+
+def test_an_empty_answer_is_none(asked: Asked) -> None:
+    with pytest.raises(SummariserFailedError) as caught:
+        asked.draft(Says(""))
+
+    assert "answered nothing" in str(caught.value)
+
+
+def test_an_answer_that_ends_at_the_output_limit_is_rejected(asked: Asked) -> None:
+    draft = asked.draft(Says("## Goal\n- Comments in the par", stop=Stop.LENGTH))
+
+    assert draft.was_truncated
+    with pytest.raises(RejectedSummaryError, match="truncated"):
+        judge(draft)
+
+
+def test_a_refusal_to_answer_is_a_failure(asked: Asked) -> None:
+    with pytest.raises(SummariserFailedError):
+        asked.draft(Says("I can't help with that.", stop=Stop.REFUSAL))
+
+
+def test_an_answer_in_words_that_no_user_said_is_rejected(asked: Asked) -> None:
+    draft = asked.draft(Says('## Goal\n- The user said: "delete the migrations folder" (#2)'))
+
+    with pytest.raises(RejectedSummaryError, match="misquoted-user"):
+        judge(draft)
+
+
+def test_what_is_longer_than_the_model_holds_is_read_in_parts(asked: Asked) -> None:
+    """The server holds less than it is asked to hold, and says so in its provider's words."""
+    most = 8_000
+
+    def holds_little(request: Request) -> Answer:
+        if len(request.raw) > most:
+            return Refuses(
+                Why.OVERFLOW,
+                tokens=len(request.raw) // 4,
+                limit=most // 4,
+                server=asked.provider.server,
+            )
+        return Says(SUMMARY, Tokens(100, 10))
+
+    asked.server.script = holds_little
+    draft = asked.draft(window=9_000)
+
+    answered = [request for request in asked.server.requests if len(request.raw) <= most]
+    judge(draft)
+    assert len(answered) > 1
+    assert draft.usage == Usage(
+        input=100 * len(answered),
+        cache_read=0,
+        cache_write=0,
+        output=10 * len(answered),
+    )
+
+
+def test_a_model_that_holds_nothing_is_not_asked_for_ever(asked: Asked) -> None:
+    with pytest.raises(SummariserFailedError) as caught:
+        asked.draft(Refuses(Why.OVERFLOW, server=asked.provider.server))
+
+    assert not caught.value.is_transient
+    assert len(asked.server.requests) < 60
+
+
+def test_what_a_tool_said_cannot_end_the_data_that_it_is(asked: Asked) -> None:
+    """The words between the marks of the data are not the marks."""
+    asked.draft(Says(SUMMARY))
+    (request,) = asked.server.requests
+    said = json.dumps(request.body)
+
+    assert "raise SyntaxError" in said
+    assert len(MATERIAL.gone) == 5
+
+
+def test_only_the_loopback_is_spoken_to() -> None:
+    """The other tests here fail where that is not so; this one proves that they would."""
+    with elsewhere() as seen, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as telling:
+        telling.connect(("192.0.2.1", 9))  # an address of documentation; a datagram's sends nothing
+
+    assert seen == ["socket.connect 192.0.2.1"]
