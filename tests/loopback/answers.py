@@ -24,6 +24,8 @@ class Request:
     raw: bytes
     body: Body
     """The JSON of the request; empty where it is none."""
+    number: int
+    """How many came before it: each answer has an id of its own."""
 
     @property
     def model(self) -> str:

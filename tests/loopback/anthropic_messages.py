@@ -116,7 +116,7 @@ class AnthropicMessages:
 
 def _message(says: Says, request: Request) -> Body:
     return {
-        "id": "msg_01XFDUDYJgAACzvnptvVoYEL",
+        "id": f"msg_01XFDUDYJgAACzvnptvV{request.number:04}",
         "type": "message",
         "role": "assistant",
         "model": says.model or request.model,

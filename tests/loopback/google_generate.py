@@ -131,7 +131,7 @@ def _chunk(says: Says, request: Request, parts: list[Body], finish: str | None) 
     body: Body = {
         "candidates": [candidate],
         "modelVersion": says.model or request.model,
-        "responseId": "5NPCaOb8KsmF1dkPtdSO6Qg",
+        "responseId": f"5NPCaOb8KsmF1dkPtdS{request.number:04}",
     }
     usage = _usage(says.usage)
     return body if usage is None else {**body, "usageMetadata": usage}

@@ -64,7 +64,7 @@ class OpenAIChat:
 
 def _head(says: Says, request: Request, kind: str) -> Body:
     return {
-        "id": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
+        "id": f"chatcmpl-B9MBs8CjcvOU2jLn4n570S5qM{request.number:04}",
         "object": kind,
         "created": 1_760_000_000,
         "model": says.model or request.model,

@@ -26,7 +26,7 @@ class OpenAIResponses:
             **_head(says, request),
             "status": "incomplete" if reason else "completed",
             "incomplete_details": {"reason": reason} if reason else None,
-            "output": _items(says),
+            "output": _items(says, request),
             "usage": _usage(says.usage),
         }
 
@@ -39,7 +39,7 @@ class OpenAIResponses:
         begun = {**_head(says, request), "status": "in_progress", "output": [], "usage": None}
         yield told("response.created", response=begun)
         yield told("response.in_progress", response=begun)
-        for index, item in enumerate(_items(says)):
+        for index, item in enumerate(_items(says, request)):
             at = {"output_index": index}
             empty: Body = {"content": []} if item["type"] == "message" else {"arguments": ""}
             added = {**item, **empty, "status": "in_progress"}
@@ -72,7 +72,7 @@ class OpenAIResponses:
 
 def _head(says: Says, request: Request) -> Body:
     return {
-        "id": "resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3795b",
+        "id": f"resp_67ccd2bed1ec8190b14f964abc0542670bb6a6b452d3{request.number:04}",
         "object": "response",
         "created_at": 1_760_000_000,
         "error": None,
@@ -95,13 +95,13 @@ def _head(says: Says, request: Request) -> Body:
     }
 
 
-def _items(says: Says) -> list[Body]:
+def _items(says: Says, request: Request) -> list[Body]:
     said: list[Body] = []
     if says.text:
         part = {"type": "output_text", "text": says.text, "annotations": [], "logprobs": []}
         said.append(
             {
-                "id": "msg_67ccd3acc8d48190a77525dc6de64b4104becb25c45c1d41",
+                "id": f"msg_67ccd3acc8d48190a77525dc6de64b4104becb25c45c{request.number:04}",
                 "type": "message",
                 "status": "completed",
                 "role": "assistant",

@@ -57,16 +57,17 @@ class Loopback:
 
     def wait_for_requests(self, times: int) -> None:
         """Return once so many requests came in."""
-        self._wait(lambda: len(self.requests) >= times, f"{times} requests")
+        self.wait_until(lambda: len(self.requests) >= times, f"{times} requests")
 
     def wait_for_departures(self, times: int) -> None:
         """Return once so many senders left without their answer."""
-        self._wait(lambda: len(self.departed) >= times, f"{times} departures")
+        self.wait_until(lambda: len(self.departed) >= times, f"{times} departures")
 
-    def _wait(self, happened: Callable[[], bool], what: str) -> None:
+    def wait_until(self, happened: Callable[[], bool], what: str) -> None:
+        """Return once it happened; it is looked at whenever somebody comes or leaves."""
         with self._changed:
             if not self._changed.wait_for(happened, PATIENCE_S):
-                raise AssertionError(f"waited in vain for {what}: {self.requests=}")
+                raise AssertionError(f"waited in vain for {what}, after {len(self.requests)}")
 
     def _note(self, request: Request, notes: list[Request]) -> None:
         with self._changed:
@@ -157,7 +158,7 @@ class _Conversation:
                     raw += data
                 case h11.EndOfMessage():
                     assert head
-                    return _request(head, bytes(raw))
+                    return _request(head, bytes(raw), len(self._server.requests))
                 case _:
                     return None
 
@@ -260,7 +261,7 @@ class _Conversation:
         await self._unless_departed(self._writer.drain())
 
 
-def _request(head: h11.Request, raw: bytes) -> Request:
+def _request(head: h11.Request, raw: bytes, number: int) -> Request:
     path, _, query = head.target.decode("ascii").partition("?")
     try:
         body = json.loads(raw)
@@ -273,6 +274,7 @@ def _request(head: h11.Request, raw: bytes) -> Request:
         headers={name.decode(): value.decode("latin-1") for name, value in head.headers},
         raw=raw,
         body=body if isinstance(body, dict) else {},
+        number=number,
     )
 
 

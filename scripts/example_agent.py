@@ -1,0 +1,154 @@
+"""A complete agent over cutbank, which may be killed at any moment and goes on where it was.
+
+    python scripts/example_agent.py DATABASE --turns 200 [--limit TOKENS]
+
+It asks a model of Anthropic's (ANTHROPIC_API_KEY; ANTHROPIC_BASE_URL where it listens elsewhere) to
+look after one file each turn. What comes next is read from the log alone, so a start and a restart
+are the same code.
+"""
+
+import argparse
+from collections.abc import Iterator
+
+import anthropic
+from anthropic.types import Message
+from pydantic import JsonValue
+
+import cutbank
+from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.agent_loop import AgentLoop
+from cutbank.adapters.summarisers.llm import Llm
+from cutbank.domain.blocks import AnyBlock, Kind
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.session_events import Usage
+from cutbank.projections.history_view import HistoryView
+from cutbank.projections.rendering.catalog import render
+
+MODEL = "claude-sonnet-4-6"
+CHEAPER_MODEL = "anthropic:claude-haiku-4-5"
+SYSTEM = "You look after a project: read the file that you are asked about, then say what it needs."
+GOAL = "Keep every file of the project in order, one after the other. Never touch `migrations`."
+TOOLS: list[JsonValue] = [
+    {
+        "name": "read",
+        "description": "Read a file of the project.",
+        "input_schema": {
+            "type": "object",
+            "properties": {"path": {"type": "string"}},
+            "required": ["path"],
+        },
+    }
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="an agent over cutbank")
+    parser.add_argument("database")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--limit", type=int, default=200_000, help="tokens that the model holds")
+    asked = parser.parse_args()
+    with cutbank.open(asked.database) as store:
+        Agent(store.session("example"), asked.limit).run(asked.turns)
+
+
+class Agent:
+    """Reads from the log what is next, and does it."""
+
+    def __init__(self, session: StoredSession, limit: int) -> None:
+        self.session = session
+        self.client = anthropic.Anthropic(max_retries=2)
+        self.loop: AgentLoop = session.loop(
+            policy=ReserveHeadroom(reserve_tokens=limit // 20, keep_tokens=limit // 4),
+            limit=limit,
+            summarisers=[Llm(CHEAPER_MODEL, base_url=str(self.client.base_url).rstrip("/"))],
+            model=MODEL,
+        )
+        session.set_system_prompt(SYSTEM)
+        session.set_tools(TOOLS)
+
+    def run(self, turns: int) -> None:
+        """Go on until so many turns are done."""
+        while True:
+            state = self.session.state
+            if state.open_calls:
+                self.answer_calls()
+            elif self.is_asked():
+                self.ask_model()
+            elif state.turn < turns:
+                self.append(Block.user(prompt(state.turn + 1)))
+            else:
+                return
+
+    def is_asked(self) -> bool:
+        """Whether the newest words are a user's or a tool's."""
+        entries = self.session.view().entries
+        return bool(entries) and entries[-1].block.kind in {Kind.USER, Kind.TOOL_RESULT}
+
+    def ask_model(self) -> None:
+        """One request: what is sent fits, or is made to fit; what comes back is in the log."""
+        view = self.loop.prepare()
+        try:
+            message = self.send(view)
+        except anthropic.BadRequestError as error:
+            view = self.loop.overflowed(error)  # raises what is no overflow again
+            message = self.send(view)
+        used = message.usage
+        self.append(*said(message))
+        self.loop.record_call(
+            view,
+            call_id=message.id,
+            model=message.model,
+            renderer="anthropic",
+            usage=Usage(
+                input=used.input_tokens,
+                cache_read=used.cache_read_input_tokens or 0,
+                cache_write=used.cache_creation_input_tokens or 0,
+                output=used.output_tokens,
+            ),
+        )
+
+    def send(self, view: HistoryView) -> Message:
+        return self.client.messages.create(
+            model=MODEL, max_tokens=1_000, **render(view, "anthropic")
+        )
+
+    def answer_calls(self) -> None:
+        """Run the tools whose results are missing, be it that their process was killed."""
+        for name, position in self.session.state.open_calls.items():
+            (call,) = self.session.recall(position)
+            assert isinstance(call.block, ToolCall)
+            self.append(ToolResult(tool_call_id=name, content=read(call.block)))
+
+    def append(self, *blocks: AnyBlock) -> None:
+        done = self.session.append(*blocks)
+        for position, block in enumerate(blocks, done.first):
+            print(f"#{position} {block.kind}", flush=True)
+
+
+def prompt(turn: int) -> str:
+    """What the user says in a turn."""
+    return GOAL if turn == 1 else f"Now look at file_{turn}.py."
+
+
+def read(call: ToolCall) -> str:
+    """The tool: what a file holds."""
+    path = call.parsed().get("path")
+    return "\n".join(f"{number:3}: # what {path} says here" for number in range(1, 41))
+
+
+def said(message: Message) -> Iterator[AnyBlock]:
+    """A model's answer as blocks that belong together."""
+    for part in message.content:
+        if part.type == "text":
+            yield Block.assistant(part.text, message_id=message.id)
+        elif part.type == "tool_use":
+            yield ToolCall(
+                tool_call_id=part.id,
+                name=part.name,
+                arguments=part.input,
+                message_id=message.id,
+            )
+
+
+if __name__ == "__main__":
+    main()
