@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import pytest
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.bedrock import BedrockConverseModel
 from pydantic_ai.providers import infer_provider_class
@@ -47,7 +48,7 @@ def _of_openai(name: str, model: str, path: str = "/v1", server: str | None = No
     return Provider(name, model, path, {"OPENAI_API_KEY": KEY}, server)
 
 
-PROVIDERS = (
+DIALECTS = (
     Provider("anthropic", "anthropic:claude-haiku-4-5", variables={"ANTHROPIC_API_KEY": KEY}),
     _of_openai("openai-chat", "openai-chat:gpt-5-mini"),
     _of_openai("openai-responses", "openai-responses:gpt-5-mini"),
@@ -61,9 +62,15 @@ PROVIDERS = (
             "AWS_DEFAULT_REGION": "us-east-1",
         },
     ),
+)
+"""One provider for each wire format."""
+PROVIDERS = (
+    *DIALECTS,
     Provider("ollama", "ollama:qwen3", "/v1", {"OLLAMA_API_KEY": KEY}, server="ollama"),
     _of_openai("openrouter", "openai-chat:anthropic/claude-haiku-4.5", "/api/v1", "openrouter"),
     _of_openai("vllm", "openai-chat:Qwen/Qwen3-8B", server="vllm"),
     _of_openai("llama.cpp", "openai-chat:gpt-oss", server="llama.cpp"),
 )
-VARIABLES = {name for provider in PROVIDERS for name in provider.variables}
+"""These, and servers that speak one of the formats in words of their own."""
+ALL = pytest.mark.parametrize("provider", PROVIDERS, ids=str)
+"""Marks a test for which the words of each server matter."""

@@ -7,12 +7,13 @@ import pytest
 from loopback.answers import Says, in_turn
 from loopback.asked import Asked
 from loopback.conversation import SUMMARY
+from loopback.environment import keys_alone
 from loopback.offline import elsewhere
-from loopback.providers import PROVIDERS, VARIABLES, Provider
+from loopback.providers import DIALECTS, Provider
 from loopback.server import loopback
 
 
-@pytest.fixture(params=PROVIDERS, ids=str)
+@pytest.fixture(params=DIALECTS, ids=str)
 def provider(request: pytest.FixtureRequest) -> Provider:
     found: Provider = request.param
     return found
@@ -20,15 +21,7 @@ def provider(request: pytest.FixtureRequest) -> Provider:
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every provider's key, and nothing of what this machine may know of providers."""
-    for name in (*VARIABLES, "GEMINI_API_KEY", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK"):
-        monkeypatch.delenv(name, raising=False)
-    for each in PROVIDERS:
-        for name, value in each.variables.items():
-            monkeypatch.setenv(name, value)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / "none"))
+    keys_alone(monkeypatch, tmp_path)
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,13 @@ from loopback.answers import Answer, Call, Refuses, Request, Says, Stop, Tokens,
 from loopback.asked import Asked
 from loopback.conversation import GOAL, MATERIAL, SUMMARY, judge
 from loopback.offline import elsewhere
+from loopback.providers import ALL
 
 from cutbank.domain.errors import RejectedSummaryError, SummariserFailedError
 from cutbank.domain.session_events import Usage
 
 
+@ALL
 @pytest.mark.parametrize("is_streamed", [True, False])
 def test_a_summary_is_written_and_may_be_served(asked: Asked, is_streamed: bool) -> None:
     usage = Tokens(input=1_200, output=80, cache_read=300)
@@ -31,6 +33,7 @@ def test_a_summary_is_written_and_may_be_served(asked: Asked, is_streamed: bool)
     assert not {"tools", "toolConfig", "functions"} & set(request.body)
 
 
+@ALL
 def test_what_a_known_model_took_has_a_price(asked: Asked) -> None:
     draft = asked.draft(Says(SUMMARY))
 
@@ -107,6 +110,7 @@ def test_an_answer_in_words_that_no_user_said_is_rejected(asked: Asked) -> None:
         judge(draft)
 
 
+@ALL
 def test_what_is_longer_than_the_model_holds_is_read_in_parts(asked: Asked) -> None:
     """The server holds less than it is asked to hold, and says so in its provider's words."""
     most = 8_000
@@ -135,6 +139,7 @@ def test_what_is_longer_than_the_model_holds_is_read_in_parts(asked: Asked) -> N
     )
 
 
+@ALL
 def test_a_model_that_holds_nothing_is_not_asked_for_ever(asked: Asked) -> None:
     with pytest.raises(SummariserFailedError) as caught:
         asked.draft(Refuses(Why.OVERFLOW, server=asked.provider.server))
