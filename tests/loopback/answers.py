@@ -141,7 +141,7 @@ class Waits:
 class Endless:
     """A stream that never comes to its end."""
 
-    text: str = "and so on "
+    text: str = "and so on " * 50
 
 
 Answer = Says | Refuses | Raw | BreaksOff | Waits | Endless

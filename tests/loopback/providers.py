@@ -74,3 +74,7 @@ PROVIDERS = (
 """These, and servers that speak one of the formats in words of their own."""
 ALL = pytest.mark.parametrize("provider", PROVIDERS, ids=str)
 """Marks a test for which the words of each server matter."""
+WAYS = pytest.mark.parametrize(
+    "is_streamed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["streamed", "whole"]
+)
+"""Marks a test of both ways to ask; the usual one is enough where time is short."""

@@ -7,6 +7,7 @@ from loopback.answers import Answer, BreaksOff, Endless, Raw, Says, Waits, in_tu
 from loopback.asked import Asked
 from loopback.conversation import MATERIAL, SUMMARY, judge
 from loopback.gates import Gate
+from loopback.providers import WAYS
 
 from cutbank.domain.errors import RejectedSummaryError, SummariserFailedError
 
@@ -31,7 +32,7 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("nonsense", NONSENSE.values(), ids=NONSENSE)
-@pytest.mark.parametrize("is_streamed", [True, False])
+@WAYS
 def test_nonsense_is_no_summary(asked: Asked, nonsense: Raw, is_streamed: bool) -> None:
     """It is a failure in one line, or a draft that the gate rejects; never another error."""
     with pytest.raises((SummariserFailedError, RejectedSummaryError)) as caught:
@@ -41,7 +42,7 @@ def test_nonsense_is_no_summary(asked: Asked, nonsense: Raw, is_streamed: bool) 
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
-@pytest.mark.parametrize("is_streamed", [True, False])
+@WAYS
 def test_a_connection_that_breaks_is_worth_another_try(
     asked: Asked, after: int, is_streamed: bool
 ) -> None:
@@ -79,7 +80,7 @@ def test_a_summary_in_parts_that_is_cancelled_leaves_no_request_behind(asked: As
 def test_an_answer_without_an_end_comes_to_one(asked: Asked) -> None:
     """Whatever a server sends, no more is read than a summary could be."""
     with pytest.raises(SummariserFailedError, match="without an end"):
-        asked.draft(Endless("and so on "))
+        asked.draft(Endless())
 
     asked.server.wait_for_departures(1)
 

@@ -6,6 +6,7 @@ import pytest
 from loopback.answers import Refuses, Says, Why
 from loopback.asked import Asked
 from loopback.conversation import SUMMARY, judge
+from loopback.providers import WAYS
 
 from cutbank.domain.errors import SummariserFailedError
 
@@ -29,7 +30,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("why", REFUSALS)
-@pytest.mark.parametrize("is_streamed", [True, False])
+@WAYS
 def test_a_refusal_says_whether_to_try_again(asked: Asked, why: Why, is_streamed: bool) -> None:
     # Google has one status for both.
     is_quota = why is Why.QUOTA and asked.provider.name == "google"

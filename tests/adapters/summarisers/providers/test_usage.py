@@ -4,6 +4,7 @@ import pytest
 from loopback.answers import Body, Says, Tokens
 from loopback.asked import Asked
 from loopback.conversation import SUMMARY, judge
+from loopback.providers import WAYS
 
 from cutbank.domain.errors import SummariserFailedError
 
@@ -20,7 +21,7 @@ LIES: dict[str, Tokens | Body | None] = {
 
 @pytest.mark.filterwarnings("ignore::pydantic_ai.usage.UsageExtractionFailedWarning")
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
-@pytest.mark.parametrize("is_streamed", [True, False])
+@WAYS
 def test_a_lie_about_usage_costs_no_summary(
     asked: Asked, lie: Tokens | Body | None, is_streamed: bool
 ) -> None:

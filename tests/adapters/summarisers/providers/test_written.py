@@ -8,14 +8,14 @@ from loopback.answers import Answer, Call, Refuses, Request, Says, Stop, Tokens,
 from loopback.asked import Asked
 from loopback.conversation import GOAL, MATERIAL, SUMMARY, judge
 from loopback.offline import elsewhere
-from loopback.providers import ALL
+from loopback.providers import ALL, WAYS
 
 from cutbank.domain.errors import RejectedSummaryError, SummariserFailedError
 from cutbank.domain.session_events import Usage
 
 
 @ALL
-@pytest.mark.parametrize("is_streamed", [True, False])
+@WAYS
 def test_a_summary_is_written_and_may_be_served(asked: Asked, is_streamed: bool) -> None:
     usage = Tokens(input=1_200, output=80, cache_read=300)
 
