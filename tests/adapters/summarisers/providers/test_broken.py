@@ -70,7 +70,7 @@ def test_a_summary_that_is_cancelled_stops_the_request(asked: Asked, after: int)
 
 def test_a_summary_in_parts_that_is_cancelled_leaves_no_request_behind(asked: Asked) -> None:
     if asked.provider.name == "bedrock":
-        return  # as above
+        pytest.skip("the client of Bedrock reads on in a thread until its first byte comes")
 
     _cancelled_while(asked, Waits(Gate(), Says(SUMMARY)), requests=2, window=3_000)
 

@@ -1,12 +1,11 @@
 """Every provider's model may write the summary, whole or as a stream, in any language."""
 
-import json
 import socket
 
 import pytest
 from loopback.answers import Answer, Call, Refuses, Request, Says, Stop, Tokens, Why
 from loopback.asked import Asked
-from loopback.conversation import GOAL, MATERIAL, SUMMARY, judge
+from loopback.conversation import GOAL, SUMMARY, judge
 from loopback.offline import elsewhere
 from loopback.providers import ALL, WAYS
 
@@ -47,7 +46,7 @@ def test_what_a_known_model_took_has_a_price(asked: Asked) -> None:
 
 def test_the_model_that_answered_is_named_and_not_the_one_that_was_asked(asked: Asked) -> None:
     if asked.provider.name == "bedrock":
-        return  # whose answers name no model
+        pytest.skip("the answers of Bedrock name no model")
 
     assert asked.draft(Says(SUMMARY, model="another-model-2")).model == "another-model-2"
 
@@ -146,16 +145,6 @@ def test_a_model_that_holds_nothing_is_not_asked_for_ever(asked: Asked) -> None:
 
     assert not caught.value.is_transient
     assert len(asked.server.requests) < 60
-
-
-def test_what_a_tool_said_cannot_end_the_data_that_it_is(asked: Asked) -> None:
-    """The words between the marks of the data are not the marks."""
-    asked.draft(Says(SUMMARY))
-    (request,) = asked.server.requests
-    said = json.dumps(request.body)
-
-    assert "raise SyntaxError" in said
-    assert len(MATERIAL.gone) == 5
 
 
 def test_only_the_loopback_is_spoken_to() -> None:
