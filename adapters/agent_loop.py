@@ -1,33 +1,31 @@
 """An agent's three calls: before it asks a model, after, and when the model refuses."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 from ..domain.compaction import MAIN
-from ..domain.compaction_events import Trigger
+from ..domain.compaction_events import CompactionRequested, Trigger
 from ..domain.errors import (
     CompactionVetoedError,
+    InvalidSettingError,
     NothingToCompactError,
+    StalePlanError,
 )
 from ..domain.overflow import recognised
+from ..domain.policies.catalog import policy_named
 from ..domain.session_events import Usage
 from ..projections.history_view import HistoryView
 from ..projections.rendering.catalog import RENDERERS
 from .cancellation import Cancellation
 from .compaction_order import Order
 from .compaction_outcome import Outcome
+from .overflow_advice import refused
 from .plain_errors import speaking_plainly
+from .planner import Seen
 
 if TYPE_CHECKING:
     from .stored_session import StoredSession
-
-HINTS = (
-    "raise the limit, or use a model with a larger context",
-    "unpin or hide what holds the floor up; its originals stay within reach of recall",
-    "fork the session, or begin a new one that recalls what it needs",
-)
-"""What helps when nothing that a compaction may take out is left."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +44,10 @@ class Habits:
 class AgentLoop:
     """Keeps one session within its model's context, call by call.
 
-    A request is one call of the model, from `prepare()` to the model's answer in the log, or to
-    `record_call()`: in it, one compaction by threshold takes place at most, and one after an
-    overflow. Sub-agents' sessions (those with a parent) are compacted after an overflow only.
+    A request is one call of the model: it ends with the model's answer in the log, or with
+    `record_call()`. In it, one compaction by threshold takes place at most, and one after an
+    overflow, whichever process asks. Sub-agents' sessions (those with a parent) are compacted
+    after an overflow only. Threads may share a loop.
     """
 
     def __init__(
@@ -68,22 +67,31 @@ class AgentLoop:
         self.last: Outcome | None = None
         """What the newest compaction of this loop did, or why it did nothing."""
         self._compactor = session.compactor(lineage)
-        self._cancellation = Cancellation()
-        self._looked_behind = False
+        self._unasked = replace(order, trigger=Trigger.THRESHOLD)
+        self._running: Cancellation | None = None
 
     # The three calls
 
     def prepare(self) -> HistoryView:
         """What to send to the model now; compacted first where the policy says so.
 
-        A failure to compact is told to listeners and recorded, and the view is served as it is.
-        Raises CompactionCancelledError after `cancel()`.
+        Where a compaction comes to nothing, the view is served as it is; listeners and the log
+        are told why. Raises CompactionCancelledError after `cancel()`.
         """
         with speaking_plainly(self.session.store.name):
-            self._look_behind()
-            if self.habits.auto and self._is_due():
-                self._compact_unasked()
-            return self._view()
+            seen = self._compactor.planner.seen(self._unasked)
+            if seen.decided.requested and self._picks_up(seen):
+                seen = self._compactor.planner.seen(self._unasked)
+            if not self.habits.auto or not self._is_due(seen):
+                return seen.view
+            try:
+                self._compact(self._unasked)
+            except NothingToCompactError as nothing:
+                if self._compactor.state().futile == seen.decided.futile:
+                    self._compactor.note_futile(nothing)
+            except (CompactionVetoedError, StalePlanError):
+                pass  # a hook forbade it, or others did it: what there is, is served
+            return self._compactor.reader.view()
 
     def record_call(
         self,
@@ -97,7 +105,7 @@ class AgentLoop:
         latency_s: float | None = None,
         stop_reason: str | None = None,
     ) -> None:
-        """Record that the model answered to `view`: what it was sent, what it cost, how large it was.
+        """Record that the model answered to `view`: what it was sent, and what that cost.
 
         `usage` is what the provider reported; later counts build upon it. `renderer` is the
         format that the view was sent in, `stop_reason` why the model stopped.
@@ -117,35 +125,98 @@ class AgentLoop:
     def overflowed(self, error: object) -> HistoryView:
         """What to send instead, after a provider refused the view as too long.
 
-        `error` is the provider's exception, or its answer's body. Compacts whatever the policy's
-        threshold. Raises `error` again where it is about something else, and ContextOverflowError
-        where the view cannot be made smaller, or was refused a second time.
+        `error` is the provider's exception, or the body of its answer. Compacts whatever the
+        policy's threshold says, and once: a request that is refused a second time, or a view that
+        cannot be made smaller, raises ContextOverflowError, which says what holds the floor up.
+        Raises `error` again where it is about something else.
         """
         overflow = recognised(error)
         if overflow is None:
-            raise error if isinstance(error, BaseException) else NotAnOverflowError(error)
+            if isinstance(error, BaseException):
+                raise error
+            raise InvalidSettingError(f"this is no refusal for length: {str(error)[:200]}")
         with speaking_plainly(self.session.store.name):
-            view = self._view()
-            is_second = view.overflows > 0
-            self.session.record_overflow(view, message=overflow.message, model=self.model)
             if overflow.limit:
-                self.order = replace(self.order, limit=min(self.order.limit, overflow.limit))
-            if is_second:
-                raise self._refused(view, overflow, "after it was compacted already")
+                limit = min(self.order.limit, overflow.limit)
+                self.order = replace(self.order, limit=limit)
+                self._unasked = replace(self._unasked, limit=limit)
+            order = replace(self.order, trigger=Trigger.OVERFLOW, usage=overflow.tokens)
+            seen = self._compactor.planner.seen(order)
+            at = seen.view.coordinate
+            self.session.record_overflow(
+                overflow.message,
+                model=self.model,
+                lineage=at.lineage,
+                lineage_version=at.lineage_version,
+            )
+            if seen.was_compacted_for(Trigger.OVERFLOW):
+                raise refused(seen.window, overflow, self.model, "after it was compacted for it")
             try:
-                done = self._compact(Trigger.OVERFLOW, usage=overflow.tokens)
+                done = self._compact(order)
             except (NothingToCompactError, CompactionVetoedError) as nothing:
-                raise self._refused(view, overflow, f"and {nothing}") from nothing
-            after = self._view()
-            if not done.compacted and after.tokens >= view.tokens:
-                raise self._refused(view, overflow, f"and {done.reason}")
-            return after
+                raise refused(seen.window, overflow, self.model, str(nothing)) from nothing
+            if not done.compacted and done.post_tokens >= done.pre_tokens:
+                raise refused(seen.window, overflow, self.model, done.reason)
+            return self._compactor.reader.view()
 
     def cancel(self) -> None:
-        """Stop the compaction that runs in another thread; the view stays as it was."""
-        self._cancellation.ask()
+        """Stop the compaction that another thread is at, if one is; the view stays as it was."""
+        if running := self._running:
+            running.ask()
 
-    # When
+    # How
 
-    def _is_due(self) -> bool:
+    def _is_due(self, seen: Seen) -> bool:
         """Whether a compaction by threshold may take place in this request."""
+        return (
+            self.order.policy.plan(seen.window) is not None
+            and not seen.history.is_same_request
+            and not self._was_this_turns(seen)
+            and not self._is_futile(seen)
+            and self.session.parent is None
+        )
+
+    def _was_this_turns(self, seen: Seen) -> bool:
+        if not self.habits.once_a_turn or not seen.was_drawn_by(Trigger.THRESHOLD):
+            return False
+        return seen.turn_at(seen.history.effective_from) == seen.state.turn
+
+    def _is_futile(self, seen: Seen) -> bool:
+        """Whether it came to nothing before, and hardly anything was said since."""
+        futile = seen.decided.futile
+        if not futile:
+            return False
+        grown = seen.state.tokens - seen.state_at(futile).tokens
+        return grown < self.habits.regrowth * self.order.limit
+
+    def _compact(self, order: Order) -> Outcome:
+        self._running = running = Cancellation()
+        try:
+            self.last = self._compactor.compact(order, running)
+        finally:
+            self._running = None
+        return self.last
+
+    def _picks_up(self, seen: Seen) -> bool:
+        """Carry out what somebody was asked for who has died at it; whether there was any."""
+        requested = seen.decided.requested
+        request = cast(CompactionRequested, self._compactor.reader.decision(requested))
+        age = self.session.store.events.clock() - request.timestamp
+        if age.total_seconds() < self.order.chain.longest_s:
+            return False  # whoever asked may be at it still
+        why = "whoever was at it has died, and by now nothing has to be done"
+        try:
+            order = replace(
+                self.order,
+                policy=policy_named(request.policy, request.settings),
+                trigger=request.trigger,
+                instructions=request.instructions,
+                idempotency_key=request.idempotency_key,
+            )
+            self._compact(order)
+        except (InvalidSettingError, NothingToCompactError, CompactionVetoedError) as error:
+            why = f"whoever was at it has died, and it cannot be picked up: {error}"
+        except StalePlanError:
+            pass  # others were faster: what they decided has ended it
+        self._compactor.give_up(requested, why)
+        return True

@@ -10,6 +10,7 @@ from eventsourcing.persistence import IntegrityError, PersistenceError
 from ..domain.blocks import Kind
 from ..domain.compaction import Compaction, CompactionState, lineage_id
 from ..domain.errors import CompactionVetoedError, NothingToCompactError, StalePlanError
+from ..domain.ranges import Ranges
 from ..domain.session_events import BlockAppended
 from ..domain.summaries.gate import check
 from ..domain.summaries.summariser import Draft, Material
@@ -68,7 +69,9 @@ class Compactor:
             # Also where the process is told to stop: the request is not left for others. If even
             # this cannot be stored, it stays open, and whoever comes next picks it up.
             with suppress(PersistenceError):
-                self._give_up(request, planned, error)
+                self.give_up(
+                    request, str(error) or type(error).__name__, futile_at=_futile(error, planned)
+                )
             story.failed(str(error))
             raise
 
@@ -105,6 +108,16 @@ class Compactor:
     def note_futile(self, error: NothingToCompactError) -> None:
         """Record that nothing can be gained, so that it is not tried again at the next call."""
         self._note(lambda lineage: lineage.fail(reason=str(error), after=self._head()))
+
+    def give_up(self, request: int, why: str, *, futile_at: int | None = None) -> None:
+        """Record that a request came to nothing, unless another one ended it."""
+
+        def fail(lineage: Compaction) -> None:
+            if lineage.state.requested == request:
+                after = lineage.state.futile if futile_at is None else futile_at
+                lineage.fail(reason=why, after=after)
+
+        self._note(fail)
 
     def state(self) -> CompactionState:
         """What was decided so far, as stored."""
@@ -155,7 +168,7 @@ class Compactor:
                 return done
             again = self._planned_again(order, planned)
             if isinstance(again, Outcome):
-                self._give_up(request, planned, again.reason)
+                self.give_up(request, again.reason)
                 return again
             # What another boundary left as it was need not be summarised a second time.
             if not again.is_written_from(planned.material):
@@ -168,7 +181,7 @@ class Compactor:
         try:
             planned = self.planner.planned(order)
         except NothingToCompactError as error:
-            return overtaken(order, before.window, self.planner.window(order)[2], str(error))
+            return overtaken(order, before.window, self.planner.seen(order).window, str(error))
         if isinstance(planned, Window):
             return overtaken(order, before.window, planned, "enough is free now")
         return planned
@@ -210,7 +223,7 @@ class Compactor:
         leaving = {
             item.position: item.block.text for item in material.gone if item.kind is Kind.USER
         }
-        for recorded in self.store.read(chain, draft.cites):
+        for recorded in self.store.read(chain, draft.cites - Ranges.of(leaving)):
             event = recorded.event
             if isinstance(event, BlockAppended) and event.block.kind is Kind.USER:
                 leaving[recorded.position] = event.block.text
@@ -284,17 +297,6 @@ class Compactor:
                 stood_in=written.summariser,
             )
 
-    def _give_up(self, request: int, planned: Planned, why: BaseException | str) -> None:
-        """Record that a request came to nothing, unless another one ended it."""
-        is_futile = isinstance(why, NothingToCompactError)
-
-        def give_up(lineage: Compaction) -> None:
-            if lineage.state.requested == request:
-                after = planned.settlement.after if is_futile else lineage.state.futile
-                lineage.fail(reason=str(why) or type(why).__name__, after=after)
-
-        self._note(give_up)
-
     # The stream
 
     def _note(self, change: Callable[[Compaction], object]) -> None:
@@ -340,3 +342,8 @@ class Compactor:
             moment, reader.key, reader.namespace, reader.lineage, boundary=boundary
         )
         told(self.listeners, happening)
+
+
+def _futile(error: BaseException, planned: Planned) -> int | None:
+    """Up to where there is nothing to gain, if that is what the error says."""
+    return planned.settlement.after if isinstance(error, NothingToCompactError) else None

@@ -1,14 +1,17 @@
 """Finds out what a compaction would take out of the view, before anything is written."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from ..domain.compaction_events import Digest, Trigger
 from ..domain.coverage import Settlement, nothing_to_gain, settle
 from ..domain.digest import digest_of
 from ..domain.errors import NothingToCompactError
+from ..domain.planned_price import order_of, pricing_of
+from ..domain.pricing_in_words import in_words
 from ..domain.ranges import Ranges
+from ..domain.session import SessionState
 from ..domain.summaries.summariser import Material
 from ..domain.token_budget import estimate_text
 from ..domain.window import Item, Plan, Window
@@ -57,6 +60,57 @@ class Planned:
         ) and [item.position for item in own.gone] == [item.position for item in other.gone]
 
 
+class Seen:
+    """A session as a compaction finds it: its view, and what was decided about it so far."""
+
+    def __init__(
+        self, store: EventStore, reader: ViewReader, order: Order, recalled: "Recalls"
+    ) -> None:
+        self._store = store
+        self._chain = store.session_chain(reader.namespace, reader.key)
+        lineage = store.lineage_chain(reader.namespace, reader.key, reader.lineage)
+        # Read before the view: what is decided in between makes the plan stale.
+        self.decided = store.lineage_state(lineage)[1]
+        with reader.advancing:
+            self.history, self.view = reader.newest()
+            window = window_of(
+                self.history,
+                self.view,
+                order.limit,
+                order.trigger,
+                recalled(self.history),
+                prices=order.prices,
+                expected_calls=order.expected_calls,
+            )
+            self.boundary = self.history.boundary
+        if order.usage is not None:
+            window = replace(window, usage=order.usage, in_use=order.usage)
+        self.window = window
+
+    @cached_property
+    def state(self) -> SessionState:
+        """The session's state at the newest position that the view knows."""
+        return self.state_at(self.view.coordinate.position)
+
+    def state_at(self, position: int) -> SessionState:
+        return self._store.head(self._chain, position)[1]
+
+    def turn_at(self, position: int) -> int:
+        return self.state_at(position).turn
+
+    def was_drawn_by(self, trigger: Trigger) -> bool:
+        """Whether the view begins at a boundary that this set off."""
+        return self.boundary is not None and self.boundary.trigger is trigger
+
+    def was_compacted_for(self, trigger: Trigger) -> bool:
+        """Whether this request was compacted already, for that reason."""
+        return self.was_drawn_by(trigger) and self.history.is_same_request
+
+
+Recalls = Callable[[History], Iterable[Entry]]
+"""Finds the blocks that earlier boundaries took out and that were pinned since."""
+
+
 class Planner:
     """Asks a policy about the view as it is now, and settles what it answers."""
 
@@ -64,12 +118,17 @@ class Planner:
         self.store = store
         self.reader = reader
 
+    def seen(self, order: Order) -> Seen:
+        """What a policy would be shown now."""
+        return Seen(self.store, self.reader, order, self._recalled)
+
     def planned(self, order: Order) -> Planned | Window:
         """What would leave; the window alone where the policy sees no need.
 
         Raises NothingToCompactError where nothing can be gained.
         """
-        history, view, window, planned_on = self.window(order)
+        seen = self.seen(order)
+        window = seen.window
         plan = order.policy.plan(window)
         if plan is None:
             return window
@@ -79,25 +138,13 @@ class Planner:
             window=window,
             plan=plan,
             settlement=settlement,
-            material=self._material(view, window, plan, settlement, order.instructions),
-            planned_on=planned_on,
-            previous=history.boundary.originator_version if history.boundary else None,
+            material=self._material(seen.view, window, plan, settlement, order.instructions),
+            planned_on=seen.decided.decided,
+            previous=seen.boundary.originator_version if seen.boundary else None,
         )
         check_gain(planned, planned.tokens_besides, order)
+        check_price(planned, order)
         return planned
-
-    def window(self, order: Order) -> tuple[History, HistoryView, Window, int]:
-        """What a policy would be shown now, and the decision that a plan would be made on."""
-        reader = self.reader
-        chain = self.store.lineage_chain(reader.namespace, reader.key, reader.lineage)
-        planned_on = self.store.lineage_state(chain)[1].decided
-        with reader.advancing:
-            history, coordinate = reader.history()
-            view = history.view(reader.key, reader.namespace, coordinate, None)
-            window = window_of(history, view, order.limit, order.trigger, self._recalled(history))
-        if order.usage is not None:
-            window = replace(window, usage=order.usage, in_use=order.usage)
-        return history, view, window, planned_on
 
     def _material(
         self,
@@ -139,6 +186,8 @@ class Planner:
         """Blocks that earlier boundaries took out and that were pinned since."""
         if history.boundary is None:
             return []
+        if not history.pinned:
+            return []
         decided = Ranges.span(1, history.boundary.after)
         missing = (history.pinned & decided) - Ranges.of(history.entries)
         if not missing:
@@ -159,6 +208,20 @@ def check_gain(planned: Planned, post_tokens: int, order: Order) -> None:
         raise NothingToCompactError(
             f"a compaction would save {gained:,} of {window.tokens:,} tokens, less than the "
             f"{order.minimum_gain:.0%} that it has to; {nothing_to_gain(window)}"
+        )
+
+
+def check_price(planned: Planned, order: Order) -> None:
+    """Raises NothingToCompactError where it would cost more than it saves, if that matters."""
+    if not order.must_pay or order.trigger not in UNASKED:
+        return
+    window, plan, settlement = planned.window, planned.plan, planned.settlement
+    bought = order_of(window, settlement, plan, order.summary_prices)
+    pricing = pricing_of(window, settlement, plan, order.prices, order.expected_calls, order=bought)
+    if pricing.is_worthwhile() is False:
+        raise NothingToCompactError(
+            f"a compaction would not pay for itself in {order.expected_calls} calls: "
+            f"{'; '.join(in_words(pricing))}"
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .read_models.follower import Follower
     from .read_models.read_models import ReadModels
     from .read_models.search import Found
+    from .settings.settings import Settings
 
 
 def open_store(
@@ -36,6 +38,7 @@ def open_store(
     *,
     synchronous: str = "FULL",
     compress: bool = False,
+    settings: "Settings | str | Path | None" = None,
     clock: Callable[[], datetime] = utc_now,
 ) -> "SessionStore":
     """Open the database at `path`, or make it.
@@ -45,26 +48,54 @@ def open_store(
     `synchronous="NORMAL"` is faster, and a power cut may lose the last commits; FULL, the default,
     loses none. `compress` stores what is written from now on as Zstandard. An older database is
     migrated, a newer one refused.
+    `settings` are a file's or a value's; else they are read as `cutbank settings` says, when the
+    first compaction asks for them.
     Raises StorageError, in one line, where it cannot be opened.
     """
     address = str(path)
     name = shown(address)
     env = environment(address, synchronous=synchronous, compress=compress)
     with speaking_plainly(name):
-        return SessionStore(EventStore(env, clock), name)
+        return SessionStore(EventStore(env, clock), name, settings)
 
 
 class SessionStore:
     """All sessions of one database."""
 
-    def __init__(self, events: EventStore, name: str) -> None:
+    def __init__(
+        self, events: EventStore, name: str, settings: "Settings | str | Path | None" = None
+    ) -> None:
         self.events = events
         self.name = name
+        self._given_settings = settings
         self.listeners: list[Listener] = []
         """Are told what becomes of each compaction in this store: see `happenings.py`."""
         self._read_models: ReadModels | None = None
         self._followers: list[Follower] = []
         self._opening = Lock()
+
+    @cached_property
+    def settings(self) -> "Settings":
+        """How sessions are compacted where a call does not say.
+
+        Raises InvalidSettingError, one line for each mistake, with file and line or variable.
+        """
+        from .settings.load import load  # noqa: PLC0415 - whoever never compacts pays nothing
+        from .settings.settings import Settings  # noqa: PLC0415 - as above
+
+        given = self._given_settings
+        return given if isinstance(given, Settings) else load(given and Path(given))
+
+    @property
+    def all_listeners(self) -> "list[Listener]":
+        """The programs that the settings name, and then the listeners of this store."""
+        return [*self._hooks, *self.listeners]
+
+    @cached_property
+    def _hooks(self) -> "list[Listener]":
+        from .hook_commands import hook_commands  # noqa: PLC0415 - as above
+
+        return hook_commands(self.settings.hooks)
 
     def session(
         self,

@@ -1,6 +1,6 @@
 """One session of a store: append to it, view it, compact it, recall what left."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from eventsourcing.persistence import IntegrityError
@@ -16,7 +16,7 @@ from ..domain.errors import (
     NotFoundError,
 )
 from ..domain.event import Event
-from ..domain.pins import NO_PINS, PinRules
+from ..domain.pins import PinRules
 from ..domain.policies.catalog import DEFAULT, policy_named
 from ..domain.policies.policy import Policy
 from ..domain.ranges import Ranges
@@ -32,18 +32,18 @@ from ..domain.session_events import (
 from ..domain.summaries.summariser import Summariser
 from ..projections.history_view import HistoryView
 from .cancellation import Cancellation
-from .compaction_order import DEFAULT_LIMIT, Order
 from .compaction_outcome import Outcome
 from .compactor import Compactor
 from .plain_errors import speaking_plainly
 from .recall import Recalled, found_in, recalled
 from .recorder import AppendKey
 from .retraction import closed_retraction
-from .summary_chain import SummaryChain
 from .view_reader import ViewReader
 from .whole_groups import check_blocks, whole_groups
 
 if TYPE_CHECKING:
+    from .agent_loop import AgentLoop, Habits
+    from .async_agent_loop import AsyncAgentLoop
     from .session_store import SessionStore
 
 T = TypeVar("T")
@@ -142,6 +142,7 @@ class StoredSession:
         usage: Usage | None = None,
         cost_usd: float | None = None,
         latency_s: float | None = None,
+        stop_reason: str | None = None,
     ) -> None:
         """Record that a model was sent `view`: its coordinate and fingerprint prove which."""
         at = view.coordinate
@@ -151,6 +152,7 @@ class StoredSession:
             "usage": usage,
             "cost_usd": cost_usd,
             "latency_s": latency_s,
+            "stop_reason": stop_reason,
             "position": at.position,
             "lineage": at.lineage,
             "lineage_version": at.lineage_version,
@@ -158,6 +160,23 @@ class StoredSession:
             "fingerprint": view.fingerprint,
         }
         self._change(lambda session: session.record_call(fields))
+
+    def record_overflow(
+        self,
+        message: str,
+        *,
+        model: str | None = None,
+        lineage: str = MAIN,
+        lineage_version: int = 0,
+    ) -> None:
+        """Record that a provider refused a view as too long."""
+        overflow = {
+            "message": message,
+            "model": model,
+            "lineage": lineage,
+            "lineage_version": lineage_version,
+        }
+        self._change(lambda session: session.record_overflow(overflow))
 
     def pin(self, *positions: int | Ranges) -> Ranges:
         """Keep blocks in every view, word for word, from the next boundary on.
@@ -342,40 +361,93 @@ class StoredSession:
 
     # Compaction
 
+    def loop(
+        self,
+        *,
+        policy: str | Policy | None = None,
+        settings: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        model: str | None = None,
+        summarisers: Sequence[Summariser] | None = None,
+        pins: PinRules | None = None,
+        instructions: str | None = None,
+        lineage: str = MAIN,
+        habits: "Habits | None" = None,
+    ) -> "AgentLoop":
+        """The three calls of an agent that works in this session.
+
+        `policy` is a name or a value, `settings` its fields; `limit` the tokens that a prompt may
+        have, `model` the agent's, `summarisers` who writes summaries, in order. What is not said
+        is as the store's settings have it, and the limit what is known of the model.
+        """
+        from . import by_settings  # noqa: PLC0415 - who never compacts pays nothing
+        from .agent_loop import AgentLoop  # noqa: PLC0415 - as above
+
+        store = self.store.settings
+        order = by_settings.order_by(
+            store,
+            model,
+            policy=_policy(policy, settings),
+            limit=limit,
+            chain=by_settings.chain_by(store, model, tuple(summarisers))
+            if summarisers is not None
+            else None,
+            pins=pins,
+            instructions=instructions,
+        )
+        return AgentLoop(
+            self,
+            order,
+            model=model,
+            lineage=lineage,
+            habits=habits or by_settings.habits_by(store),
+        )
+
+    def async_loop(self, **how: Any) -> "AsyncAgentLoop":
+        """The same for an agent that runs in an event loop: each call is awaited."""
+        from .async_agent_loop import AsyncAgentLoop  # noqa: PLC0415 - as above
+
+        return AsyncAgentLoop(self.loop(**how))
+
     def compact(
         self,
-        policy: str | Policy = DEFAULT,
+        policy: str | Policy | None = None,
         *,
-        settings: Mapping[str, str] | None = None,
-        limit: int = DEFAULT_LIMIT,
+        settings: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        model: str | None = None,
         lineage: str = MAIN,
         trigger: Trigger = Trigger.MANUAL,
         instructions: str | None = None,
         idempotency_key: str | None = None,
         summariser: Summariser | None = None,
-        chain: SummaryChain | None = None,
-        pins: PinRules = NO_PINS,
+        pins: PinRules | None = None,
         activate: bool = True,
         dry_run: bool = False,
         cancellation: Cancellation | None = None,
     ) -> Outcome:
         """Compact now, if the policy finds something to take out.
 
-        `policy` is a name or a value, `settings` its fields as text, `limit` the model's context
-        in tokens. `summariser` writes the summary, or `chain` says who tries, and how long.
-        `activate=False` prepares a boundary for `activate()`; `dry_run` records nothing and asks
-        no model. Raises NothingToCompactError where the view would not become smaller,
-        CompactionVetoedError where a hook forbids it, CompactionCancelledError once
-        `cancellation` was asked for.
+        `policy` is a name or a value, `settings` its fields, `limit` the tokens that a prompt may
+        have, `summariser` who writes the summary; what is not said is as the store's settings have
+        it. `activate=False` prepares a boundary for `activate()`; `dry_run` records nothing and
+        asks no model. Raises NothingToCompactError where the view would not become smaller,
+        CompactionVetoedError where a hook forbids it, CompactionCancelledError once `cancellation`
+        was asked for.
         """
-        order = Order(
-            policy=policy_named(policy, settings or {}) if isinstance(policy, str) else policy,
+        from . import by_settings  # noqa: PLC0415 - as above
+
+        store = self.store.settings
+        order = by_settings.order_by(
+            store,
+            model,
+            policy=_policy(policy, settings),
             limit=limit,
-            trigger=trigger,
-            instructions=instructions,
-            idempotency_key=idempotency_key,
-            chain=chain or SummaryChain((summariser,) if summariser else ()),
+            chain=by_settings.chain_by(store, model, (summariser,)) if summariser else None,
             pins=pins,
+            instructions=instructions,
+            trigger=trigger,
+            idempotency_key=idempotency_key,
             activate=activate,
         )
         with speaking_plainly(self.store.name):
@@ -384,7 +456,7 @@ class StoredSession:
 
     def compactor(self, lineage: str = MAIN) -> Compactor:
         """The steps of a compaction on one lineage."""
-        return Compactor(self._events, self._reader(lineage), self.store.listeners)
+        return Compactor(self._events, self._reader(lineage), self.store.all_listeners)
 
     def activate(self, *, lineage: str = MAIN) -> int:
         """Serve the boundary that was prepared last; returns it."""
@@ -484,6 +556,15 @@ class StoredSession:
             head = self._events.head(chain)[0]
             retracted = self._reader(MAIN).retracted(head)
             return whole_groups(self._events, chain, wanted, head, retracted)
+
+
+def _policy(policy: str | Policy | None, settings: Mapping[str, Any] | None) -> Policy | None:
+    """The policy of that name with these settings; None where neither is given."""
+    if policy is None and not settings:
+        return None
+    if policy is None or isinstance(policy, str):
+        return policy_named(policy or DEFAULT, settings or {})
+    return policy
 
 
 def _ranges(positions: tuple[int | Ranges, ...]) -> Ranges:

@@ -7,6 +7,7 @@ from typing import cast
 from ..domain.compaction import MAIN, RECORDED, CompactionState
 from ..domain.compaction_events import CompactBoundary, Summary
 from ..domain.errors import NotFoundError
+from ..domain.event import Event
 from ..domain.ranges import Ranges
 from ..domain.session import SessionState
 from ..domain.session_events import BlocksRetracted, ModelCalled
@@ -40,6 +41,17 @@ class ViewReader:
             history, coordinate = self.history(at, lineage_version)
             inherited_from = self._inherited_from(history)
             return history.view(self.key, self.namespace, coordinate, inherited_from)
+
+    def newest(self) -> tuple[History, HistoryView]:
+        """The newest fold and view, to be read under `advancing`."""
+        history, coordinate = self.history()
+        inherited_from = self._inherited_from(history)
+        return history, history.view(self.key, self.namespace, coordinate, inherited_from)
+
+    def decision(self, version: int) -> Event:
+        """What the lineage says at one of its versions."""
+        chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
+        return self.store.read(chain, Ranges.of([version]))[0].event
 
     def history(
         self, at: int | None = None, lineage_version: int | None = None

@@ -51,6 +51,17 @@ class Clock:
         return self.now
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_settings_of_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whoever runs the tests may have settings of their own, which are not a test's business."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        for name in [name for name in os.environ if name.startswith("CUTBANK_")]:
+            if name not in {"CUTBANK_SESSIONS", "CUTBANK_VECTORS"}:
+                patch.delenv(name)
+        yield
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()

@@ -66,7 +66,6 @@ LOADED_ON_DEMAND = {
     "imagesize",
     "openai",
     "genai_prices",
-    "openai",
     "orjson",
     "pydantic",
     "pydantic_ai",

@@ -11,9 +11,9 @@ from ...domain.errors import InvalidSettingError, NotFoundError
 from ...domain.policies.catalog import ALIASES, DEFAULT, POLICIES
 from ...domain.policies.policy import Policy, Setting, settings_of
 from ...domain.pricing_in_words import in_words
-from ..compaction_order import DEFAULT_LIMIT
+from ..by_settings import overrides_by
 from ..compaction_outcome import Outcome
-from .compaction_price import EXPECTED_CALLS, priced, pricing_as_json
+from .compaction_price import priced, pricing_as_json
 from .database import opened_session
 from .invocation import AnswerIsNoError, Invocation
 from .printing import counted, runs, say, say_json, shortly
@@ -25,16 +25,16 @@ def compact(
     session: SessionName,
     *,
     policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help="See `cutbank policies`.")
-    ] = DEFAULT,
+        str | None, typer.Option("--policy", metavar="NAME", help="See `cutbank policies`.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="One of the policy's settings."),
     ] = None,
     limit: Annotated[
-        int,
+        int | None,
         typer.Option("--limit", metavar="TOKENS", min=1, help="What the model's context holds."),
-    ] = DEFAULT_LIMIT,
+    ] = None,
     instructions: Annotated[
         str | None,
         typer.Option("--instructions", metavar="TEXT", help="What the summary should care about."),
@@ -46,15 +46,15 @@ def compact(
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", metavar="NAME", help="For a dry run: whose prices; else the last call's."
+            "--model", metavar="NAME", help="The agent's model; else the last call's, for prices."
         ),
     ] = None,
     calls: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--calls", metavar="N", min=0, help="For a dry run: how many calls there will be."
         ),
-    ] = EXPECTED_CALLS,
+    ] = None,
 ) -> None:
     """Compact now: a summary takes the place of old blocks.
 
@@ -65,11 +65,16 @@ def compact(
             policy,
             settings=_settings(settings or []),
             limit=limit,
+            model=model,
             lineage=lineage,
             instructions=instructions,
             dry_run=dry_run,
         )
-    pricing = priced(outcome, model, calls) if dry_run else None
+        known = found.store.settings
+    pricing = None
+    if dry_run:
+        expected = known.compaction.expected_calls if calls is None else calls
+        pricing = priced(outcome, model, expected, overrides_by(known))
     if call.as_json:
         answer = {**as_json(outcome, lineage), "pricing": pricing and pricing_as_json(pricing)}
         say_json({"session": session, "namespace": call.namespace, **answer})

@@ -8,8 +8,6 @@ from ...domain.models import ModelFacts, ModelOverride
 from ...domain.pricing import Pricing
 from ..compaction_outcome import Outcome
 
-EXPECTED_CALLS = 20
-"""How many calls there will be on the new view, where nobody says."""
 CENTS = 6
 """Digits of a dollar behind the point."""
 

@@ -27,7 +27,7 @@ def opened_store(
     address = _address(call, creates=creates)
     if adopts:
         adopt(address)
-    with open_store(address) as store, speaking_plainly(store.name):
+    with open_store(address, settings=call.settings_file) as store, speaking_plainly(store.name):
         yield store
 
 
