@@ -56,8 +56,11 @@ def compacted(
 
 
 def sendable(session: StoredSession) -> HistoryView:
-    """The view, which every provider would accept."""
+    """The view, which is whole by itself, and which every provider would accept."""
     view = session.view()
+    calls = {e.position for e in view.entries if e.block.kind is Kind.TOOL_CALL}
+    answered = [e.call for e in view.entries if e.call is not None]
+    assert sorted(answered) == sorted(calls - set(session.state.open_calls.values()))
     for name, check in PROVIDERS.items():
         assert check(render(view, name)) == [], name
     return view
@@ -118,11 +121,16 @@ def test_pain_01_a_tool_result_without_its_call_is_refused_for_ever(
     store: SessionStore, session: StoredSession
 ) -> None:
     """openclaw/openclaw#4739, langchain-ai/langchain#38352, langchain-ai/langchain#34282,
-    earendil-works/pi#8667, OpenHands/software-agent-sdk#4591: wherever the budget ends."""
-    talk(session, 6)
+    earendil-works/pi#8667, OpenHands/software-agent-sdk#4591: wherever the budget ends, and however
+    far from its call a result stands."""
+    for n in range(4):
+        session.append(ToolCall(tool_call_id=f"late {n}", name="bash", arguments="{}"))
+        talk(session, 1)
+        session.append(ToolResult(tool_call_id=f"late {n}", content="done at last"))
+        talk(session, 1)
     cuts = set()
 
-    for keep in range(50, 1_500, 45):
+    for keep in range(30, 1_400, 40):
         other = session.fork(f"keeping {keep}")
         cuts.add(compacted(other, keep).first_kept)
         sendable(other)
