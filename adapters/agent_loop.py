@@ -142,6 +142,9 @@ class AgentLoop:
                 self._unasked = replace(self._unasked, limit=limit)
             order = replace(self.order, trigger=Trigger.OVERFLOW, usage=overflow.tokens)
             seen = self._compactor.planner.seen(order)
+            if overflow.tokens is None and seen.window.used < order.limit:
+                # Nobody says how much it was; but it was more than we take it for.
+                order = replace(order, usage=order.limit)
             at = seen.view.coordinate
             self.session.record_overflow(
                 overflow.message,

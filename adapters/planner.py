@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import ceil
 
 from ..domain.compaction_events import Digest, Trigger
 from ..domain.coverage import Settlement, nothing_to_gain, settle
@@ -83,9 +84,7 @@ class Seen:
                 expected_calls=order.expected_calls,
             )
             self.boundary = self.history.boundary
-        if order.usage is not None:
-            window = replace(window, usage=order.usage, in_use=order.usage)
-        self.window = window
+        self.window = window if order.usage is None else _as_refused(window, order.usage)
 
     @cached_property
     def state(self) -> SessionState:
@@ -105,6 +104,15 @@ class Seen:
     def was_compacted_for(self, trigger: Trigger) -> bool:
         """Whether this request was compacted already, for that reason."""
         return self.was_drawn_by(trigger) and self.history.is_same_request
+
+
+def _as_refused(window: Window, usage: int) -> Window:
+    """The window as a provider counted that refused it: it knows better how large blocks are."""
+    share = usage / max(window.tokens, 1)
+    if share <= 1:
+        return replace(window, usage=usage, in_use=usage)
+    items = [replace(item, tokens=ceil(item.tokens * share)) for item in window.items]
+    return replace(window, items=items, usage=usage, in_use=usage)
 
 
 Recalls = Callable[[History], Iterable[Entry]]

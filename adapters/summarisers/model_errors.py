@@ -5,12 +5,10 @@ import re
 from pydantic_ai import exceptions as failed
 
 from ...domain.errors import SummariserFailedError
+from ...domain.overflow import recognised
 from .hierarchy import TooLongError
 
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{1,59}")
-_TOO_LONG = re.compile(
-    r"context[ _](?:length|size|window)|(?:prompt|input)(?: is)? too (?:long|large)", re.IGNORECASE
-)
 _NO_CREDENTIALS = frozenset(
     {
         "NoCredentialsError",
@@ -32,7 +30,7 @@ def told(error: Exception, model: str, keys: str) -> Exception:
             return error
         case failed.ModelContextWindowExceededError():
             return TooLongError()
-        case failed.ModelHTTPError() if _is_too_long(error):
+        case failed.ModelHTTPError() if recognised(error):
             return TooLongError()
         case failed.ModelAuthenticationError():
             return _failed(model, f"refused the key{_code(error)}; set {keys} to one that is valid")
@@ -74,14 +72,6 @@ def told(error: Exception, model: str, keys: str) -> Exception:
         case OSError():
             return _later(model, "could not be reached, or the connection was lost", error)
     return _by_name(error, model, keys)
-
-
-def _is_too_long(error: failed.ModelHTTPError) -> bool:
-    """Whether a server that pydantic-ai does not know refused a prompt for its length.
-
-    To be wrong costs two more requests, each for half as much.
-    """
-    return error.status_code in {400, 413, 422} and bool(_TOO_LONG.search(str(error.body)))
 
 
 def _by_name(error: Exception, model: str, keys: str) -> SummariserFailedError:
