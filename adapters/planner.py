@@ -211,10 +211,11 @@ def check_gain(planned: Planned, post_tokens: int, order: Order) -> None:
     window = planned.window
     if post_tokens >= window.tokens:
         raise NothingToCompactError(nothing_to_gain(window))
-    gained = window.tokens - post_tokens
-    if order.trigger in UNASKED and gained < order.minimum_gain * window.tokens:
+    # Of the blocks and their summary: nothing takes away what a provider adds of its own.
+    gained, whole = window.tokens - post_tokens, window.tokens - window.request
+    if order.trigger in UNASKED and gained < order.minimum_gain * whole:
         raise NothingToCompactError(
-            f"a compaction would save {gained:,} of {window.tokens:,} tokens, less than the "
+            f"a compaction would save {gained:,} of {whole:,} tokens, less than the "
             f"{order.minimum_gain:.0%} that it has to; {nothing_to_gain(window)}"
         )
 

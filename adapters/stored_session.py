@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .agent_loop import AgentLoop, Habits
     from .async_agent_loop import AsyncAgentLoop
     from .session_store import SessionStore
+    from .summary_chain import SummaryChain
 
 T = TypeVar("T")
 
@@ -421,6 +422,7 @@ class StoredSession:
         instructions: str | None = None,
         idempotency_key: str | None = None,
         summariser: Summariser | None = None,
+        chain: "SummaryChain | None" = None,
         pins: PinRules | None = None,
         activate: bool = True,
         dry_run: bool = False,
@@ -429,11 +431,11 @@ class StoredSession:
         """Compact now, if the policy finds something to take out.
 
         `policy` is a name or a value, `settings` its fields, `limit` the tokens that a prompt may
-        have, `summariser` who writes the summary; what is not said is as the store's settings have
-        it. `activate=False` prepares a boundary for `activate()`; `dry_run` records nothing and
-        asks no model. Raises NothingToCompactError where the view would not become smaller,
-        CompactionVetoedError where a hook forbids it, CompactionCancelledError once `cancellation`
-        was asked for.
+        have, `summariser` who writes the summary, or `chain` who tries to and for how long; what is
+        not said is as the store's settings have it. `activate=False` prepares a boundary for
+        `activate()`; `dry_run` records nothing and asks no model. Raises NothingToCompactError
+        where the view would not become smaller, CompactionVetoedError where a hook forbids it,
+        CompactionCancelledError once `cancellation` was asked for.
         """
         from . import by_settings  # noqa: PLC0415 - as above
 
@@ -443,7 +445,7 @@ class StoredSession:
             model,
             policy=_policy(policy, settings),
             limit=limit,
-            chain=by_settings.chain_by(store, model, (summariser,)) if summariser else None,
+            chain=by_settings.chain_by(store, model, (summariser,)) if summariser else chain,
             pins=pins,
             instructions=instructions,
             trigger=trigger,

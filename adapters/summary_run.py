@@ -33,7 +33,7 @@ def drafted(
             if run.draft.done():
                 raise  # its own: it waited for somebody and gave up
             raise SummariserFailedError(
-                f"{summariser.name} took longer than its {time_limit_s:g} seconds"
+                f"{summariser.name} took longer than its {time_limit_s:.3g} seconds"
             ) from error
         except CancelledError:
             cancellation.check()
@@ -84,8 +84,8 @@ class _Run:
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         # Whoever stops says so before looking for the loop: one of the two sees the other.
-        if self._is_stopped:
-            raise asyncio.CancelledError
+        if self._is_stopped and self._task is not None:
+            self._task.cancel()
         return await promise
 
     def _tell(self, draft: Draft | BaseException) -> None:

@@ -24,17 +24,25 @@ class PinRules:
     def applied(self, items: Sequence[Item], limit: int) -> tuple[Item, ...]:
         """The items, those that a rule holds for marked as pinned."""
         room = self.most * limit if limit > 0 else float("inf")
+        prompt = _first_prompt(items) if self.first_prompt else frozenset()
         return tuple(
             replace(item, is_pinned=True)
-            if not item.is_pinned and item.tokens <= room and self._holds_for(item)
+            if not item.is_pinned
+            and item.tokens <= room
+            and (item.kind in self.kinds or item.position in prompt)
             else item
             for item in items
         )
 
-    def _holds_for(self, item: Item) -> bool:
-        if item.kind in self.kinds:
-            return True
-        return self.first_prompt and item.turn == 1 and item.kind in PROMPTS
+
+def _first_prompt(items: Sequence[Item]) -> frozenset[int]:
+    """The positions of what was asked for first, all pieces of that message; none if it left."""
+    first = next((item for item in items if item.turn == 1 and item.kind in PROMPTS), None)
+    if first is None:
+        return frozenset()
+    message = first.block.message_id
+    pieces = (item for item in items if message and item.block.message_id == message)
+    return frozenset({first.position, *(item.position for item in pieces)})
 
 
 NO_PINS = PinRules(first_prompt=False, kinds=frozenset())

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 from processes import Killed
 
 import cutbank
+from cutbank.adapters.settings.compaction_settings import PinSettings
+from cutbank.adapters.settings.settings import Settings
 
 settings.register_profile(
     "default", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
@@ -38,6 +40,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     )
     if kills:
         terminalreporter.write_line(f"{kills} processes were killed")
+
+
+UNPINNED = Settings(pins=PinSettings(first_prompt=False, kinds=()))
+"""What stays in a test's views is what the test pins."""
 
 
 class Clock:
@@ -99,7 +105,7 @@ def database(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> str
 
 @pytest.fixture
 def store(database: str, clock: Clock) -> Iterator[cutbank.SessionStore]:
-    with cutbank.open(database, clock=clock) as store:
+    with cutbank.open(database, clock=clock, settings=UNPINNED) as store:
         yield store
 
 

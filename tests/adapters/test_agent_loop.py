@@ -21,6 +21,7 @@ from cutbank.domain.errors import (
     ContextOverflowError,
     NothingToCompactError,
 )
+from cutbank.domain.pins import PinRules
 from cutbank.domain.session_events import ContextOverflowed, Parent, Usage
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.summariser import Draft, Material
@@ -206,7 +207,7 @@ def test_the_first_prompt_and_standing_instructions_stay_whatever_a_summary_says
     full(session)
     forgets = Scripted(lambda _: Draft("The user has dropped the goal. Nothing is to be done."))
 
-    view = session.loop(limit=LIMIT, summarisers=[forgets]).prepare()
+    view = session.loop(limit=LIMIT, summarisers=[forgets], pins=PinRules()).prepare()
 
     assert view.summary is not None
     assert "dropped the goal" in view.summary.text

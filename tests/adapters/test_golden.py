@@ -289,10 +289,15 @@ def test_a_database_of_any_version_serves_what_it_served(database: tuple[Path, A
             assert view.fingerprint == then["fingerprint"]
 
 
+LATER = frozenset({"requested", "futile"})
+"""What a lineage's state says since the golden files after v3."""
+
+
 def test_the_state_beside_each_event_is_what_the_events_make_it(
-    database: tuple[Path, Any],
+    database: tuple[Path, Any], request: pytest.FixtureRequest
 ) -> None:
     path, _ = database
+    is_old = request.node.callspec.id in {"v1", "v2", "v3"}
     aggregate: Aggregate[Any]
 
     with cutbank.open(path) as store:
@@ -311,8 +316,12 @@ def test_the_state_beside_each_event_is_what_the_events_make_it(
             )
             for row in rows[1:]:
                 aggregate.evolve(store.events.mapper.to_domain_event(row))
-                assert aggregate.state == restored(states, json.loads(row.carried))
-                assert carried(aggregate.state) == json.loads(row.carried)
+                stored = json.loads(row.carried)
+                made = carried(aggregate.state)
+                # A field that is younger than the row is not in it, and means nothing there.
+                young = LATER if is_old else frozenset()
+                assert {name: made[name] for name in made if name not in young} == stored
+                aggregate.state = restored(states, stored)
 
 
 def test_there_is_a_golden_database_of_every_version() -> None:

@@ -26,7 +26,7 @@ def words(tokens: int) -> str:
 
 
 def shown(session: StoredSession, reader: ViewReader) -> Window:
-    return Planner(session.store.events, reader).window(Order(Keep(1)))[2]
+    return Planner(session.store.events, reader).seen(Order(Keep(1))).window
 
 
 def window(session: StoredSession) -> Window:

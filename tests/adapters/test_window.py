@@ -17,7 +17,7 @@ POLICY = ReserveHeadroom()
 
 def window(session: StoredSession, limit: int = 200_000) -> Window:
     order = Order(policy=POLICY, limit=limit, trigger=Trigger.THRESHOLD)
-    return session.compactor().planner.window(order)[2]
+    return session.compactor().planner.seen(order).window
 
 
 def is_made(shown: Window) -> bool:

@@ -17,7 +17,7 @@ def test_compact_says_what_it_did(run: Run, long_talk: Path) -> None:
     assert outcome["compacted"]
     assert outcome["policy"] == DEFAULT
     assert outcome["post_tokens"] < outcome["pre_tokens"]
-    assert outcome["left"][0][0] == 3
+    assert outcome["left"][0][0] == 4  # after the first prompt, which says the goal
     assert outcome["summary"]
     assert run("sessions", "--json").json[0]["lineages"] == ["main"]
 

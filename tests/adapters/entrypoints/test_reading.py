@@ -72,7 +72,7 @@ def test_show_marks_what_a_summary_stands_for(run: Run, long_talk: Path) -> None
     log = {one["position"]: one for one in run("show", "long", "--json").json["log"]}
     shown = run("show", "long").out
 
-    assert (log[3]["fate"], log[6]["fate"]) == ("summarised", "hidden")
+    assert [log[at]["fate"] for at in (3, 4, 6)] == ["pinned", "summarised", "hidden"]
     assert log[max(log)]["fate"] == "visible"
     assert "[summarised]" in shown
     assert "[hidden]" in shown
