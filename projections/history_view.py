@@ -150,6 +150,8 @@ class History:
         self.pinned = boundary.pinned if boundary else Ranges()
         self.hides: dict[int, str | None] = {}
         self.retracted = Ranges()
+        self._reopened = Ranges()
+        """Calls that wait again, because their results were taken back."""
         self._gone: list[tuple[int, Entry]] = []
         """What was taken back since the newest call was sent, and where."""
         self.undone_at = 0
@@ -202,6 +204,7 @@ class History:
                     self._called_on(call)
             case BlocksRetracted(positions=positions, reopened=reopened):
                 if self._is_news(position):
+                    self._reopened |= Ranges.of(reopened.values())
                     self._retract(positions)
                     self.open_calls |= {at: call for call, at in reopened.items()}
             case BlockPinned(positions=positions):
@@ -315,8 +318,11 @@ class History:
         return self.boundary is not None and self.answered <= self.effective_from
 
     def is_undone(self) -> bool:
-        """Whether something that the summary stands for was taken back since."""
-        return self.summary is not None and bool(self.retracted & self.summary.covers)
+        """Whether something that the summary stands for was taken back since, or waits again."""
+        if self.summary is None or self.boundary is None:
+            return False
+        gone = self.summary.covers | self.boundary.hidden
+        return bool(self.retracted & self.summary.covers or self._reopened & gone)
 
     def view(
         self, session: str, namespace: str, coordinate: Coordinate, inherited_from: str | None

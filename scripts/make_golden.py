@@ -39,6 +39,7 @@ import cutbank.domain
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.event_mapper import BODY_SIZE, EventMapper, ZstdCompressor
 from cutbank.adapters.session_store import open_store
+from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.stored_row import StoredRow
 from cutbank.adapters.verifier import verify
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
@@ -291,7 +292,7 @@ class _Says:
 def _tell(database: Path) -> list[dict[str, Any]]:
     """Let all happen that can happen to a session, and return what was served meanwhile."""
     served: list[dict[str, Any]] = []
-    with open_store(database, clock=_Clock()) as store:
+    with open_store(database, settings=Settings(), clock=_Clock()) as store:
         session = store.session("story", subject=SUBJECT, source="golden", title="A story")
         look: Callable[[StoredSession], None] = lambda one: served.append(_served(one))  # noqa: E731
         _first_turns(session)

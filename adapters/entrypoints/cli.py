@@ -9,7 +9,10 @@ import typer
 from typer.main import get_command
 
 from ...domain.errors import (
+    CompactionCancelledError,
+    CompactionVetoedError,
     ConflictError,
+    ContextOverflowError,
     CutbankError,
     InvalidSettingError,
     NothingToCompactError,
@@ -23,7 +26,15 @@ DONE, NO, WRONG_USAGE = 0, 1, 2
 INTERRUPTED, PIPE_CLOSED = 130, 141
 """As a shell reports programs that SIGINT or SIGPIPE ended."""
 
-ANSWERS_NO = (AnswerIsNoError, ConflictError, NothingToCompactError, RejectedSummaryError)
+ANSWERS_NO = (
+    AnswerIsNoError,
+    CompactionCancelledError,
+    CompactionVetoedError,
+    ConflictError,
+    ContextOverflowError,
+    NothingToCompactError,
+    RejectedSummaryError,
+)
 """The question was right, and the answer is no; any other error of ours is wrong usage."""
 
 app = typer.Typer(

@@ -19,7 +19,7 @@ class TokenSettings(Section):
     """How tokens are counted that no provider has counted yet."""
 
     counter: Literal["auto", "chars", "o200k_base", "cl100k_base"] = setting(
-        "auto", help="auto is the model's own where its vocabulary is there, else characters"
+        "auto", help="auto and chars go by characters, until a provider reports; else a vocabulary"
     )
 
 

@@ -9,13 +9,10 @@ from itertools import islice
 from threading import Event, Thread
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.compaction_order import Order
+from cutbank.adapters.agent_loop import AgentLoop
 from cutbank.adapters.session_store import open_store
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.window import Window
 
 from .figure import Figure, Found, Options, Times, against
 from .postgres import NEEDED, server
@@ -56,16 +53,15 @@ def prepared(store: SessionStore, ops: int) -> Iterator[Figure]:
                 view = session.view()
                 usage = Usage(input=view.tokens, output=200)
                 session.record_call(view, call_id="call", usage=usage)
-            times = paired(range(ops), partial(prepare, session), partial(viewed, session))
+            agent = session.loop(limit=LIMIT)
+            times = paired(range(ops), partial(prepare, agent), partial(viewed, session))
             how = "its size reported" if is_reported else "nothing reported"
             yield added(f"before a call, {kept:,} blocks kept, {how}", times)
 
 
-def prepare(session: StoredSession, _: object) -> object:
-    """Ask the policy, which sees no need, and serve the view."""
-    order = Order(policy=ReserveHeadroom(), limit=LIMIT, trigger=Trigger.THRESHOLD)
-    assert isinstance(session.compactor().planner.planned(order), Window)
-    return session.view()
+def prepare(agent: AgentLoop, _: object) -> object:
+    """What an agent calls before its model; no compaction is due."""
+    return agent.prepare()
 
 
 def viewed(session: StoredSession, _: object) -> object:

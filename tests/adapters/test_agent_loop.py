@@ -14,6 +14,7 @@ import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.agent_loop import AgentLoop, Habits
 from cutbank.adapters.happenings import Happening, Moment, Verdict
+from cutbank.adapters.planner import Planned
 from cutbank.adapters.session_store import SessionStore
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import (
@@ -487,11 +488,10 @@ def test_a_request_whose_process_died_is_picked_up(
         session = store.session("s")
         talk(session, 26)
         session.append(Block.user("and now?"))
-        planned = session.compactor().planner
         order = session.loop(limit=LIMIT).order
-        found = planned.planned(order)
-        assert not isinstance(found, type(planned.seen(order).window))
-        session.compactor()._request(order, found)  # and here its process died
+        planned = session.compactor().planner.planned(order)
+        assert isinstance(planned, Planned)
+        session.compactor()._request(order, planned)  # and here its process died
 
     with cutbank.open(database, clock=clock) as store:
         session = store.session("s")
