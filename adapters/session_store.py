@@ -82,9 +82,13 @@ class SessionStore:
         """
         from .settings.load import load  # noqa: PLC0415 - whoever never compacts pays nothing
         from .settings.settings import Settings  # noqa: PLC0415 - as above
+        from .vocabularies import VOCABULARIES  # noqa: PLC0415 - as above
 
         given = self._given_settings
-        return given if isinstance(given, Settings) else load(given and Path(given))
+        settings = given if isinstance(given, Settings) else load(given and Path(given))
+        if settings.tokens.counter in VOCABULARIES:
+            self.count_by(settings.tokens.counter)
+        return settings
 
     @property
     def all_listeners(self) -> "list[Listener]":

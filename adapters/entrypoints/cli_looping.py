@@ -40,7 +40,10 @@ def prepare(
     limit: Limit = None,
     form: Form = None,
 ) -> None:
-    """Show what to send to the model now, compacted first if the policy says so."""
+    """Show what to send to a model now.
+
+    It is compacted first, if the policy says so.
+    """
     with opened_session(call, session) as found:
         _say(call, found.loop(model=model, limit=limit).prepare(), form)
 
@@ -71,7 +74,10 @@ def record_call(
     ] = None,
     output: Annotated[int | None, typer.Option("--output", min=0, help="Tokens answered.")] = None,
 ) -> None:
-    """Record that the model answered to a view: later counts build upon what it reports."""
+    """Record that a model answered to a view.
+
+    Later counts build upon what it reports.
+    """
     reported = (uncached, cache_read, cache_write, output)
     usage = None
     if any(one is not None for one in reported):
@@ -111,7 +117,7 @@ def overflowed(
     limit: Limit = None,
     form: Form = None,
 ) -> None:
-    """Show what to send instead, after a provider refused the view as too long."""
+    """Show what to send after a refusal for length."""
     text = read_text(PIPED) if error == PIPED else error
     with opened_session(call, session) as found:
         _say(call, found.loop(model=model, limit=limit).overflowed(text), form)

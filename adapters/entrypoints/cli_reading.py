@@ -116,7 +116,7 @@ def recall(
         bool, typer.Option("--raw", help="The text byte for byte, with nothing around it.")
     ] = False,
 ) -> None:
-    """Give back originals by their handles, whatever the view shows."""
+    """Give back originals by their handles, in the view or not."""
     with opened_session(call, session) as found:
         wanted = [handles.parsed(handle, BlockLog(found).newest)] if handle else []
         blocks = found.recall(*wanted, search=search)
