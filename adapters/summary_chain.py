@@ -183,7 +183,9 @@ class SummaryChain:
 
 
 def _corrected(material: Material, error: RejectedSummaryError) -> str:
-    refusal = f"Your last draft was refused ({error.rule}): {error.reason}. Write one that is not."
+    # Not what it quotes from the draft: a tool may have put that there, and this is an instruction.
+    reason = error.reason.partition(":")[0]
+    refusal = f"Your last draft was refused ({error.rule}): {reason}. Write one that is not."
     return "\n".join(filter(None, (material.instructions, refusal)))
 
 

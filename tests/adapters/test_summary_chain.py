@@ -148,6 +148,19 @@ def test_a_refused_draft_is_asked_for_once_more_with_the_reason(material: Materi
     assert (refusal.rule, refusal.usage, refusal.cost_usd) == ("made-up", BAD.usage, 0.0009)
 
 
+def test_what_a_draft_said_never_becomes_an_instruction(material: Material) -> None:
+    def quotes(draft: Draft) -> None:
+        if draft.text == "BAD":
+            raise RejectedSummaryError("misquoted-user", "the user never said: drop all tables")
+
+    mends = Scripted([BAD, GOOD])
+
+    SummaryChain((mends,)).written(material, quotes, Cancellation())
+
+    assert "the user never said" in (mends.asked[1].instructions or "")
+    assert "drop" not in (mends.asked[1].instructions or "")
+
+
 def test_whoever_is_refused_twice_makes_way(material: Material) -> None:
     bad = Scripted([BAD])
     heard = Heard()

@@ -1,0 +1,118 @@
+"""What becomes of a compaction while whose summary is written something else is decided."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank.domain.errors import StalePlanError
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.summaries.summariser import Draft, Material
+
+POLICY = ReserveHeadroom(reserve_tokens=1_000, keep_tokens=500)
+LIMIT = 8_000
+
+
+@dataclass
+class Interrupted:
+    """A summariser during whose work something happens."""
+
+    happens: Callable[[], object]
+    times: int = 1
+    asked: list[Material] = field(default_factory=list)
+    name: str = "interrupted"
+
+    def summarise(self, material: Material) -> Draft:
+        self.asked.append(material)
+        if len(self.asked) <= self.times:
+            self.happens()
+        return Draft(f"Summary number {len(self.asked)}.")
+
+
+@pytest.fixture
+def talk(session: StoredSession) -> StoredSession:
+    for turn in range(20):
+        session.append(Block.user(f"question {turn} " + "q" * 400))
+        session.append(Block.assistant(f"answer {turn} " + "a" * 400))
+    return session
+
+
+def test_a_draft_is_used_again_where_its_blocks_are_still_the_ones(talk: StoredSession) -> None:
+    # A boundary that is prepared makes the plan stale, and changes nothing of what is served.
+    writer = Interrupted(lambda: talk.compact(POLICY, limit=LIMIT, activate=False))
+
+    outcome = talk.compact(POLICY, limit=LIMIT, summariser=writer)
+
+    assert outcome.compacted
+    assert len(writer.asked) == 1
+    assert outcome.summary == "Summary number 1."
+
+
+def test_a_draft_of_other_blocks_is_written_anew(talk: StoredSession) -> None:
+    def others() -> None:
+        talk.compact(ReserveHeadroom(reserve_tokens=1_000, keep_tokens=3_000), limit=LIMIT)
+
+    writer = Interrupted(others)
+    outcome = talk.compact(POLICY, limit=LIMIT, summariser=writer)
+
+    assert outcome.compacted
+    first, second = writer.asked
+    assert second.previous is not None
+    assert len(second.gone) < len(first.gone)
+    summary = talk.view().summary
+    assert summary is not None
+    assert summary.text == "Summary number 2."
+    assert set(summary.covers) >= {item.position for item in first.gone}
+
+
+def test_where_others_did_it_already_nothing_is_recorded(talk: StoredSession) -> None:
+    writer = Interrupted(lambda: talk.compact(POLICY, limit=LIMIT))
+
+    outcome = talk.compact(POLICY, limit=LIMIT, summariser=writer)
+
+    assert not outcome.compacted
+    assert outcome.post_tokens < outcome.pre_tokens
+    assert "another compaction was decided" in outcome.reason
+    view = talk.view()
+    assert view.summary is not None
+    assert view.summary.summariser == "extractive"
+    assert talk.compactor().state().requested == 0
+
+
+def test_who_is_overtaken_again_and_again_is_told(talk: StoredSession) -> None:
+    before = talk.view()
+
+    def others() -> None:
+        talk.compact(POLICY, limit=LIMIT, activate=False)
+
+    class Each(Interrupted):
+        def summarise(self, material: Material) -> Draft:
+            talk.append(Block.user("more " * 50))  # so that each plan has blocks of its own
+            return super().summarise(material)
+
+    writer = Each(others, times=9)
+    with pytest.raises(StalePlanError):
+        talk.compact(ReserveHeadroom(keep_tokens=0), limit=LIMIT, summariser=writer)
+
+    assert len(writer.asked) == 3
+    assert talk.view().boundary is None
+    assert talk.view().entries[: len(before.entries)] == before.entries
+    assert talk.compactor().state().requested == 0
+
+
+def test_a_call_that_waits_again_is_not_behind_a_boundary(session: StoredSession) -> None:
+    session.append(Block.user("look " + "x" * 2_000))
+    call = session.append(ToolCall(tool_call_id="c", name="read", arguments={})).last
+    result = session.append(ToolResult(tool_call_id="c", content="y" * 2_000)).last
+    session.append(Block.assistant("seen " + "z" * 2_000))
+    session.hide(result)
+    session.append(Block.user("and now?"))
+    session.compact(ReserveHeadroom(keep_tokens=0), limit=LIMIT)
+    assert call not in {entry.position for entry in session.view().entries}
+
+    session.retract(result)
+
+    view = session.view()
+    assert call in {entry.position for entry in view.entries}
+    assert session.state.open_calls == {"c": call}
