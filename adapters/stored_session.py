@@ -31,9 +31,6 @@ from ..domain.session_events import (
 )
 from ..domain.summaries.summariser import Summariser
 from ..projections.history_view import HistoryView
-from .cancellation import Cancellation
-from .compaction_outcome import Outcome
-from .compactor import Compactor
 from .plain_errors import speaking_plainly
 from .recall import Recalled, found_in, recalled
 from .recorder import AppendKey
@@ -44,6 +41,9 @@ from .whole_groups import check_blocks, whole_groups
 if TYPE_CHECKING:
     from .agent_loop import AgentLoop, Habits
     from .async_agent_loop import AsyncAgentLoop
+    from .cancellation import Cancellation
+    from .compaction_outcome import Outcome
+    from .compactor import Compactor
     from .session_store import SessionStore
     from .summary_chain import SummaryChain
 
@@ -426,8 +426,8 @@ class StoredSession:
         pins: PinRules | None = None,
         activate: bool = True,
         dry_run: bool = False,
-        cancellation: Cancellation | None = None,
-    ) -> Outcome:
+        cancellation: "Cancellation | None" = None,
+    ) -> "Outcome":
         """Compact now, if the policy finds something to take out.
 
         `policy` is a name or a value, `settings` its fields, `limit` the tokens that a prompt may
@@ -456,8 +456,10 @@ class StoredSession:
             compactor = self.compactor(lineage)
             return compactor.explained(order) if dry_run else compactor.compact(order, cancellation)
 
-    def compactor(self, lineage: str = MAIN) -> Compactor:
+    def compactor(self, lineage: str = MAIN) -> "Compactor":
         """The steps of a compaction on one lineage."""
+        from .compactor import Compactor  # noqa: PLC0415 - as above
+
         return Compactor(self._events, self._reader(lineage), self.store.all_listeners)
 
     def activate(self, *, lineage: str = MAIN) -> int:
