@@ -22,7 +22,7 @@ from .compaction_order import Order
 from .compaction_outcome import Outcome
 from .overflow_advice import refused
 from .plain_errors import speaking_plainly
-from .planner import Seen
+from .seen import Seen
 
 if TYPE_CHECKING:
     from .stored_session import StoredSession
