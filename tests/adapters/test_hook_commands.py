@@ -335,6 +335,15 @@ def test_a_program_may_leave_what_it_is_told_unread(program: Program) -> None:
     assert program("import sys; print(len(sys.stdin.read()) > 10**6)")(long) == Verdict("True")
 
 
+@pytest.fixture
+def _hears_interrupts() -> Iterator[None]:
+    """A shell that starts the tests in the background has them ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_hears_interrupts")
 def test_an_interrupt_leaves_no_program_behind(program: Program, tmp_path: Path) -> None:
     # The program itself interrupts who waits for it, as Ctrl+C does.
     number = tmp_path / "number"
