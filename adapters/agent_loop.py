@@ -17,12 +17,12 @@ from ..domain.policies.catalog import policy_named
 from ..domain.session_events import Usage
 from ..projections.history_view import HistoryView
 from ..projections.rendering.catalog import RENDERERS
-from .cancellation import Cancellation
-from .compaction_order import Order
-from .compaction_outcome import Outcome
-from .overflow_advice import refused
-from .plain_errors import speaking_plainly
-from .seen import Seen
+from .compacting.cancellation import Cancellation
+from .compacting.order import Order
+from .compacting.outcome import Outcome
+from .compacting.overflow_advice import refused
+from .compacting.seen import Seen
+from .event_log.plain_errors import speaking_plainly
 
 if TYPE_CHECKING:
     from .stored_session import StoredSession

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from ..domain.blocks import AnyBlock, ToolResult
 from ..domain.ranges import Ranges
 from ..domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
-from .chain import Chain
-from .event_store import EventStore
+from .event_log.chain import Chain
+from .event_log.event_store import EventStore
 
 PAGE = 500
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from ..domain.errors import InvalidPositionError
 from ..domain.ranges import Ranges
 from ..domain.session_events import BlockEvent, ToolCallAbandoned, ToolCalled, ToolReturned
-from .chain import Chain
-from .event_store import EventStore
+from .event_log.chain import Chain
+from .event_log.event_store import EventStore
 from .whole_groups import answers_to
 
 

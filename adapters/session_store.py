@@ -20,10 +20,10 @@ from ..domain.session_events import (
     Parent,
 )
 from ..projections.tally import Tally
-from .databases import environment, shown
-from .event_store import EventStore, utc_now
-from .happenings import Listener
-from .plain_errors import speaking_plainly
+from .compacting.happenings import Listener
+from .event_log.databases import environment, shown
+from .event_log.event_store import EventStore, utc_now
+from .event_log.plain_errors import speaking_plainly
 from .stored_session import StoredSession, check_name
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class SessionStore:
 
         Raises InvalidSettingError, one line for each mistake, with file and line or variable.
         """
+        from .models.vocabularies import VOCABULARIES  # noqa: PLC0415 - as above
         from .settings.load import load  # noqa: PLC0415 - whoever never compacts pays nothing
         from .settings.settings import Settings  # noqa: PLC0415 - as above
-        from .vocabularies import VOCABULARIES  # noqa: PLC0415 - as above
 
         given = self._given_settings
         settings = given if isinstance(given, Settings) else load(given and Path(given))
@@ -97,7 +97,7 @@ class SessionStore:
 
     @cached_property
     def _hooks(self) -> "list[Listener]":
-        from .hook_commands import hook_commands  # noqa: PLC0415 - as above
+        from .compacting.hook_commands import hook_commands  # noqa: PLC0415 - as above
 
         return hook_commands(self.settings.hooks)
 
@@ -157,7 +157,7 @@ class SessionStore:
         What stands beside the blocks stays what it is. Raises NotFoundError where the vocabulary
         is not on this machine, and InvalidSettingError for a name that does not exist.
         """
-        from .counters import counter_named  # noqa: PLC0415 - as below
+        from .models.counters import counter_named  # noqa: PLC0415 - as below
 
         self.events.tally = Tally(counter_named(counter))
 

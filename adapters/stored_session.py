@@ -31,9 +31,9 @@ from ..domain.session_events import (
 )
 from ..domain.summaries.summariser import Summariser
 from ..projections.history_view import HistoryView
-from .plain_errors import speaking_plainly
+from .event_log.plain_errors import speaking_plainly
+from .event_log.recorder import AppendKey
 from .recall import Recalled, found_in, recalled
-from .recorder import AppendKey
 from .retraction import closed_retraction
 from .view_reader import ViewReader
 from .whole_groups import check_blocks, whole_groups
@@ -41,11 +41,11 @@ from .whole_groups import check_blocks, whole_groups
 if TYPE_CHECKING:
     from .agent_loop import AgentLoop, Habits
     from .async_agent_loop import AsyncAgentLoop
-    from .cancellation import Cancellation
-    from .compaction_outcome import Outcome
-    from .compactor import Compactor
+    from .compacting.cancellation import Cancellation
+    from .compacting.compactor import Compactor
+    from .compacting.outcome import Outcome
+    from .compacting.summary_chain import SummaryChain
     from .session_store import SessionStore
-    from .summary_chain import SummaryChain
 
 T = TypeVar("T")
 
@@ -381,8 +381,8 @@ class StoredSession:
         have, `model` the agent's, `summarisers` who writes summaries, in order. What is not said
         is as the store's settings have it, and the limit what is known of the model.
         """
-        from . import by_settings  # noqa: PLC0415 - who never compacts pays nothing
         from .agent_loop import AgentLoop  # noqa: PLC0415 - as above
+        from .compacting import by_settings  # noqa: PLC0415
 
         store = self.store.settings
         order = by_settings.order_by(
@@ -437,7 +437,7 @@ class StoredSession:
         where the view would not become smaller, CompactionVetoedError where a hook forbids it,
         CompactionCancelledError once `cancellation` was asked for.
         """
-        from . import by_settings  # noqa: PLC0415 - as above
+        from .compacting import by_settings  # noqa: PLC0415
 
         store = self.store.settings
         order = by_settings.order_by(
@@ -458,7 +458,7 @@ class StoredSession:
 
     def compactor(self, lineage: str = MAIN) -> "Compactor":
         """The steps of a compaction on one lineage."""
-        from .compactor import Compactor  # noqa: PLC0415 - as above
+        from .compacting.compactor import Compactor  # noqa: PLC0415 - as above
 
         return Compactor(self._events, self._reader(lineage), self.store.all_listeners)
 

@@ -12,14 +12,14 @@ from ..domain.session import Session, SessionState
 from ..domain.session_events import BlockEvent, BlocksRetracted, ModelCalled, SessionOpened
 from ..projections.pairs import parted_pairs
 from ..projections.recorded import Recorded
-from .chain import Chain
-from .event_mapper import loads
-from .event_store import EventStore
-from .keyed_hash import is_keyed_hash
-from .plain_errors import speaking_plainly
+from .event_log.chain import Chain
+from .event_log.event_mapper import loads
+from .event_log.event_store import EventStore
+from .event_log.keyed_hash import is_keyed_hash
+from .event_log.plain_errors import speaking_plainly
+from .event_log.stored_row import StoredRow
 from .reports import Verdict, Violation
 from .session_store import SessionStore
-from .stored_row import StoredRow
 from .stored_session import StoredSession
 from .view_reader import ViewReader
 

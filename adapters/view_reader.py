@@ -14,9 +14,9 @@ from ..domain.session_events import BlocksRetracted, ModelCalled
 from ..projections.history_view import Coordinate, History, HistoryView, Sees
 from ..projections.reckoning import Earlier, Reckoning
 from ..projections.recorded import Recorded
-from .chain import Chain
-from .earlier_calls import told_before
-from .event_store import EventStore
+from .event_log.chain import Chain
+from .event_log.event_store import EventStore
+from .models.earlier_calls import told_before
 
 
 class ViewReader:

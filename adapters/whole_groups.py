@@ -12,8 +12,8 @@ from ..domain.session_events import (
     ToolReturned,
 )
 from ..projections.recorded import Recorded
-from .chain import Chain
-from .event_store import EventStore
+from .event_log.chain import Chain
+from .event_log.event_store import EventStore
 
 FIRST_PAGE, PAGE = 4, 500
 """What is looked for stands near as a rule; a page that finds nothing is followed by a larger."""

@@ -37,10 +37,10 @@ from pydantic import JsonValue
 
 import cutbank.domain
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.event_mapper import BODY_SIZE, EventMapper, ZstdCompressor
+from cutbank.adapters.event_log.event_mapper import BODY_SIZE, EventMapper, ZstdCompressor
+from cutbank.adapters.event_log.stored_row import StoredRow
 from cutbank.adapters.session_store import open_store
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.stored_row import StoredRow
 from cutbank.adapters.verifier import verify
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
 from cutbank.domain.compaction import RECORDED

@@ -11,8 +11,8 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from cutbank import SessionStore
-from cutbank.adapters.databases import environment
-from cutbank.adapters.event_store import EventStore
+from cutbank.adapters.event_log.databases import environment
+from cutbank.adapters.event_log.event_store import EventStore
 from cutbank.adapters.postgres.address import Address
 from cutbank.adapters.postgres.recorder import PostgresRecorder
 from cutbank.adapters.sqlite.recorder import SQLiteRecorder

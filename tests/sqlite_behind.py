@@ -1,7 +1,7 @@
 """What stands behind a store on SQLite, for tests that look behind the door."""
 
 from cutbank import SessionStore
-from cutbank.adapters.event_store import EventStore
+from cutbank.adapters.event_log.event_store import EventStore
 from cutbank.adapters.sqlite.recorder import SQLiteRecorder
 
 

@@ -167,7 +167,7 @@ def test_every_file_keeps_to_its_ring(ring: str) -> None:
         ("projections/replay.py", "import os.path"),
         ("projections/rendering/text.py", "import rich"),
         ("projections/replay.py", "lines = open('session.jsonl')"),
-        ("adapters/event_store.py", "from cutbank.tests import conftest"),
+        ("adapters/event_log/event_store.py", "from cutbank.tests import conftest"),
     ],
 )
 def test_an_offence_is_seen(path: str, source: str) -> None:
@@ -181,7 +181,7 @@ def test_an_offence_is_seen(path: str, source: str) -> None:
         ("domain/policies/pi.py", "from ..cut_points import legal\nimport orjson"),
         ("domain/policies/pi.py", "idle = window.now - window.last"),
         ("projections/replay.py", "from ..domain.session import Session"),
-        ("adapters/event_store.py", "import sqlite3\nfrom ..projections import replay"),
+        ("adapters/event_log/event_store.py", "import sqlite3\nfrom ..projections import replay"),
         ("adapters/clock.py", "from datetime import datetime\nat = datetime.now(UTC)"),
     ],
 )

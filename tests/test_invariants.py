@@ -25,7 +25,7 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compaction_outcome import Outcome
+from cutbank.adapters.compacting.outcome import Outcome
 from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import (
     CutbankError,

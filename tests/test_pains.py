@@ -26,8 +26,8 @@ from recorded_views import thought
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compaction_outcome import Outcome
-from cutbank.adapters.importer import import_path
+from cutbank.adapters.compacting.outcome import Outcome
+from cutbank.adapters.importing.importer import import_path
 from cutbank.adapters.verifier import verify
 from cutbank.domain.blocks import Kind, Media, Native, Text
 from cutbank.domain.compaction_events import Trigger

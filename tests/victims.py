@@ -12,8 +12,8 @@ import kill_steps
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters import transcript_import
-from cutbank.adapters.importer import import_path
+from cutbank.adapters.importing import transcript_import
+from cutbank.adapters.importing.importer import import_path
 from cutbank.adapters.verifier import verify
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.errors import CutbankError, NothingToCompactError, StalePlanError

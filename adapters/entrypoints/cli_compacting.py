@@ -11,8 +11,8 @@ from ...domain.errors import InvalidSettingError, NotFoundError
 from ...domain.policies.catalog import ALIASES, DEFAULT, POLICIES
 from ...domain.policies.policy import Policy, Setting, settings_of
 from ...domain.pricing_in_words import in_words
-from ..by_settings import overrides_by
-from ..compaction_outcome import Outcome
+from ..compacting.by_settings import overrides_by
+from ..compacting.outcome import Outcome
 from .compaction_price import priced, pricing_as_json
 from .database import opened_session
 from .invocation import AnswerIsNoError, Invocation

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ...domain.errors import ImportFileError
-from ..importer import import_path
+from ..importing.importer import import_path
 from ..reports import FileReport
 from .database import opened_store
 from .invocation import Invocation

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...domain.models import ModelFacts, ModelOverride
 from ...domain.pricing import Pricing
-from ..compaction_outcome import Outcome
+from ..compacting.outcome import Outcome
 
 CENTS = 6
 """Digits of a dollar behind the point."""
@@ -50,7 +50,7 @@ def pricing_as_json(pricing: Pricing) -> dict[str, Any]:
 
 def _facts(name: str, overrides: Mapping[str, ModelOverride]) -> ModelFacts:
     # The catalog takes half a second to load: only a dry run pays for it.
-    from ..model_catalog import facts_of  # noqa: PLC0415
+    from ..models.model_catalog import facts_of  # noqa: PLC0415
 
     return facts_of(name, overrides) or ModelFacts(name)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from ...domain.errors import StorageError
-from ..databases import holds_log, is_postgres, shown
-from ..plain_errors import speaking_plainly
+from ..event_log.databases import holds_log, is_postgres, shown
+from ..event_log.plain_errors import speaking_plainly
 from ..session_store import SessionStore, open_store
 from ..sqlite.adoption import adopt
 from ..stored_session import StoredSession

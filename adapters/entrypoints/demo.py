@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from ...domain.errors import ImportFileError
-from ..importer import import_path
+from ..importing.importer import import_path
 from ..reports import FileReport
-from ..sample_session import write_sample
+from ..sample.sample_session import write_sample
 from ..session_store import SessionStore
 from ..stored_session import StoredSession
 from . import demo_story as story

@@ -9,7 +9,7 @@ from ...domain.errors import NothingToCompactError
 from ...domain.ranges import Ranges
 from ...domain.token_budget import estimate
 from ...projections.history_view import HistoryView
-from ..compaction_outcome import Outcome
+from ..compacting.outcome import Outcome
 from ..reports import Verdict
 from ..session_store import SessionStore
 from ..stored_session import StoredSession

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from ...domain.errors import StorageError
-from ..databases import shown
+from ..event_log.databases import shown
 
 DEFAULT_SCHEMA = "cutbank"
 DEFAULTS: dict[str, Any] = {

@@ -16,7 +16,7 @@ from psycopg.abc import Query
 from psycopg.sql import SQL, Identifier
 
 from ...domain.errors import StorageError
-from ..plain_errors import speaking_plainly
+from ..event_log.plain_errors import speaking_plainly
 from .address import Address
 from .failures import translated
 from .schema import OLDEST_SERVER, found_version, migrate

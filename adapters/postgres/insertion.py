@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..recorder import AppendKey, Stream
-from ..stored_row import StoredRow
+from ..event_log.recorder import AppendKey, Stream
+from ..event_log.stored_row import StoredRow
 
 FEW = 4
 """Rows up to which each value is sent by itself: an array costs as much as ten values."""

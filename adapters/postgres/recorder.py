@@ -13,9 +13,9 @@ from eventsourcing.persistence import (
 from eventsourcing.postgres import PostgresApplicationRecorder
 
 from ...domain.ranges import Run
-from ..log_names import LogNames
-from ..recorder import AppendKey, LogNotification, Stream
-from ..stored_row import StoredRow
+from ..event_log.log_names import LogNames
+from ..event_log.recorder import AppendKey, LogNotification, Stream
+from ..event_log.stored_row import StoredRow
 from .copy import copy_to_file
 from .datastore import ConnectionLostError, Datastore
 from .failures import TRY_AGAIN

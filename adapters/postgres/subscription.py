@@ -2,7 +2,7 @@
 
 from eventsourcing.persistence import PersistenceError
 
-from ..watched_subscription import WatchedSubscription
+from ..event_log.watched_subscription import WatchedSubscription
 
 SNAPSHOT = "SELECT pg_current_snapshot()::text"
 

@@ -6,8 +6,8 @@ from ...domain.blocks import AnyBlock, Kind
 from ...domain.ranges import Ranges
 from ...domain.session_events import ToolReturned
 from ...projections.read_models.digest_entries import entries_of
-from ..event_mapper import EventMapper, loads
-from ..recorder import LogNotification
+from ..event_log.event_mapper import EventMapper, loads
+from ..event_log.recorder import LogNotification
 from .rows import Rows
 from .streams import Touched
 

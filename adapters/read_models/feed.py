@@ -6,8 +6,8 @@ from typing import Protocol
 
 from sqlite_utils import Database
 
-from ..event_store import EventStore
-from ..recorder import LogNotification
+from ..event_log.event_store import EventStore
+from ..event_log.recorder import LogNotification
 from .read_file import Place, ReadFile
 
 

@@ -25,9 +25,9 @@ from ...domain.session_events import (
 )
 from ...projections.read_models.moments import moment
 from ...projections.read_models.session_row import SessionRow, Settings
-from ..event_mapper import loads
-from ..event_store import EventStore
-from ..recorder import LogNotification
+from ..event_log.event_mapper import loads
+from ..event_log.event_store import EventStore
+from ..event_log.recorder import LogNotification
 from .digest_batch import DigestBatch
 from .ledger_batch import OF_LINEAGES, LedgerBatch
 from .meter import Meter, may_be_unsent

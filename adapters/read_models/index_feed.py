@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from sqlite_utils import Database
 
-from ..event_store import EventStore
-from ..recorder import LogNotification
+from ..event_log.event_store import EventStore
+from ..event_log.recorder import LogNotification
 from .index_batch import IndexBatch
 from .read_file import ReadFile
 

@@ -10,8 +10,8 @@ from ...domain.token_budget import estimate_text
 from ...projections.history_view import HistoryView
 from ...projections.read_models.moments import moment
 from ...projections.read_models.session_row import SessionRow, Settings, level, utilisation
-from ..event_store import EventStore
-from ..stored_row import Stored, StoredRow
+from ..event_log.event_store import EventStore
+from ..event_log.stored_row import Stored, StoredRow
 from ..view_reader import ViewReader
 from .rows import Rows
 from .streams import Touched

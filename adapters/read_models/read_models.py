@@ -10,8 +10,8 @@ from eventsourcing.persistence import MapperDeserialisationError, PersistenceErr
 
 from ...domain.errors import StorageError
 from ...projections.read_models.search_query import Query
-from ..event_store import EventStore
-from ..plain_errors import speaking_plainly
+from ..event_log.event_store import EventStore
+from ..event_log.plain_errors import speaking_plainly
 from .feed import Feed, NotThisLogError, advance, news
 from .index_feed import IndexFeed
 from .read_file import Place, ReadFile, is_damage

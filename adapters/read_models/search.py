@@ -8,7 +8,7 @@ from ...domain.errors import StorageError
 from ...projections.read_models.said import said_in
 from ...projections.read_models.search_query import Query, Term
 from ...projections.read_models.snippet import Snippet, snippet
-from ..event_store import EventStore
+from ..event_log.event_store import EventStore
 from .read_file import ReadFile
 from .search_feed import session_word
 

@@ -9,8 +9,8 @@ from sqlite_utils import Database
 from ...domain.compaction_events import Summary
 from ...projections.read_models.moments import moment, said_at
 from ...projections.read_models.said import SAYING, excerpt, said_in
-from ..event_store import EventStore
-from ..recorder import LogNotification
+from ..event_log.event_store import EventStore
+from ..event_log.recorder import LogNotification
 
 SAYS = {event.TOPIC for event in SAYING}
 BATCH_CHARACTERS = 4_000_000

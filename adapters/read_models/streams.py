@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from ...projections.read_models.session_row import SessionRow
-from ..recorder import LogNotification
+from ..event_log.recorder import LogNotification
 from .rows import Rows
 
 SESSION = "SELECT * FROM sessions WHERE stream = ?"

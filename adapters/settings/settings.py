@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import PrivateAttr, Strict, model_validator
 
-from ..happenings import Moment
+from ..compacting.happenings import Moment
 from .compaction_settings import CompactionSettings, PinSettings
 from .origin import UNSET, Origin
 from .section import Section, Texts, contradiction, setting

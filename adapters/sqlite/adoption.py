@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from ..plain_errors import speaking_plainly
+from ..event_log.plain_errors import speaking_plainly
 from . import datastore, schema
 from .address import path_of
 from .home import move_in, refuse_damaged

@@ -14,7 +14,7 @@ from weakref import WeakSet, ref
 from eventsourcing.sqlite import SQLiteDatastore
 
 from ...domain.errors import StorageError
-from ..plain_errors import speaking_plainly
+from ..event_log.plain_errors import speaking_plainly
 from . import schema
 from .address import address_of, path_of
 from .home import inode_of, remember, settle

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from eventsourcing.persistence import IntegrityError, OperationalError
 
-from ..recorder import AppendKey, Stream
-from ..stored_row import StoredRow
+from ..event_log.recorder import AppendKey, Stream
+from ..event_log.stored_row import StoredRow
 
 INSERT_EVENT = (
     "INSERT INTO stored_events (originator_id, originator_version, topic, subject, key_id,"

@@ -3,7 +3,7 @@
 import sqlite3
 
 from ...domain.errors import StorageError
-from ..watched_subscription import WatchedSubscription
+from ..event_log.watched_subscription import WatchedSubscription
 
 
 class SQLiteSubscription(WatchedSubscription):

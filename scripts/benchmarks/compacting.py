@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.importer import import_path
-from cutbank.adapters.sample_session import write_sample
+from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.sample.sample_session import write_sample
 from cutbank.adapters.session_store import open_store
 from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction_events import Digest

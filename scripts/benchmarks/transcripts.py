@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from cutbank.adapters.formats.json_lines import LONGEST
-from cutbank.adapters.importer import import_path
-from cutbank.adapters.sample_session import write_sample
+from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.sample.sample_session import write_sample
 from cutbank.adapters.session_store import open_store
 
 from .figure import Figure, Found, Options, named

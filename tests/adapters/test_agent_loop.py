@@ -13,8 +13,8 @@ from conftest import Clock
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.agent_loop import AgentLoop, Habits
-from cutbank.adapters.happenings import Happening, Moment, Verdict
-from cutbank.adapters.planner import Planned
+from cutbank.adapters.compacting.happenings import Happening, Moment, Verdict
+from cutbank.adapters.compacting.planner import Planned
 from cutbank.adapters.session_store import SessionStore
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import (

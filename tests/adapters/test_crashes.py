@@ -14,8 +14,8 @@ from processes import Processes, processes
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.importer import import_path
-from cutbank.adapters.sample_session import write_sample
+from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.sample.sample_session import write_sample
 from cutbank.adapters.verifier import verify
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")

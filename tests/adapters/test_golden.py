@@ -26,10 +26,10 @@ from eventsourcing.persistence import JSONTranscoder
 import cutbank
 import cutbank.domain
 from cutbank import Block
-from cutbank.adapters.event_mapper import BODY_SIZE, EventMapper, ZstdCompressor, loads
-from cutbank.adapters.keyed_hash import is_keyed_hash
+from cutbank.adapters.event_log.event_mapper import BODY_SIZE, EventMapper, ZstdCompressor, loads
+from cutbank.adapters.event_log.keyed_hash import is_keyed_hash
+from cutbank.adapters.event_log.stored_row import StoredRow
 from cutbank.adapters.sqlite import schema
-from cutbank.adapters.stored_row import StoredRow
 from cutbank.adapters.verifier import verify
 from cutbank.domain.aggregate import Aggregate, carried, restored
 from cutbank.domain.compaction import Compaction, CompactionState

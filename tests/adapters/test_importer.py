@@ -9,10 +9,10 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolResult
-from cutbank.adapters import transcript_import
 from cutbank.adapters.formats.steps import Append, Begin
-from cutbank.adapters.import_batch import DecidedBatch, Target
-from cutbank.adapters.importer import import_path
+from cutbank.adapters.importing import transcript_import
+from cutbank.adapters.importing.import_batch import DecidedBatch, Target
+from cutbank.adapters.importing.importer import import_path
 from cutbank.adapters.reports import FileReport
 from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import ImportFileError, NothingToCompactError

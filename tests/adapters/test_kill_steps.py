@@ -15,9 +15,9 @@ from read_model_rows import rows_of
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.importer import import_path
+from cutbank.adapters.importing.importer import import_path
 from cutbank.adapters.read_models.read_models import ReadModels
-from cutbank.adapters.sample_session import write_sample
+from cutbank.adapters.sample.sample_session import write_sample
 from cutbank.adapters.sqlite import schema
 from cutbank.adapters.verifier import verify
 

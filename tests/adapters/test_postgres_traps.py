@@ -18,9 +18,9 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters import plain_errors
-from cutbank.adapters.databases import shown
-from cutbank.adapters.event_store import EventStore
+from cutbank.adapters.event_log import plain_errors
+from cutbank.adapters.event_log.databases import shown
+from cutbank.adapters.event_log.event_store import EventStore
 from cutbank.adapters.postgres import datastore, schema
 from cutbank.adapters.postgres.address import Address
 from cutbank.adapters.postgres.datastore import ConnectionLostError, Datastore
@@ -156,7 +156,7 @@ def test_a_schema_is_named_by_a_parameter_or_by_the_search_path() -> None:
 def test_without_the_extra_one_line_says_what_to_install(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cutbank.adapters.databases.find_spec", lambda _: None)
+    monkeypatch.setattr("cutbank.adapters.event_log.databases.find_spec", lambda _: None)
 
     with one_line("pip install 'cutbank[postgres]'"):
         cutbank.open(database)

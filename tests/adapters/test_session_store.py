@@ -11,8 +11,8 @@ from databases import asked
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.chain import Chain
-from cutbank.adapters.compaction_outcome import Outcome
+from cutbank.adapters.compacting.outcome import Outcome
+from cutbank.adapters.event_log.chain import Chain
 from cutbank.adapters.stored_session import Appended
 from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import (

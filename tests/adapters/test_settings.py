@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from platformdirs import user_config_path
 from pydantic import ValidationError
 
-from cutbank.adapters.happenings import Moment
+from cutbank.adapters.compacting.happenings import Moment
 from cutbank.adapters.settings.listing import listed
 from cutbank.adapters.settings.load import load
 from cutbank.adapters.settings.secret import holds_a_key, names_a_key, shown

@@ -1,0 +1,349 @@
+"""One compaction from end to end: plan, request, summary, gate, record."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict, replace
+from typing import Any
+
+from eventsourcing.persistence import IntegrityError, PersistenceError
+
+from ...domain.blocks import Kind
+from ...domain.compaction import Compaction, CompactionState, lineage_id
+from ...domain.errors import CompactionVetoedError, NothingToCompactError, StalePlanError
+from ...domain.ranges import Ranges
+from ...domain.session_events import BlockAppended
+from ...domain.summaries.gate import check
+from ...domain.summaries.summariser import Draft, Material
+from ...domain.token_budget import estimate_text
+from ...domain.window import Window
+from ..event_log.event_store import EventStore
+from ..event_log.recorder import AppendKey
+from ..view_reader import ViewReader
+from .cancellation import Cancellation
+from .happenings import Happening, Listener, Moment, Stats
+from .order import Order
+from .outcome import Outcome, done_before, no_need, outcome_of, overtaken
+from .planner import Planned, Planner, check_gain
+from .story import CompactionStory, told
+from .summary_chain import SummaryChain, Written
+
+REPLANS = 3
+"""How often a plan that was overtaken is made anew before the conflict is the caller's."""
+
+
+class Compactor:
+    """Compacts one session on one lineage; never holds a transaction while a summary is written.
+
+    A request is recorded before the summary is written, and a boundary or a failure after it: a
+    request without either says that whoever was at it has died.
+    """
+
+    def __init__(
+        self, store: EventStore, reader: ViewReader, listeners: Sequence[Listener] = ()
+    ) -> None:
+        self.store = store
+        self.reader = reader
+        self.planner = Planner(store, reader)
+        self.listeners = listeners
+
+    def compact(self, order: Order, cancellation: Cancellation | None = None) -> Outcome:
+        """Compact if the policy says so.
+
+        Raises NothingToCompactError where the view would not become smaller,
+        CompactionVetoedError where a hook forbids it, CompactionCancelledError where it was
+        cancelled, StalePlanError where others decided boundaries again and again meanwhile.
+        """
+        cancellation = cancellation or Cancellation()
+        if done := self._done(order):
+            return done
+        planned = self.planner.planned(order)
+        if isinstance(planned, Window):
+            return no_need(order, planned)
+        story = CompactionStory(self.listeners, self.reader, order, planned)
+        order, planned = self._heard(story, order, planned)
+        request = self._request(order, planned)
+        story.requested()
+        try:
+            return self._carried_out(order, planned, request, story, cancellation)
+        except BaseException as error:
+            # Also where the process is told to stop: the request is not left for others. If even
+            # this cannot be stored, it stays open, and whoever comes next picks it up.
+            with suppress(PersistenceError):
+                self.give_up(
+                    request, str(error) or type(error).__name__, futile_at=_futile(error, planned)
+                )
+            story.failed(str(error))
+            raise
+
+    def explained(self, order: Order) -> Outcome:
+        """What a compaction would do now, by rules alone: nothing is recorded, nobody is asked."""
+        planned = self.planner.planned(order)
+        if isinstance(planned, Window):
+            return no_need(order, planned)
+        written = self._written(replace(order, chain=SummaryChain()), planned, Cancellation())
+        check_gain(planned, planned.post_tokens(written.draft.text), order)
+        return outcome_of(order, planned, written, None)
+
+    def activate(self) -> int:
+        """Serve the boundary that was prepared last."""
+        with self._deciding():
+            compaction = self._own_lineage()
+            boundary = compaction.state.prepared
+            compaction.activate(boundary, self._head())
+            self._save(compaction)
+        self._tell(Moment.ACTIVATED, boundary)
+        return boundary
+
+    def revert(self) -> int:
+        """Serve again what the active boundary builds upon; returns the reverted boundary."""
+        with self._deciding():
+            compaction = self._own_lineage()
+            beneath = compaction.state.beneath
+            below = self.reader.boundary(beneath)[0].previous if beneath else None
+            reverted = compaction.revert(self._head(), beneath=below or 0)
+            self._save(compaction)
+        self._tell(Moment.REVERTED, reverted)
+        return reverted
+
+    def note_futile(self, error: NothingToCompactError) -> None:
+        """Record that nothing can be gained, so that it is not tried again at the next call."""
+        self._note(lambda lineage: lineage.fail(reason=str(error), after=self._head()))
+
+    def give_up(self, request: int, why: str, *, futile_at: int | None = None) -> None:
+        """Record that a request came to nothing, unless another one ended it."""
+
+        def fail(lineage: Compaction) -> None:
+            if lineage.state.requested == request:
+                after = lineage.state.futile if futile_at is None else futile_at
+                lineage.fail(reason=why, after=after)
+
+        self._note(fail)
+
+    def state(self) -> CompactionState:
+        """What was decided so far, as stored."""
+        reader = self.reader
+        chain = self.store.lineage_chain(reader.namespace, reader.key, reader.lineage)
+        return self.store.lineage_state(chain)[1]
+
+    # The steps
+
+    def _heard(
+        self, story: CompactionStory, order: Order, planned: Planned
+    ) -> tuple[Order, Planned]:
+        """The order and its material, with what hooks have added."""
+        verdict = story.asked()
+        if verdict.veto is not None:
+            raise CompactionVetoedError(f"a hook vetoed the compaction: {verdict.veto}")
+        if verdict.instructions == order.instructions:
+            return order, planned
+        return (
+            replace(order, instructions=verdict.instructions),
+            replace(planned, material=replace(planned.material, instructions=verdict.instructions)),
+        )
+
+    def _carried_out(
+        self,
+        order: Order,
+        planned: Planned,
+        request: int,
+        story: CompactionStory,
+        cancellation: Cancellation,
+    ) -> Outcome:
+        """Write and record; where others decided meanwhile, look what is still valid."""
+        written = self._written(order, planned, cancellation, story)
+        for attempt in range(1, REPLANS + 1):
+            post_tokens = planned.post_tokens(written.draft.text)
+            check_gain(planned, post_tokens, order)
+            cancellation.check()
+            try:
+                boundary = self._record(order, planned, written, post_tokens)
+            except StalePlanError:
+                if attempt == REPLANS:
+                    raise
+            else:
+                after = Stats(post_tokens, planned.blocks_after)
+                story.recorded(boundary, written, after, is_served=order.activate)
+                return outcome_of(order, planned, written, boundary)
+            if done := self._done(order):
+                return done
+            again = self._planned_again(order, planned)
+            if isinstance(again, Outcome):
+                self.give_up(request, again.reason)
+                return again
+            # What another boundary left as it was need not be summarised a second time.
+            if not again.is_written_from(planned.material):
+                written = self._written(order, again, cancellation, story)
+            planned = again
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _planned_again(self, order: Order, before: Planned) -> Planned | Outcome:
+        """The plan on what others have decided; what they took out need not leave again."""
+        try:
+            planned = self.planner.planned(order)
+        except NothingToCompactError as error:
+            return overtaken(order, before.window, self.planner.seen(order).window, str(error))
+        if isinstance(planned, Window):
+            return overtaken(order, before.window, planned, "enough is free now")
+        return planned
+
+    def _request(self, order: Order, planned: Planned) -> int:
+        requested: list[int] = []
+
+        def request(lineage: Compaction) -> None:
+            version = lineage.request(
+                trigger=order.trigger,
+                policy=order.policy.name,
+                settings=asdict(order.policy),
+                after=planned.settlement.after,
+                instructions=order.instructions,
+                idempotency_key=order.idempotency_key,
+            )
+            requested.append(version)
+
+        self._note(request)
+        return requested[-1]
+
+    def _written(
+        self,
+        order: Order,
+        planned: Planned,
+        cancellation: Cancellation,
+        story: CompactionStory | None = None,
+    ) -> Written:
+        material = planned.material
+
+        def judge(draft: Draft) -> None:
+            check(draft, material, user_texts=self._user_texts(draft, material))
+
+        return order.chain.written(material, judge, cancellation, story)
+
+    def _user_texts(self, draft: Draft, material: Material) -> list[str]:
+        """What users really said of what the draft may quote: all that leaves, and all it cites."""
+        chain = self.store.session_chain(self.reader.namespace, self.reader.key)
+        leaving = {
+            item.position: item.block.text for item in material.gone if item.kind is Kind.USER
+        }
+        for recorded in self.store.read(chain, draft.cites - Ranges.of(leaving)):
+            event = recorded.event
+            if isinstance(event, BlockAppended) and event.block.kind is Kind.USER:
+                leaving[recorded.position] = event.block.text
+        return list(leaving.values())
+
+    def _record(self, order: Order, planned: Planned, written: Written, post_tokens: int) -> int:
+        """Record boundary, summary and activation in one transaction; the boundary's number."""
+        settlement, draft = planned.settlement, written.draft
+        with self._deciding():
+            compaction = self._own_lineage()
+            if planned.planned_on != compaction.state.decided:
+                raise StalePlanError("another boundary was decided while this one was planned")
+            self._record_refusals(compaction, written)
+            boundary = compaction.draw(
+                {
+                    "after": settlement.after,
+                    "first_kept": settlement.first_kept,
+                    "kept": settlement.kept,
+                    "pinned": settlement.pinned,
+                    "hidden": settlement.hidden,
+                    "trims": settlement.trims,
+                    "replacements": settlement.replacements,
+                    "split_turn": settlement.split_turn,
+                    "trigger": order.trigger,
+                    "policy": order.policy.name,
+                    "pre_tokens": planned.window.tokens,
+                    "post_tokens": post_tokens,
+                    "repairs": settlement.repairs,
+                    "previous": planned.previous,
+                },
+                {
+                    "text": draft.text,
+                    "sections": draft.sections,
+                    "digest": planned.material.digest,
+                    "covers": settlement.covers,
+                    "cites": draft.cites,
+                    "summariser": written.summariser,
+                    "model": draft.model,
+                    "usage": draft.usage,
+                    "cost_usd": draft.cost_usd,
+                    # By rules it takes the processor's time, which says nothing of a provider.
+                    "latency_s": round(written.latency_s, 3) if draft.model else None,
+                    "tokens": estimate_text(draft.text),
+                },
+                planned_on=planned.planned_on,
+                activate_at=self._head() if order.activate else None,
+            )
+            keys = []
+            if order.idempotency_key:
+                keys = [AppendKey(compaction.id, order.idempotency_key, boundary, boundary)]
+            self._save(compaction, keys=keys)
+            return boundary
+
+    def _record_refusals(self, compaction: Compaction, written: Written) -> None:
+        for refusal in written.refusals:
+            if refusal.rule is not None:
+                compaction.reject(
+                    reason=refusal.reason,
+                    rule=refusal.rule,
+                    summariser=refusal.summariser,
+                    model=refusal.model,
+                    usage=refusal.usage,
+                    cost_usd=refusal.cost_usd,
+                    latency_s=refusal.latency_s and round(refusal.latency_s, 3),
+                )
+        others = [r for r in written.refusals if r.summariser != written.summariser]
+        if others:
+            compaction.fail(
+                reason="no draft of those that were tried was fit to serve",
+                tried=tuple(map(str, others)),
+                stood_in=written.summariser,
+            )
+
+    # The stream
+
+    def _note(self, change: Callable[[Compaction], object]) -> None:
+        """Record what depends on nobody's decision: again, where another process came first."""
+        with self._deciding():
+            while True:
+                compaction = self._own_lineage()
+                change(compaction)
+                try:
+                    self.store.save(compaction)
+                except IntegrityError:
+                    continue  # somebody else's event was stored: that made progress
+                return
+
+    def _save(self, compaction: Compaction, keys: Sequence[AppendKey] = ()) -> None:
+        try:
+            self.store.save(compaction, keys=keys)
+        except IntegrityError as error:
+            raise StalePlanError("another process decided a boundary at the same time") from error
+
+    def _deciding(self) -> AbstractContextManager[Any]:
+        reader = self.reader
+        return self.store.deciding_on(lineage_id(reader.namespace, reader.key, reader.lineage))
+
+    def _own_lineage(self) -> Compaction:
+        reader = self.reader
+        # Another process may have written to it: what is decided here is decided on what is stored.
+        self.store.refresh(lineage_id(reader.namespace, reader.key, reader.lineage))
+        return self.store.opened_compaction(reader.namespace, reader.key, reader.lineage)
+
+    def _head(self) -> int:
+        chain = self.store.session_chain(self.reader.namespace, self.reader.key)
+        return self.store.head(chain)[0]
+
+    def _done(self, order: Order) -> Outcome | None:
+        if order.idempotency_key is None:
+            return None
+        return done_before(self.store, self.reader, order.idempotency_key)
+
+    def _tell(self, moment: Moment, boundary: int) -> None:
+        reader = self.reader
+        happening = Happening(
+            moment, reader.key, reader.namespace, reader.lineage, boundary=boundary
+        )
+        told(self.listeners, happening)
+
+
+def _futile(error: BaseException, planned: Planned) -> int | None:
+    """Up to where there is nothing to gain, if that is what the error says."""
+    return planned.settlement.after if isinstance(error, NothingToCompactError) else None

@@ -1,0 +1,74 @@
+"""What is told of a compaction while it runs, and what those who listen may answer."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from ...domain.compaction_events import Trigger
+
+
+class Moment(StrEnum):
+    """What happens, in the order in which it does."""
+
+    PRE_COMPACT = "pre_compact"
+    """A plan was made. A listener may add instructions to the summary, or veto it."""
+    REQUESTED = "requested"
+    SUMMARISING = "summarising"
+    """A summariser begins to write; told again for each one that is tried."""
+    REJECTED = "rejected"
+    """A draft failed the gate, a summariser failed, or a hook vetoed: `reason` says why."""
+    RECORDED = "recorded"
+    ACTIVATED = "activated"
+    SESSION_START = "session_start"
+    """The session goes on with a view that begins at a boundary; `source` is `compact`."""
+    FAILED = "failed"
+    """The compaction came to nothing; the view is as it was."""
+    REVERTED = "reverted"
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A view in numbers."""
+
+    tokens: int
+    blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One moment of one compaction."""
+
+    moment: Moment
+    session: str
+    namespace: str
+    lineage: str
+    trigger: Trigger | None = None
+    policy: str | None = None
+    before: Stats | None = None
+    after: Stats | None = None
+    """The view once the boundary is served; told from `recorded` on."""
+    instructions: str | None = None
+    """What the summary was asked to care about so far."""
+    summariser: str | None = None
+    boundary: int | None = None
+    source: str | None = None
+    reason: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """All that is known, as JSON has it."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a listener answers to `pre_compact`; to other moments its answer is not heard."""
+
+    instructions: str | None = None
+    """What the summary should care about, besides what others ask for."""
+    veto: str | None = None
+    """Why the session must not be compacted now."""
+
+
+Listener = Callable[[Happening], Verdict | None]
+"""Is told every moment, in the thread that compacts; whatever it raises is logged, and no more."""

@@ -1,0 +1,121 @@
+"""What a compaction answers with."""
+
+from dataclasses import dataclass
+
+from ...domain.compaction import lineage_id
+from ...domain.compaction_events import Repair
+from ...domain.planned_price import pricing_of
+from ...domain.pricing import Pricing
+from ...domain.ranges import Ranges
+from ...domain.window import Window
+from ..event_log.event_store import EventStore
+from ..view_reader import ViewReader
+from .order import Order
+from .planner import Planned
+from .summary_chain import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a compaction did, or why it did nothing."""
+
+    compacted: bool
+    reason: str
+    policy: str
+    pre_tokens: int
+    post_tokens: int
+    boundary: int | None = None
+    after: int | None = None
+    first_kept: int | None = None
+    left: Ranges = Ranges()
+    """The blocks that left the view with this boundary."""
+    kept: Ranges = Ranges()
+    repairs: tuple[Repair, ...] = ()
+    split_turn: int | None = None
+    summary: str | None = None
+    summariser: str | None = None
+    rejected: tuple[str, ...] = ()
+    """Why other summarisers' drafts were not taken, if this one stood in."""
+    called: str | None = None
+    """The model of the session's newest call, as it was recorded."""
+    pricing: Pricing | None = None
+    """What it costs and saves; in tokens only where no prices were given."""
+
+
+def outcome_of(order: Order, planned: Planned, written: Written, boundary: int | None) -> Outcome:
+    """What a plan led to, or would lead to; `boundary` is None where nothing was recorded."""
+    settlement, window = planned.settlement, planned.window
+    return Outcome(
+        compacted=boundary is not None,
+        reason=planned.plan.reason,
+        policy=order.policy.name,
+        pre_tokens=window.tokens,
+        post_tokens=planned.post_tokens(written.draft.text),
+        boundary=boundary,
+        after=settlement.after,
+        first_kept=settlement.first_kept,
+        left=Ranges.of(item.position for item in settlement.gone),
+        kept=settlement.kept,
+        repairs=settlement.repairs,
+        split_turn=settlement.split_turn.turn if settlement.split_turn else None,
+        summary=written.draft.text,
+        summariser=written.summariser,
+        rejected=tuple(map(str, written.refusals)),
+        called=window.called,
+        pricing=pricing_of(
+            window,
+            settlement,
+            planned.plan,
+            window.prices,
+            window.expected_calls,
+            draft=written.draft,
+        ),
+    )
+
+
+def no_need(order: Order, window: Window) -> Outcome:
+    """The policy would leave the view as it is."""
+    return Outcome(
+        compacted=False,
+        reason=f"{order.policy.name} sees no need: "
+        f"{window.used:,} of {order.limit:,} tokens in use",
+        policy=order.policy.name,
+        pre_tokens=window.tokens,
+        post_tokens=window.tokens,
+    )
+
+
+def overtaken(order: Order, before: Window, now: Window, reason: str) -> Outcome:
+    """Others decided another boundary meanwhile, and nothing is left to do."""
+    return Outcome(
+        compacted=False,
+        reason=f"another compaction was decided while this one was written: {reason}",
+        policy=order.policy.name,
+        pre_tokens=before.tokens,
+        post_tokens=now.tokens,
+    )
+
+
+def done_before(store: EventStore, reader: ViewReader, idempotency_key: str) -> Outcome | None:
+    """What the compaction of that key did, where there was one."""
+    id = lineage_id(reader.namespace, reader.key, reader.lineage)
+    done = store.select_key(id, idempotency_key)
+    if done is None:
+        return None
+    boundary, summary, _ = reader.boundary(done.first)
+    return Outcome(
+        compacted=True,
+        reason="done before under the same key",
+        policy=boundary.policy,
+        pre_tokens=boundary.pre_tokens,
+        post_tokens=boundary.post_tokens,
+        boundary=done.first,
+        after=boundary.after,
+        first_kept=boundary.first_kept,
+        left=(summary.covers if summary else Ranges()) - boundary.kept,
+        kept=boundary.kept,
+        repairs=boundary.repairs,
+        split_turn=boundary.split_turn.turn if boundary.split_turn else None,
+        summary=summary.text if summary else None,
+        summariser=summary.summariser if summary else None,
+    )

@@ -1,0 +1,1 @@
+"""Stores events as rows of any database, chained and named."""

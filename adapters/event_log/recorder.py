@@ -1,0 +1,137 @@
+"""What the store asks of a database: the recorders of SQLite and PostgreSQL are both this."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import UUID
+
+from eventsourcing.persistence import Notification, Subscription
+
+from ...domain.ranges import Run
+from .stored_row import StoredRow
+
+
+@dataclass(frozen=True, slots=True)
+class AppendKey:
+    """What a caller named one append: a repeated key gets the first result."""
+
+    originator_id: UUID
+    key: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream's entry in the catalog of streams; `lineage` is None for a session's own."""
+
+    originator_id: UUID
+    namespace: str
+    session: str
+    lineage: str | None
+
+
+@dataclass(frozen=True)
+class LogNotification(Notification):
+    """One event of the log in the order of the log, with what cutbank keeps beside it.
+
+    The mapper reads it as it reads a StoredRow: it says whose secret its hashes are keyed with.
+    """
+
+    subject: str
+    key_id: str | None
+    tokens: int
+    carried: bytes
+
+
+class Recorder(Protocol):
+    """One database's log. Failures are eventsourcing's PersistenceErrors, or sqlite3's own."""
+
+    def insert_events(
+        self,
+        stored_events: Sequence[StoredRow],
+        *,
+        keys: Sequence[AppendKey] = (),
+        streams: Sequence[Stream] = (),
+        imports: Sequence[tuple[Any, ...]] = (),
+    ) -> Sequence[int]:
+        """Store all of it in one transaction, or nothing; returns the notification ids.
+
+        Raises IntegrityError where a position, a key or a stream's name is taken.
+        """
+        ...
+
+    def select_events(
+        self,
+        originator_id: UUID,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> Sequence[StoredRow]: ...
+
+    def select_runs(self, originator_id: UUID, runs: Sequence[Run]) -> Sequence[StoredRow]:
+        """The events of a stream at these positions, in order: O(found), however scattered."""
+        ...
+
+    def select_head(
+        self, originator_id: UUID, at: int | None = None
+    ) -> tuple[int, dict[str, Any], str] | None:
+        """The newest version up to `at`, the state carried there, and the subject."""
+        ...
+
+    def select_key(self, originator_id: UUID, key: str) -> AppendKey | None:
+        """What the append of that name was."""
+        ...
+
+    def select_streams(
+        self, namespace: str | None = None, session: str | None = None
+    ) -> list[Stream]:
+        """The catalog of streams, by name."""
+        ...
+
+    def select_body(self, subject: str, digest: bytes) -> bytes:
+        """A subject's stored body."""
+        ...
+
+    def select_incomplete_import(self, namespace: str, session: str) -> str | None:
+        """The source of a session whose import did not reach the source's end."""
+        ...
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[LogNotification]:
+        """The log from `start` on, without gaps: what is missing will never appear."""
+        ...
+
+    def max_notification_id(self) -> int:
+        """The newest notification; 0 in an empty log."""
+        ...
+
+    def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription[Any]:
+        """Follow the log from `gt` on; works across threads and processes."""
+        ...
+
+    def subject(self, name: str) -> tuple[int, bytes]:
+        """A subject's number and the secret of its hashes; made when first asked for."""
+        ...
+
+    def complaints(self) -> list[str]:
+        """What the database itself finds wrong with its files."""
+        ...
+
+    def unnamed_streams(self) -> int:
+        """How many streams have events and no entry in the catalog."""
+        ...
+
+    def backup(self, target: Path) -> None:
+        """Copy all of it, as it is now, into a new SQLite file, while others go on writing."""
+        ...

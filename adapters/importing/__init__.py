@@ -1,0 +1,1 @@
+"""Brings foreign transcripts into a store."""

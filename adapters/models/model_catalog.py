@@ -1,0 +1,168 @@
+"""What is known of models: windows, limits and prices, by genai-prices' data as it is installed.
+
+Nothing is downloaded. A name that nobody knows has no facts, and one that only resembles a known
+one has none either.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ...domain.models import ModelFacts, ModelOverride, Prices
+from ...domain.session_events import Usage
+from .model_limits import limits_of
+from .model_names import ModelName, readings
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, ModelPrice
+
+LARGER_WINDOW = 1_000_000
+"""What a name that ends in `[1m]` asks for."""
+
+_DATE = re.compile(r"(?<=-)(20\d\d)(\d\d)(\d\d)(?!\d)")
+
+NOTHING: Mapping[str, ModelOverride] = {}
+
+
+def facts_of(
+    model: str,
+    overrides: Mapping[str, ModelOverride] = NOTHING,
+    *,
+    at: datetime | None = None,
+) -> ModelFacts | None:
+    """The facts of a model, as an agent, a provider or a router names it; None for an unknown one.
+
+    `overrides` go by the name that was said, by the maker's name, or by the catalog's. Prices are
+    those of the moment `at`, or today's.
+    """
+    known = _looked_up(model, at or datetime.now(UTC))
+    by = _override(model, known, overrides)
+    if by is None:
+        return known
+    return (known or ModelFacts(model)).overridden(by)
+
+
+def cost_of(
+    model: str,
+    usage: Usage,
+    overrides: Mapping[str, ModelOverride] = NOTHING,
+    *,
+    at: datetime | None = None,
+) -> float | None:
+    """What a call of the model did cost in US dollars; None where that is not known."""
+    facts = facts_of(model, overrides, at=at)
+    return facts.cost(usage) if facts else None
+
+
+def _looked_up(model: str, at: datetime) -> ModelFacts | None:
+    for reading in readings(model):
+        if (found := _found(reading)) is not None:
+            provider, info = found
+            facts = _facts(reading, provider, info, at)
+            if model.strip().lower().endswith("[1m]"):
+                larger = max(LARGER_WINDOW, facts.context or 0)
+                facts = replace(facts, context=larger, prompt=larger)
+            return facts
+    return None
+
+
+def _found(name: ModelName) -> tuple[str, "ModelInfo"] | None:
+    """The catalog's entry for exactly this model, and who serves it."""
+    # Importing it takes half a second: only who asks for a model pays for that.
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
+
+    try:
+        provider, info = get_snapshot().find_provider_model(name.name, None, name.provider, None)
+    except LookupError:
+        return None
+    # Routers write dates without dashes, as the catalog's own search takes them too.
+    spellings = (name.name, _DATE.sub(r"\1-\2-\3", name.name))
+    is_meant = any(_is_meant(info.match, spelling) for spelling in spellings)
+    return (provider.id, info) if is_meant else None
+
+
+def _facts(name: ModelName, provider: str, info: "ModelInfo", at: datetime) -> ModelFacts:
+    limits = limits_of(name.bare)
+    context = info.context_window or limits.context
+    if context is None and name.family:
+        # A router that does not say how much a model holds is asked no more than its maker.
+        made = _found(ModelName("", name.family, name.bare))
+        context = made[1].context_window if made else None
+    return ModelFacts(
+        name=info.id,
+        provider=provider,
+        family=name.family,
+        context=context,
+        prompt=context and context - ((limits.is_output_reserved and limits.output) or 0),
+        output=limits.output,
+        prices=_prices(info.get_prices(at), is_free=name.name.endswith(":free")),
+    )
+
+
+def _prices(price: "ModelPrice", *, is_free: bool) -> tuple[Prices, ...]:
+    """Prices by size of prompt; none where tokens are not all that is paid for."""
+    said = {name: value for name, value in price.__dict__.items() if value is not None}
+    if is_free and not said:
+        return (Prices(0.0, 0.0),)
+    if "input_mtok" not in said or "output_mtok" not in said or "requests_kcount" in said:
+        return ()
+    starts = {0, *(tier.start for value in said.values() for tier in getattr(value, "tiers", ()))}
+    return tuple(
+        Prices(
+            input=_at(said["input_mtok"], start),
+            output=_at(said["output_mtok"], start),
+            cache_read=_at(said["cache_read_mtok"], start) if "cache_read_mtok" in said else None,
+            cache_write=(
+                _at(said["cache_write_mtok"], start) if "cache_write_mtok" in said else None
+            ),
+            above=start,
+        )
+        for start in sorted(starts)
+    )
+
+
+def _at(price: Any, start: int) -> float:
+    """A price for prompts larger than `start`."""
+    tiers = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= start]
+    return float(tiers[-1] if tiers else getattr(price, "base", price))
+
+
+_SAME_MODEL = re.compile(
+    r"(?:[-@](?:20\d{6}|20\d\d-\d\d-\d\d|\d\d-\d\d(?:-\d{4})?|\d{3,4}"
+    r"|beta|default|exp|latest|preview|thinking|v\d+))*(?::\d+)?"
+)
+"""What may follow the beginning of a name that the catalog knows a model by: dates and versions of
+the very model. `-mini`, `-5` and `:8b` make it another."""
+_CUT_SHORT = re.compile(r"(?:[-@]\d*)?$")
+"""The part of a date that a rule of the catalog ends with."""
+
+
+def _is_meant(match: Any, name: str) -> bool:
+    """Whether a rule of the catalog means this name, and not only what it begins with."""
+    if not match.is_match(name):
+        return False
+    if alternatives := getattr(match, "or_", None):
+        return any(_is_meant(one, name) for one in alternatives)
+    if conditions := getattr(match, "and_", None):
+        return all(_is_meant(one, name) for one in conditions if not hasattr(one, "contains"))
+    begins = getattr(match, "starts_with", None) or getattr(match, "contains", None)
+    if begins is None:
+        return True
+    begins = begins.lower()
+    rest = name[name.index(begins) + len(begins) :]
+    if rest[:1].isalnum():
+        rest = begins[_CUT_SHORT.search(begins).start() :] + rest  # type: ignore[union-attr]
+    return _SAME_MODEL.fullmatch(rest) is not None
+
+
+def _override(
+    model: str, known: ModelFacts | None, overrides: Mapping[str, ModelOverride]
+) -> ModelOverride | None:
+    if not overrides:
+        return None
+    by_name = {name.strip().lower(): override for name, override in overrides.items()}
+    names = [model.strip().lower(), *(reading.bare for reading in readings(model))]
+    names += [known.name.lower()] if known else []
+    return next((by_name[name] for name in names if name in by_name), None)

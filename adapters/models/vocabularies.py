@@ -1,0 +1,150 @@
+"""Exact counts by tiktoken, with vocabularies that are on this machine; nothing is downloaded.
+
+tiktoken itself reads a vocabulary from its cache folder, and if it is missing there, or not what
+it should be, deletes the file and downloads another. So it is never let near a file: what it would
+read is found, checked and read here, and handed to its own definition of the encoding.
+"""
+
+import gzip
+import os
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
+from hashlib import sha1, sha256
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import gettempdir
+from types import FunctionType
+from typing import Any
+
+from ...domain.blocks import AnyBlock
+from ...domain.counting.counter import pieces
+from ...domain.counting.images import image_rule
+from ...domain.counting.media import media_tokens
+from ...domain.errors import InvalidSettingError, NotFoundError
+
+VOCABULARIES = ("o200k_base", "cl100k_base")
+LONGEST = 65_536
+"""Characters that are encoded at once: a run without a gap takes more than its share of time."""
+_LOADER = "load_tiktoken_bpe"
+_CARRIERS = (
+    ("bpe_openai", "data"),
+    ("litellm", "litellm_core_utils/tokenizers"),
+    ("llama_index", "core/_static/tiktoken_cache"),
+)
+"""Packages that carry vocabularies, and where in them; none of them is imported."""
+
+Ranks = dict[bytes, int]
+
+
+class TiktokenCounter:
+    """Counts as OpenAI's models do; of other models' tokens it is the shape, not the number."""
+
+    def __init__(self, name: str, model: str | None = None) -> None:
+        if name not in VOCABULARIES:
+            raise InvalidSettingError(
+                f"there is no vocabulary {name!r}; there are {', '.join(VOCABULARIES)}"
+            )
+        self.name = name
+        self._media = image_rule(model)
+
+    @cached_property
+    def _encode(self) -> Callable[[str], list[int]]:
+        encode: Callable[[str], list[int]] = encoding(self.name).encode_ordinary
+        return encode
+
+    def count(self, block: AnyBlock, /) -> int:
+        return max(
+            1,
+            sum(
+                self.count_text(piece)
+                if isinstance(piece, str)
+                else media_tokens(piece, self._media)
+                for piece in pieces(block)
+            ),
+        )
+
+    def count_text(self, text: str, /) -> int:
+        if len(text) <= LONGEST:
+            return len(self._encode(text))
+        return sum(len(self._encode(stretch)) for stretch in stretches(text))
+
+
+def stretches(text: str) -> Iterator[str]:
+    """A long text in stretches, cut where tokens end: before a line's end, or else a gap."""
+    start = 0
+    while start < len(text):
+        end = start + LONGEST
+        if end < len(text):
+            for gap in ("\n", " "):
+                if (found := text.rfind(gap, start + LONGEST // 2, end)) > 0:
+                    end = found
+                    break
+        yield text[start:end]
+        start = end
+
+
+def is_at_hand(name: str) -> bool:
+    """Whether this machine has the vocabulary."""
+    try:
+        encoding(name)
+    except NotFoundError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=len(VOCABULARIES))
+def encoding(name: str) -> Any:
+    """tiktoken's own encoding, made of a vocabulary that is on this machine.
+
+    Raises NotFoundError, which says what to do, where there is none.
+    """
+    tiktoken = import_module("tiktoken")
+    defined = getattr(import_module("tiktoken_ext.openai_public"), name)
+    if _LOADER not in defined.__code__.co_names:
+        raise NotFoundError(
+            f"this version of tiktoken ({tiktoken.__version__}) defines {name} in a way that "
+            "cutbank does not know: install another version of it, or count by chars/4"
+        )
+    # The definition as it is, but for where it gets the vocabulary from.
+    offline = FunctionType(defined.__code__, {**defined.__globals__, _LOADER: _at_hand})
+    return tiktoken.Encoding(**offline())
+
+
+def _at_hand(url: str, expected_hash: str) -> Ranks:
+    for path in _places(url):
+        if (content := _read(path)) and sha256(content).hexdigest() == expected_hash:
+            return {
+                b64decode(token): int(rank)
+                for token, rank in (line.split() for line in content.splitlines() if line)
+            }
+    raise NotFoundError(
+        f"the vocabulary {Path(url).stem} is not on this machine, and nothing is downloaded: "
+        "pip install 'cutbank[tokens]', or let TIKTOKEN_CACHE_DIR name a folder that holds it"
+    )
+
+
+def _places(url: str) -> Iterator[Path]:
+    """Where a vocabulary may be: a cache of tiktoken's, or a package that carries it."""
+    cached = sha1(url.encode(), usedforsecurity=False).hexdigest()
+    for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
+        if folder := os.environ.get(variable):
+            yield Path(folder, cached)
+    yield Path(gettempdir(), "data-gym-cache", cached)
+    for package, inside in _CARRIERS:
+        spec = find_spec(package)
+        for location in (spec.submodule_search_locations or ()) if spec else ():
+            yield Path(location, inside, cached)
+            yield Path(location, inside, f"{Path(url).name}.gz")
+
+
+def _read(path: Path) -> bytes | None:
+    """A file's content; None where there is none that can be read."""
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path) as packed:
+                return packed.read()
+        return path.read_bytes()
+    except (OSError, EOFError, gzip.zlib.error):  # type: ignore[attr-defined]
+        return None

@@ -1,0 +1,1 @@
+"""A session that the project made itself, for demonstrations and tests."""

@@ -1,0 +1,310 @@
+"""Models by all the names that they go by; what nobody knows has no facts."""
+
+import socket
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from genai_prices import Usage as TheirUsage
+from genai_prices.data_snapshot import get_snapshot
+
+from cutbank.adapters.models.cheaper_models import CHEAP, cheaper_than
+from cutbank.adapters.models.model_catalog import cost_of, facts_of
+from cutbank.domain.models import ModelFacts, ModelOverride, Prices
+from cutbank.domain.session_events import Usage
+
+THEN = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+SAID = {
+    # as it was recorded in real sessions
+    "claude-opus-4-5-20251101": ("claude-opus-4-5", "anthropic", 200_000, 64_000),
+    "claude-opus-4-6": ("claude-opus-4-6", "anthropic", 1_000_000, 128_000),
+    "claude-sonnet-4": ("claude-sonnet-4-0", "anthropic", 200_000, 64_000),
+    "claude-3-5-sonnet-20241022": ("claude-3-5-sonnet", "anthropic", 200_000, 8_192),
+    "gpt-4o-2024-08-06": ("gpt-4o", "openai", 128_000, 16_384),
+    "gpt-5.4": ("gpt-5.4", "openai", 1_050_000, 128_000),
+    "gpt-5.6-sol": ("gpt-5.6-sol", "openai", 1_050_000, 128_000),
+    "gpt-5.2-20251211": ("gpt-5.2", "openai", 400_000, 128_000),
+    "gemini-2.5-flash": ("gemini-2.5-flash", "google", 1_048_576, 65_536),
+    "deepseek/deepseek-chat": ("deepseek/deepseek-chat", "openrouter", 64_000, None),
+    "meta-llama/llama-4-maverick": ("meta-llama/llama-4-maverick", "openrouter", None, None),
+    "litellm_proxy/anthropic/claude-sonnet-4-20250514": (
+        "claude-sonnet-4-0",
+        "anthropic",
+        200_000,
+        64_000,
+    ),
+    # as Pydantic AI and LiteLLM say it
+    "anthropic:claude-sonnet-4-5": ("claude-sonnet-4-5", "anthropic", 200_000, 64_000),
+    "openai-responses:gpt-5.1-codex": ("gpt-5.1", "openai", 400_000, 128_000),
+    "google-gla:gemini-2.5-pro": ("gemini-2.5-pro", "google", 1_048_576, 65_536),
+    "xai:grok-4.5": ("grok-4.5", "x-ai", 500_000, None),
+    "azure/gpt-5": ("gpt-5", "azure", 400_000, 128_000),
+    "azure:gpt-4o": ("gpt-4o", "azure", 128_000, 16_384),
+    # OpenRouter
+    "anthropic/claude-opus-4.5": ("anthropic/claude-opus-4.5", "openrouter", 200_000, 64_000),
+    "openrouter:openai/gpt-5-mini": ("openai/gpt-5-mini", "openrouter", 400_000, 128_000),
+    # Bedrock
+    "us.anthropic.claude-sonnet-4-5-20250929-v1:0": (
+        "regional.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "aws",
+        200_000,
+        64_000,
+    ),
+    "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-4-8": (
+        "regional.anthropic.claude-opus-4-8-v1:0",
+        "aws",
+        1_000_000,
+        128_000,
+    ),
+    "bedrock:global.anthropic.claude-opus-5": (
+        "global.anthropic.claude-opus-5",
+        "aws",
+        1_000_000,
+        128_000,
+    ),
+    # Vertex AI
+    "claude-opus-4-5@20251101": ("claude-opus-4-5", "anthropic", 200_000, 64_000),
+    "vertex_ai/claude-opus-4-5@20251101": ("claude-opus-4-5", "google", 200_000, 64_000),
+    "publishers/google/models/gemini-2.5-pro": ("gemini-2.5-pro", "google", 1_048_576, 65_536),
+    # a name that asks for the larger window
+    "claude-sonnet-4-5[1m]": ("claude-sonnet-4-5", "anthropic", 1_000_000, 64_000),
+}
+
+UNHEARD_OF = [
+    "",
+    "<synthetic>",
+    "default",
+    "sonnet",
+    "claude",
+    "gpt-99",
+    "gpt-5-2099-01-01",
+    "claude-opus-4-55",
+    "claude-opus-4-5-7",
+    "claude-opus-4-5-mini",
+    "claude-opus-5-7",
+    "deepseek-v4-flash-free",
+    "deepseek-r1:8b",
+    "gpt-oss:20b",
+    "llama3.1:8b",
+    "ollama:qwen3:8b",
+    "azure:our-deployment",
+    "opencode-go/deepseek-v4-flash",
+    "openai/openrouter-llama-4-maverick",
+    "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc",
+]
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_a_model_is_known_by_every_name_it_goes_by(said: str) -> None:
+    facts = facts_of(said, at=THEN)
+
+    assert facts is not None
+    assert (facts.name, facts.provider, facts.context, facts.output) == SAID[said]
+    assert facts.prices
+    assert facts_of(said.upper(), at=THEN) == facts
+
+
+@pytest.mark.parametrize(
+    ("said", "prompt"),
+    [
+        ("gpt-5", 272_000),
+        ("openrouter/openai/gpt-5.4", 922_000),
+        ("gpt-6-luna", 922_000),
+        ("gpt-4.1", 1_000_000),
+        ("claude-sonnet-4-5", 200_000),
+        ("claude-sonnet-4-5[1m]", 1_000_000),
+        ("gemini-2.5-pro", 1_048_576),
+        ("meta-llama/llama-4-maverick", None),
+    ],
+)
+def test_a_prompt_may_have_what_the_longest_answer_leaves(said: str, prompt: int | None) -> None:
+    facts = facts_of(said)
+
+    assert facts is not None
+    assert facts.prompt == prompt
+
+
+@pytest.mark.parametrize("said", UNHEARD_OF)
+def test_what_only_resembles_a_known_model_is_unknown(said: str) -> None:
+    assert facts_of(said) is None
+    assert cost_of(said, Usage(input=1, output=1)) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "family"),
+    [
+        ("us.anthropic.claude-opus-4-8", "anthropic"),
+        ("azure:gpt-5", "openai"),
+        ("o3", "openai"),
+        ("openrouter/google/gemini-2.5-pro", "google"),
+        ("groq:llama-3.1-8b-instant", "meta"),
+        ("mistral:devstral-2512", "mistral"),
+        ("qwen/qwen3-coder", "qwen"),
+        ("GLM-4.7", "zai"),
+    ],
+)
+def test_the_family_is_who_made_it_whoever_serves_it(said: str, family: str) -> None:
+    facts = facts_of(said)
+
+    assert facts is not None
+    assert facts.family == family
+
+
+def test_providers_say_other_prices_for_the_same_model() -> None:
+    direct = facts_of("claude-sonnet-4-5-20250929", at=THEN)
+    in_a_region = facts_of("us.anthropic.claude-sonnet-4-5-20250929-v1:0", at=THEN)
+
+    assert direct is not None
+    assert in_a_region is not None
+    assert direct.prices == (
+        Prices(3, 15, 0.3, 3.75),
+        Prices(6, 22.5, 0.6, 7.5, above=200_000),
+    )
+    assert in_a_region.prices == (Prices(3.3, 16.5, 0.33, 4.125),)
+
+
+def test_prices_are_those_of_the_time() -> None:
+    before = facts_of("o3", at=datetime(2025, 5, 1, tzinfo=UTC))
+    after = facts_of("o3", at=datetime(2025, 7, 1, tzinfo=UTC))
+
+    assert before is not None
+    assert after is not None
+    assert before.prices[0].input == 10
+    assert after.prices[0].input == 2
+
+
+def test_what_is_free_is_known_to_be_and_what_has_no_price_is_not() -> None:
+    free = facts_of("qwen/qwen3-coder:free")
+    by_request = facts_of("perplexity:sonar")
+
+    assert free is not None
+    assert free.prices == (Prices(0, 0),)
+    assert by_request is not None
+    assert by_request.prices == ()
+
+
+# Of each of these, all models that are paid for by tokens alone.
+SERVED = {"anthropic": "anthropic:", "openai": "openai:", "google": "google:", "x-ai": "xai:"}
+SERVED |= {"openrouter": "openrouter/", "deepseek": "deepseek:", "azure": "azure:"}
+USAGES = [
+    Usage(input=1_000, output=500),
+    Usage(input=10, cache_read=150_000, cache_write=3_000, output=2_000),
+    Usage(input=190_000, cache_read=10_001, output=1),
+    Usage(input=0, cache_read=300_000, cache_write=300_000, output=64_000),
+]
+
+
+@pytest.mark.parametrize("provider", SERVED)
+def test_costs_are_what_the_catalog_itself_reckons(provider: str) -> None:
+    compared = 0
+    for model in next(one for one in get_snapshot().providers if one.id == provider).models:
+        said = SERVED[provider] + model.id
+        for usage in USAGES:
+            ours = cost_of(said, usage, at=THEN)
+            if ours is None or model.id.endswith(":free"):
+                continue
+            assert ours == pytest.approx(_theirs(model.id, provider, usage), rel=1e-9), said
+            compared += 1
+    assert compared >= len(USAGES) * 4
+
+
+def _theirs(model: str, provider: str, usage: Usage) -> float:
+    from genai_prices import calc_price  # noqa: PLC0415
+
+    theirs = TheirUsage(
+        input_tokens=usage.context,
+        cache_read_tokens=usage.cache_read or 0,
+        cache_write_tokens=usage.cache_write or 0,
+        output_tokens=usage.output,
+    )
+    price = calc_price(theirs, model, provider_id=provider, genai_request_timestamp=THEN)
+    return float(price.total_price)
+
+
+def test_nothing_is_asked_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("the catalog went to the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+    assert facts_of("claude-opus-4-5") is not None
+    assert facts_of("nobody-has-heard-of-it") is None
+
+
+# What somebody knows better
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["claude-opus-4-5-20251101", "Claude-Opus-4-5", " claude-opus-4-5 "],
+)
+def test_an_override_goes_by_the_name_that_is_said_or_the_catalogs(named: str) -> None:
+    overrides = {named: ModelOverride(context=1_000_000), "other": ModelOverride(context=1)}
+
+    facts = facts_of("claude-opus-4-5-20251101", overrides)
+
+    assert facts is not None
+    assert facts.context == 1_000_000
+    assert facts.output == 64_000
+
+
+def test_the_name_that_was_said_goes_before_the_catalogs() -> None:
+    overrides = {
+        "claude-opus-4-5": ModelOverride(context=1),
+        "azure:claude-opus-4-5": ModelOverride(context=2),
+    }
+
+    facts = facts_of("azure:claude-opus-4-5", overrides)
+
+    assert facts is not None
+    assert facts.context == 2
+
+
+def test_a_model_of_ones_own_is_what_one_says_it_is() -> None:
+    overrides = {"our-model": ModelOverride(context=32_000, input_usd=1, output_usd=2)}
+
+    assert facts_of("our-model", overrides) == ModelFacts(
+        "our-model", context=32_000, prompt=32_000, prices=(Prices(1, 2),)
+    )
+    assert cost_of("our-model", Usage(input=500_000, output=250_000), overrides) == 1
+
+
+# Cheaper models
+
+
+@pytest.mark.parametrize(
+    ("model", "cheaper"),
+    [
+        ("claude-opus-4-5-20251101", "claude-haiku-5-5"),
+        ("anthropic:claude-sonnet-4-5", "anthropic:claude-haiku-5-5"),
+        ("openrouter/anthropic/claude-opus-4.5", "openrouter/anthropic/claude-haiku-5.5"),
+        ("us.anthropic.claude-opus-4-8", "us.anthropic.claude-haiku-5-5"),
+        ("bedrock:eu.anthropic.claude-opus-4-8", "bedrock:eu.anthropic.claude-haiku-5-5"),
+        ("openai-responses:gpt-5.5", "openai-responses:gpt-6-luna"),
+        ("google-gla:gemini-2.5-pro", "google-gla:gemini-2.5-flash-lite"),
+    ],
+)
+def test_a_cheaper_model_is_served_by_the_same_provider(model: str, cheaper: str) -> None:
+    assert cheaper_than(model) == cheaper
+
+
+@pytest.mark.parametrize(
+    "model", ["claude-haiku-5-5", "gpt-5-nano", "azure:gpt-5", "ollama:qwen3:8b", "our-model"]
+)
+def test_a_model_stands_where_nothing_cheaper_is_known(model: str) -> None:
+    assert cheaper_than(model) == model
+
+
+@pytest.mark.parametrize("served", CHEAP)
+def test_each_cheap_model_is_in_the_catalog_where_it_is_said_to_be(served: tuple[str, str]) -> None:
+    provider, _ = served
+    said = {"aws": "us.", "google": "google:", "zai": "zai:", "openrouter": "openrouter/"}
+
+    facts = facts_of(said.get(provider, "") + CHEAP[served])
+
+    assert facts is not None
+    assert (facts.provider, facts.family) == served
+    assert facts.prices
+    assert facts.context is None or facts.context >= 200_000

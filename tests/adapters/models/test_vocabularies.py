@@ -1,0 +1,234 @@
+"""Exact counts come from what is on this machine; nothing is fetched, and no file is touched."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from hashlib import sha1
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from cutbank import Block, SessionStore, ToolCall, ToolResult
+from cutbank.adapters.models import vocabularies
+from cutbank.adapters.models.counters import counter_named
+from cutbank.adapters.models.vocabularies import (
+    LONGEST,
+    VOCABULARIES,
+    TiktokenCounter,
+    encoding,
+    is_at_hand,
+    stretches,
+)
+from cutbank.domain.blocks import Media, Text
+from cutbank.domain.errors import InvalidSettingError, NotFoundError
+
+URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
+CACHED = sha1(URL.encode(), usedforsecurity=False).hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def read_anew() -> Iterator[None]:
+    encoding.cache_clear()
+    yield
+    encoding.cache_clear()
+
+
+@pytest.fixture
+def carried() -> Path:
+    """The vocabulary cl100k_base as the extra `tokens` carries it."""
+    spec = find_spec("bpe_openai")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("bpe-openai is not installed: it carries the vocabularies to test with")
+    return Path(spec.submodule_search_locations[0], "data", "cl100k_base.tiktoken.gz")
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without any vocabulary; the folder is the one that TIKTOKEN_CACHE_DIR names."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    monkeypatch.setattr(vocabularies, "_CARRIERS", ())
+    monkeypatch.setattr(vocabularies, "gettempdir", lambda: str(tmp_path / "nowhere"))
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(folder))
+    monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
+    return folder
+
+
+@pytest.mark.usefixtures("carried")
+@pytest.mark.parametrize(
+    ("name", "text", "tokens"),
+    [
+        ("cl100k_base", "tiktoken is great!", 6),  # OpenAI's cookbook
+        ("o200k_base", "tiktoken is great!", 6),
+        ("cl100k_base", "お誕生日おめでとう", 9),
+        ("o200k_base", "お誕生日おめでとう", 8),
+        ("o200k_base", "<|endoftext|>", 7),  # somebody's words, and no command
+        ("o200k_base", "", 0),
+    ],
+)
+def test_texts_have_the_tokens_that_openai_says(name: str, text: str, tokens: int) -> None:
+    assert TiktokenCounter(name).count_text(text) == tokens
+
+
+@pytest.mark.usefixtures("carried")
+def test_a_block_is_all_that_a_model_reads_of_it() -> None:
+    counter = TiktokenCounter("o200k_base", model="claude-haiku-4-5")
+    one = counter.count_text("one two three")
+    picture = Media(type="image", mime="image/png", data=b"no header")
+    parts = (Text(text="one two three"), picture, Text(text="one two three"))
+
+    assert counter.count(Block.user("one two three")) == one
+    assert counter.count(Block.thinking("")) == 1
+    assert counter.count(ToolResult(tool_call_id="c", content=parts)) == 2 * one + 1_369
+    call = ToolCall(tool_call_id="c", name="bash", arguments='{"command": "ls"}')
+    assert counter.count(call) == counter.count_text("bash") + counter.count_text(call.arguments)
+
+
+@pytest.mark.usefixtures("carried")
+@pytest.mark.parametrize("run", [" ", "\n", "a", "^", "다", "\ud800", "\t \n"])
+def test_a_run_of_any_length_can_be_counted(run: str) -> None:
+    """tiktoken itself gives up on a million spaces, and takes minutes where they are letters."""
+    counter = TiktokenCounter("o200k_base")
+
+    assert counter.count_text(run * (1_000_000 // len(run))) > 0
+
+
+@pytest.mark.usefixtures("carried")
+def test_a_long_text_has_the_tokens_that_its_lines_have() -> None:
+    lines = [f"{number}: the quick brown fox jumps over the lazy dog\n" for number in range(9_000)]
+    whole = "".join(lines)
+    assert len(whole) > 6 * LONGEST
+
+    counter = TiktokenCounter("o200k_base")
+
+    exact = len(encoding("o200k_base").encode_ordinary(whole))
+    assert counter.count_text(whole) == pytest.approx(exact, abs=2 * len(whole) // LONGEST)
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 300_000, "a b " * 80_000, "line\n" * 70_000, "\n" * 140_000]
+)
+def test_stretches_are_the_text(text: str) -> None:
+    parts = list(stretches(text))
+
+    assert "".join(parts) == text
+    assert all(0 < len(part) <= LONGEST for part in parts)
+
+
+def test_a_vocabulary_in_the_user_s_own_cache_is_used(carried: Path, bare: Path) -> None:
+    (bare / CACHED).write_bytes(gzip.decompress(carried.read_bytes()))
+
+    assert TiktokenCounter("cl100k_base").count_text("tiktoken is great!") == 6
+
+
+def test_a_file_that_is_not_what_it_should_be_is_left_as_it_is(bare: Path) -> None:
+    (bare / CACHED).write_bytes(b"bXkgb3du 0\n")
+
+    with pytest.raises(NotFoundError):
+        TiktokenCounter("cl100k_base").count_text("word")
+
+    assert (bare / CACHED).read_bytes() == b"bXkgb3du 0\n"
+    assert [path.name for path in bare.iterdir()] == [CACHED]
+
+
+def test_a_broken_file_does_not_stand_in_the_way_of_a_good_one(
+    carried: Path, bare: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (bare / CACHED).mkdir()
+    packed = tmp_path / "broken" / "data"
+    packed.mkdir(parents=True)
+    (packed / carried.name).write_bytes(carried.read_bytes()[:1_000])
+    good = tmp_path / "good"
+    good.mkdir()
+    (good / CACHED).write_bytes(gzip.decompress(carried.read_bytes()))
+    places = [bare / CACHED, packed / carried.name, good / CACHED]
+    monkeypatch.setattr(vocabularies, "_places", lambda _: iter(places))
+
+    assert TiktokenCounter("cl100k_base").count_text("tiktoken is great!") == 6
+
+
+@pytest.mark.usefixtures("bare")
+def test_where_there_is_none_one_line_says_what_to_do() -> None:
+    assert not is_at_hand("o200k_base")
+
+    with pytest.raises(NotFoundError, match=r"o200k_base is not on this machine.*\[tokens\]") as no:
+        counter_named("o200k_base")
+
+    assert "\n" not in str(no.value)
+
+
+@pytest.mark.parametrize("name", ["", "p50k", "o200k"])
+def test_a_counter_that_does_not_exist_is_answered_with_those_that_do(name: str) -> None:
+    with pytest.raises(InvalidSettingError, match=r"chars/4, o200k_base, cl100k_base, kdcube"):
+        counter_named(name)
+
+
+WATCHED = """
+import json, sys
+
+asked = []
+EVENTS = ("socket.connect", "socket.getaddrinfo", "socket.__new__", "urllib.Request")
+sys.addaudithook(lambda event, _: asked.append(event) if event in EVENTS else None)
+
+from cutbank.adapters.models import vocabularies
+from cutbank.adapters.models.vocabularies import VOCABULARIES, TiktokenCounter, is_at_hand
+
+if sys.argv[1] == "bare":
+    vocabularies._CARRIERS = ()
+found = [name for name in VOCABULARIES if is_at_hand(name)]
+counts = [TiktokenCounter(name).count_text("tiktoken is great!") for name in found]
+loaded = {"bpe_openai", "litellm", "llama_index", "requests"} & set(sys.modules)
+print(json.dumps([found, counts, asked, sorted(loaded)]))
+"""
+
+
+@pytest.mark.usefixtures("carried")
+@pytest.mark.parametrize("machine", ["bare", "with a carrier"])
+def test_nobody_is_asked_for_a_vocabulary(machine: str, tmp_path: Path) -> None:
+    """In a process of its own, where every socket would be heard of."""
+    (tmp_path / CACHED).write_bytes(b"not a vocabulary")
+    env = {**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
+
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, machine],
+        env=env,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+
+    found, counts, asked, loaded = json.loads(done.stdout)
+    assert found == ([] if machine == "bare" else list(VOCABULARIES))
+    assert counts == [6] * len(found)
+    assert asked == []
+    assert loaded == []
+    assert [path.name for path in tmp_path.iterdir()] == [CACHED]
+
+
+@pytest.mark.usefixtures("carried")
+def test_equal_blocks_are_counted_once(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.count_by("cl100k_base")
+    session = store.session("s")
+    session.append(Block.user("tiktoken is great!"), Block.user("tiktoken is great!"))
+    counted: list[str] = []
+    count = TiktokenCounter.count_text
+
+    def count_and_tell(self: TiktokenCounter, text: str) -> int:
+        counted.append(text)
+        return count(self, text)
+
+    monkeypatch.setattr(TiktokenCounter, "count_text", count_and_tell)
+
+    reader = session._reader("main")
+    sizes = [reader.history()[0].sizes() for _ in range(3)]
+
+    assert sizes == [(6, 6)] * 3
+    assert counted.count("tiktoken is great!") <= 2
+    assert session.append(Block.user("more")).last
+    assert counted.count("more") == 0  # nothing is counted while it is appended
