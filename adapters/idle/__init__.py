@@ -1,0 +1,1 @@
+"""Compacts sessions that are at rest, and keeps the storage in order, while nobody waits."""
