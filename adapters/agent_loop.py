@@ -203,10 +203,10 @@ class AgentLoop:
     def _picks_up(self, seen: Seen) -> bool:
         """Carry out what somebody was asked for who has died at it; whether there was any."""
         requested = seen.decided.requested
-        request = cast(CompactionRequested, self._compactor.reader.decision(requested))
-        age = self.session.store.events.clock() - request.timestamp
-        if age.total_seconds() < self.order.chain.longest_s:
+        held_until = self._compactor.held_until(requested)
+        if held_until is not None and held_until > self.session.store.events.clock():
             return False  # whoever asked may be at it still
+        request = cast(CompactionRequested, self._compactor.reader.decision(requested))
         why = "whoever was at it has died, and by now nothing has to be done"
         try:
             order = replace(

@@ -1,6 +1,7 @@
 """One session of a store: append to it, view it, compact it, recall what left."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from eventsourcing.persistence import IntegrityError
@@ -13,6 +14,7 @@ from ..domain.errors import (
     ConflictError,
     CutbankError,
     InvalidPositionError,
+    InvalidSettingError,
     NotFoundError,
 )
 from ..domain.event import Event
@@ -124,6 +126,15 @@ class StoredSession:
     def abandon(self, tool_call_id: str, reason: str) -> None:
         """Close an open tool call that nobody will answer."""
         self._change(lambda session: session.abandon(tool_call_id, reason))
+
+    def schedule_wake(self, at: datetime | None, reason: str | None = None) -> None:
+        """The agent will go on by itself at `at`: until then the session is not at rest.
+
+        None takes back what was scheduled.
+        """
+        if at is not None and at.tzinfo is None:
+            raise InvalidSettingError(f"{at.isoformat()} says no zone: 09:00 is when, in UTC?")
+        self._change(lambda session: session.schedule_wake(at, reason))
 
     def end_turn(self, outcome: str | None = None) -> None:
         """The agent came to rest."""

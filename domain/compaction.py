@@ -7,7 +7,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from . import compaction_events as events
 from .aggregate import Aggregate, Clock
-from .errors import NotFoundError, StalePlanError
+from .errors import LeaseLostError, NotFoundError, StalePlanError
 from .event import Event
 
 MAIN = "main"
@@ -86,23 +86,33 @@ class Compaction(Aggregate[CompactionState]):
         *,
         planned_on: int,
         activate_at: int | None,
+        leased_by: int | None = None,
     ) -> int:
         """Record a boundary and its summary, and serve it from position `activate_at` on.
 
         `planned_on` is `state.decided` when the plan was made. None for `activate_at` prepares
-        the boundary: it is recorded and served only after `activate()`. Returns the boundary.
+        the boundary: it is recorded and served only after `activate()`. `leased_by` is the
+        request whose lease must still stand. Returns the boundary.
         """
-        if planned_on != self.state.decided:
-            raise StalePlanError(
-                f"the plan was made at lineage version {planned_on}, and boundary or revert "
-                f"{self.state.decided} was decided since: plan again"
-            )
+        self.check_plan(planned_on, leased_by)
         name = self._trigger(events.CompactBoundary, **boundary).originator_version
         if summary is not None:
             self._trigger(events.Summary, boundary=name, **summary)
         if activate_at is not None:
             self._activate(name, self.state.prepared_beneath, activate_at)
         return name
+
+    def check_plan(self, planned_on: int, leased_by: int | None = None) -> None:
+        """Raises LeaseLostError or StalePlanError where a boundary must not be drawn any more."""
+        requested = self.state.requested
+        if leased_by is not None and leased_by != requested:
+            others = f"request {requested} has taken over" if requested else "others ended it"
+            raise LeaseLostError(f"the lease of request {leased_by} is lost: {others}")
+        if planned_on != self.state.decided:
+            raise StalePlanError(
+                f"the plan was made at lineage version {planned_on}, and boundary or revert "
+                f"{self.state.decided} was decided since: plan again"
+            )
 
     def activate(self, boundary: int, effective_from: int) -> None:
         """Serve the prepared boundary."""

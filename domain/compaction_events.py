@@ -38,9 +38,10 @@ class CompactionOpened(Event):
 
 
 class CompactionRequested(Event):
-    """Somebody wants the session compacted, and begins to.
+    """Somebody wants the session compacted, and begins to: a lease on deciding it.
 
-    A boundary or a failure ends it. If neither follows, whoever was at it has died.
+    A boundary or a failure ends it. If neither follows before the lease has run out, whoever was
+    at it has died, and the next one to ask takes over.
     """
 
     trigger: Trigger
@@ -49,6 +50,10 @@ class CompactionRequested(Event):
     after: int
     instructions: str | None = None
     idempotency_key: str | None = None
+    by: str | None = None
+    """The worker that is at it; None where whoever asked does it."""
+    lease_s: float | None = None
+    """For how long nobody else need begin, in seconds from the event's timestamp on."""
 
 
 class Trim(Record):
@@ -146,7 +151,7 @@ class BoundaryActivated(Event):
 
 
 class CompactionRejected(Event):
-    """A draft summary failed the gate. What it cost was spent all the same."""
+    """A draft summary was not used. What it cost was spent all the same."""
 
     reason: str
     rule: str
@@ -167,6 +172,8 @@ class CompactionFailed(Event):
     """Who wrote the summary all the same; None where there was no boundary."""
     after: int = 0
     """The position up to which would have been decided: not tried again until there is more."""
+    cancelled: bool = False
+    """Whether somebody stopped it, so that nothing speaks against trying again at once."""
 
 
 class CompactionReverted(Event):

@@ -1,5 +1,7 @@
 """Every rule that can be broken, by name; the message says what, where and what to do."""
 
+from datetime import datetime
+
 
 class CutbankError(Exception):
     """Base of all errors that cutbank raises on purpose."""
@@ -90,6 +92,18 @@ class ContextOverflowError(CutbankError):
         """Positions of the largest blocks of the view, which hold the floor up."""
         self.hints = hints
         """What to do, one sentence each."""
+
+
+class LeaseHeldError(CutbankError):
+    """Somebody else is compacting the session now; says who, and until when."""
+
+    def __init__(self, message: str, until: datetime) -> None:
+        super().__init__(message)
+        self.until = until
+
+
+class LeaseLostError(CutbankError):
+    """A worker's lease ran out or was overruled before it was done: its work is not used."""
 
 
 class InvalidSettingError(CutbankError):

@@ -1,6 +1,7 @@
 """Guards a session's stream: what may be appended, taken back, pinned and hidden."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
@@ -52,6 +53,8 @@ class SessionState(NamedTuple):
     blocks: int = 0
     tokens: int = 0
     """Estimated tokens of all blocks so far, retracted ones included."""
+    wake: str = ""
+    """When the agent will go on by itself, as ISO 8601 in UTC; empty where nothing is scheduled."""
 
 
 class Session(Aggregate[SessionState]):
@@ -97,7 +100,7 @@ class Session(Aggregate[SessionState]):
         `at` is the parent's state there. The fork's own positions begin one after it.
         """
         session = cls._blank(namespace, key, fork.position, subject, clock)
-        session.state = at._replace(closed=False)
+        session.state = at._replace(closed=False, wake="")
         session._trigger(
             events.SessionOpened,
             key=key,
@@ -222,6 +225,10 @@ class Session(Aggregate[SessionState]):
         self._check_open()
         self._trigger(events.ContextOverflowed, **overflow)
 
+    def schedule_wake(self, at: datetime | None, reason: str | None = None) -> None:
+        self._check_open()
+        self._trigger(events.WakeScheduled, at=at, reason=reason)
+
     def close(self, reason: str | None = None) -> None:
         self._check_open()
         self._trigger(events.SessionClosed, reason=reason)
@@ -290,6 +297,8 @@ class Session(Aggregate[SessionState]):
             case events.BlocksRetracted(positions=positions, reopened=reopened):
                 left = {call: at for call, at in state.open_calls.items() if at not in positions}
                 return state._replace(open_calls={**left, **reopened}, retraction=position)
+            case events.WakeScheduled(at=at):
+                return state._replace(wake=at.astimezone(UTC).isoformat() if at else "")
             case events.SessionClosed():
                 return state._replace(closed=True)
             case _:
@@ -300,7 +309,7 @@ def _grown(
     state: SessionState, block: AnyBlock, *, answered: bool, open_calls: Mapping[str, int]
 ) -> SessionState:
     # By position, which is three times as fast as `_replace`.
-    turn, _, _, system, tools, settings, titled, parented, retraction, closed, count, tokens = state
+    turn, _, _, system, tools, settings, titled, parented, retraction, closed, *_ = state
     return SessionState(
         turn,
         answered,
@@ -312,8 +321,9 @@ def _grown(
         parented,
         retraction,
         closed,
-        count + 1,
-        tokens + estimate(block),
+        state.blocks + 1,
+        state.tokens + estimate(block),
+        state.wake,
     )
 
 

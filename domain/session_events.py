@@ -1,6 +1,6 @@
 """Every fact that can be recorded of a session: the storage format of its stream."""
 
-from pydantic import JsonValue
+from pydantic import AwareDatetime, JsonValue
 
 from .blocks import Block, ToolCall, ToolResult
 from .event import Event
@@ -205,6 +205,16 @@ class ContextOverflowed(Event):
     model: str | None = None
     lineage: str = "main"
     lineage_version: int = 0
+
+
+class WakeScheduled(Event):
+    """The agent will go on by itself at `at`: until then the session is not at rest.
+
+    None takes back what was scheduled before.
+    """
+
+    at: AwareDatetime | None
+    reason: str | None = None
 
 
 class SessionClosed(Event):

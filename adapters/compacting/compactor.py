@@ -3,13 +3,22 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, replace
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, cast
 
 from eventsourcing.persistence import IntegrityError, PersistenceError
 
 from ...domain.blocks import Kind
 from ...domain.compaction import Compaction, CompactionState, lineage_id
-from ...domain.errors import CompactionVetoedError, NothingToCompactError, StalePlanError
+from ...domain.compaction_events import CompactionRequested
+from ...domain.errors import (
+    CompactionCancelledError,
+    CompactionVetoedError,
+    LeaseHeldError,
+    LeaseLostError,
+    NothingToCompactError,
+    StalePlanError,
+)
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended
 from ...domain.summaries.gate import check
@@ -25,8 +34,14 @@ from .order import Order
 from .outcome import Outcome, done_before, no_need, outcome_of, overtaken
 from .planner import Planned, Planner, check_gain
 from .story import CompactionStory, told
-from .summary_chain import SummaryChain, Written
+from .summary_chain import Refusal, SummaryChain, UnwrittenError, Written
 
+UNUSED = {
+    LeaseLostError: "lost-lease",
+    NothingToCompactError: "nothing-gained",
+    CompactionCancelledError: "cancelled",
+}
+"""Why a summary that was written is not used, by what was raised: rules of their rejection."""
 REPLANS = 3
 """How often a plan that was overtaken is made anew before the conflict is the caller's."""
 
@@ -51,7 +66,9 @@ class Compactor:
 
         Raises NothingToCompactError where the view would not become smaller,
         CompactionVetoedError where a hook forbids it, CompactionCancelledError where it was
-        cancelled, StalePlanError where others decided boundaries again and again meanwhile.
+        cancelled, StalePlanError where others decided boundaries again and again meanwhile; and of
+        an order under a lease LeaseHeldError where somebody is at it, LeaseLostError where
+        somebody has taken over.
         """
         cancellation = cancellation or Cancellation()
         if done := self._done(order):
@@ -70,7 +87,10 @@ class Compactor:
             # this cannot be stored, it stays open, and whoever comes next picks it up.
             with suppress(PersistenceError):
                 self.give_up(
-                    request, str(error) or type(error).__name__, futile_at=_futile(error, planned)
+                    request,
+                    str(error) or type(error).__name__,
+                    futile_at=_futile(error, planned),
+                    cancelled=isinstance(error, CompactionCancelledError),
                 )
             story.failed(str(error))
             raise
@@ -109,15 +129,29 @@ class Compactor:
         """Record that nothing can be gained, so that it is not tried again at the next call."""
         self._note(lambda lineage: lineage.fail(reason=str(error), after=self._head()))
 
-    def give_up(self, request: int, why: str, *, futile_at: int | None = None) -> None:
+    def note_failed(self, why: str) -> None:
+        """Record that an attempt failed before anything could be requested."""
+        self._note(lambda lineage: lineage.fail(reason=why, after=lineage.state.futile))
+
+    def give_up(
+        self, request: int, why: str, *, futile_at: int | None = None, cancelled: bool = False
+    ) -> None:
         """Record that a request came to nothing, unless another one ended it."""
 
         def fail(lineage: Compaction) -> None:
             if lineage.state.requested == request:
                 after = lineage.state.futile if futile_at is None else futile_at
-                lineage.fail(reason=why, after=after)
+                lineage.fail(reason=why, after=after, cancelled=cancelled)
 
         self._note(fail)
+
+    def held_until(self, requested: int) -> datetime | None:
+        """When the lease of an open request runs out; None where there is none."""
+        if not requested:
+            return None
+        request = cast(CompactionRequested, self.reader.decision(requested))
+        # Requests of before there were leases say nothing: whoever made them is long gone.
+        return request.timestamp + timedelta(seconds=request.lease_s or 0.0)
 
     def state(self) -> CompactionState:
         """What was decided so far, as stored."""
@@ -152,26 +186,33 @@ class Compactor:
         """Write and record; where others decided meanwhile, look what is still valid."""
         written = self._written(order, planned, cancellation, story)
         for attempt in range(1, REPLANS + 1):
-            post_tokens = planned.post_tokens(written.draft.text)
-            check_gain(planned, post_tokens, order)
-            cancellation.check()
             try:
-                boundary = self._record(order, planned, written, post_tokens)
+                post_tokens = planned.post_tokens(written.draft.text)
+                check_gain(planned, post_tokens, order)
+                cancellation.check()
+                boundary = self._record(order, planned, written, post_tokens, request)
             except StalePlanError:
                 if attempt == REPLANS:
+                    self._record_spent(written, "overtaken", "others decided again and again")
                     raise
+            except tuple(UNUSED) as error:
+                self._record_spent(written, UNUSED[type(error)], str(error))
+                raise
             else:
                 after = Stats(post_tokens, planned.blocks_after)
                 story.recorded(boundary, written, after, is_served=order.activate)
                 return outcome_of(order, planned, written, boundary)
             if done := self._done(order):
+                self._record_spent(written, "overtaken", "it was done under the same key meanwhile")
                 return done
             again = self._planned_again(order, planned)
             if isinstance(again, Outcome):
+                self._record_spent(written, "overtaken", again.reason)
                 self.give_up(request, again.reason)
                 return again
             # What another boundary left as it was need not be summarised a second time.
             if not again.is_written_from(planned.material):
+                self._record_spent(written, "overtaken", "others have decided meanwhile")
                 written = self._written(order, again, cancellation, story)
             planned = again
         raise AssertionError("unreachable: the last attempt returns or raises")
@@ -190,6 +231,8 @@ class Compactor:
         requested: list[int] = []
 
         def request(lineage: Compaction) -> None:
+            if order.by is not None:
+                self._check_free(lineage.state.requested)
             version = lineage.request(
                 trigger=order.trigger,
                 policy=order.policy.name,
@@ -197,11 +240,23 @@ class Compactor:
                 after=planned.settlement.after,
                 instructions=order.instructions,
                 idempotency_key=order.idempotency_key,
+                by=order.by,
+                lease_s=order.chain.longest_s if order.lease_s is None else order.lease_s,
             )
             requested.append(version)
 
         self._note(request)
         return requested[-1]
+
+    def _check_free(self, requested: int) -> None:
+        until = self.held_until(requested)
+        if until is not None and until > self.store.clock():
+            request = cast(CompactionRequested, self.reader.decision(requested))
+            raise LeaseHeldError(
+                f"{request.by or 'whoever works in the session'} is compacting it,"
+                f" until {until.isoformat(timespec='seconds')} at the longest",
+                until,
+            )
 
     def _written(
         self,
@@ -215,7 +270,13 @@ class Compactor:
         def judge(draft: Draft) -> None:
             check(draft, material, user_texts=self._user_texts(draft, material))
 
-        return order.chain.written(material, judge, cancellation, story)
+        try:
+            return order.chain.written(material, judge, cancellation, story)
+        except UnwrittenError as error:
+            refusals = error.refusals
+            if any(refusal.rule for refusal in refusals):
+                self._note(lambda lineage: _reject(lineage, refusals))
+            raise
 
     def _user_texts(self, draft: Draft, material: Material) -> list[str]:
         """What users really said of what the draft may quote: all that leaves, and all it cites."""
@@ -229,13 +290,16 @@ class Compactor:
                 leaving[recorded.position] = event.block.text
         return list(leaving.values())
 
-    def _record(self, order: Order, planned: Planned, written: Written, post_tokens: int) -> int:
+    def _record(
+        self, order: Order, planned: Planned, written: Written, post_tokens: int, request: int
+    ) -> int:
         """Record boundary, summary and activation in one transaction; the boundary's number."""
         settlement, draft = planned.settlement, written.draft
         with self._deciding():
             compaction = self._own_lineage()
-            if planned.planned_on != compaction.state.decided:
-                raise StalePlanError("another boundary was decided while this one was planned")
+            leased_by = request if order.by is not None else None
+            # Before anything is noted in the stream, which is not to be taken back.
+            compaction.check_plan(planned.planned_on, leased_by)
             self._record_refusals(compaction, written)
             boundary = compaction.draw(
                 {
@@ -270,6 +334,7 @@ class Compactor:
                 },
                 planned_on=planned.planned_on,
                 activate_at=self._head() if order.activate else None,
+                leased_by=leased_by,
             )
             keys = []
             if order.idempotency_key:
@@ -277,18 +342,21 @@ class Compactor:
             self._save(compaction, keys=keys)
             return boundary
 
-    def _record_refusals(self, compaction: Compaction, written: Written) -> None:
-        for refusal in written.refusals:
-            if refusal.rule is not None:
-                compaction.reject(
-                    reason=refusal.reason,
-                    rule=refusal.rule,
-                    summariser=refusal.summariser,
-                    model=refusal.model,
-                    usage=refusal.usage,
-                    cost_usd=refusal.cost_usd,
-                    latency_s=refusal.latency_s and round(refusal.latency_s, 3),
+    def _record_spent(self, written: Written, rule: str, why: str) -> None:
+        """What a summary that is not used has cost: it was spent all the same."""
+        draft, took = written.draft, written.latency_s
+        spent = list(written.refusals)
+        if draft.model:
+            spent.append(
+                Refusal(
+                    written.summariser, why, rule, draft.model, draft.usage, draft.cost_usd, took
                 )
+            )
+        if any(refusal.rule for refusal in spent):
+            self._note(lambda lineage: _reject(lineage, spent))
+
+    def _record_refusals(self, compaction: Compaction, written: Written) -> None:
+        _reject(compaction, written.refusals)
         others = [r for r in written.refusals if r.summariser != written.summariser]
         if others:
             compaction.fail(
@@ -342,6 +410,20 @@ class Compactor:
             moment, reader.key, reader.namespace, reader.lineage, boundary=boundary
         )
         told(self.listeners, happening)
+
+
+def _reject(compaction: Compaction, refusals: Sequence[Refusal]) -> None:
+    for refusal in refusals:
+        if refusal.rule is not None:
+            compaction.reject(
+                reason=refusal.reason,
+                rule=refusal.rule,
+                summariser=refusal.summariser,
+                model=refusal.model,
+                usage=refusal.usage,
+                cost_usd=refusal.cost_usd,
+                latency_s=refusal.latency_s and round(refusal.latency_s, 3),
+            )
 
 
 def _futile(error: BaseException, planned: Planned) -> int | None:

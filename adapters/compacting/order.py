@@ -38,5 +38,10 @@ class Order:
     """Whether a compaction that nobody asked for has to pay for itself by price."""
     usage: int | None = None
     """Tokens in use, where a provider has just said so; else as it reported of the last call."""
+    by: str | None = None
+    """The worker that carries it out under a lease: it begins only where nobody else is at it, and
+    records nothing once somebody else has taken over."""
+    lease_s: float | None = None
+    """For how long others need not begin; None is as long as the chain's patience lasts."""
     activate: bool = True
     """False prepares a boundary, to be served by a later activation."""

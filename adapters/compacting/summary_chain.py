@@ -50,6 +50,14 @@ class Written:
     refusals: tuple[Refusal, ...]
 
 
+class UnwrittenError(SummariserFailedError):
+    """No summariser that was asked brought a draft that passes; says what each of them said."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        super().__init__("; ".join(map(str, refusals)))
+        self.refusals = tuple(refusals)
+
+
 class NoListener:
     """Is told which summariser begins, and whose draft was refused."""
 
@@ -75,6 +83,8 @@ class SummaryChain:
     """How often a summariser is asked again after a failure that may pass."""
     backoff_s: float = 1.0
     """The first pause between two tries; each further one is twice as long, up to 30 s."""
+    stands_in: bool = True
+    """Whether `extractive` writes where all others failed; who has time tries them again later."""
 
     @property
     def longest_s(self) -> float:
@@ -88,7 +98,10 @@ class SummaryChain:
         cancellation: Cancellation,
         listener: NoListener | None = None,
     ) -> Written:
-        """The first draft that passes. Raises CompactionCancelledError, and nothing else."""
+        """The first draft that passes.
+
+        Raises CompactionCancelledError, and where nobody is to stand in UnwrittenError.
+        """
         listener = listener or NoListener()
         refusals: list[Refusal] = []
         for summariser in self._in_order():
@@ -110,15 +123,20 @@ class SummaryChain:
                 for refusal in refusals[known:]:
                     listener.refused(refusal)
             cancellation.check()
+        if not self.stands_in and refusals:
+            raise UnwrittenError(refusals)
         began, last = monotonic(), Listing()
         listener.begins(last.name)
         draft = last.summarise(material)
         return Written(draft, last.name, monotonic() - began, tuple(refusals))
 
     def _in_order(self) -> Sequence[Summariser]:
-        named = {summariser.name for summariser in self.summarisers}
         own = Extractive()
-        return self.summarisers if own.name in named else (*self.summarisers, own)
+        others = [one for one in self.summarisers if one.name != own.name]
+        if others and not self.stands_in:
+            return others
+        is_named = len(others) < len(self.summarisers)
+        return self.summarisers if is_named else (*self.summarisers, own)
 
     def _passed(
         self,
