@@ -126,6 +126,7 @@ class IndexBatch:
         """That there was an event, and its size."""
         plaintext = self.store.mapper.plaintext(row)
         touched.newest = row
+        touched.row.stir()
         touched.first = touched.first or row.originator_version
         touched.row.bytes += len(plaintext)
         if b'"bodies":' in plaintext:
@@ -166,6 +167,6 @@ class IndexBatch:
         if touched.newest is not None:
             event = self.store.mapper.to_domain_event(touched.newest)
             state = restored(SessionState, loads(touched.newest.carried))
-            row.settle(event, state, self.settings)
+            row.settle(event, state)
         self.meter.measured(row, row.position)
         row.measure(self.settings)

@@ -50,17 +50,25 @@ class LedgerBatch:
         self.rows.complete("lineages", {"version": event.originator_version}, id=lineage.id)
         place = {"id": number, "lineage_id": lineage.id}
         if isinstance(event, CompactionRequested):
+            if self._open_request(lineage.id) is not None:
+                self._end(lineage.id, event, "taken over")
             self._requests[lineage.id] = number
-            self.rows.add("compaction_requests", **place, **request_row(event))
+            ends = {"ended_at": None, "outcome": None}
+            self.rows.add("compaction_requests", **place, **request_row(event), **ends)
         elif found := ledger_row(event):
             # A revert is not what the newest request asked for.
             is_asked = not isinstance(event, CompactionReverted)
-            request = self._newest_request(lineage.id) if is_asked else None
+            request = self._open_request(lineage.id) if is_asked else None
+            if request is not None and _ends(event):
+                self._end(lineage.id, event, found["outcome"])
             more = {"session_id": lineage.session.row.id, "request_id": request}
             self.rows.add("compactions", **place, **more, **found)
         if isinstance(event, BoundaryActivated | CompactionReverted):
             active = event.boundary if isinstance(event, BoundaryActivated) else event.to
             self.rows.complete("lineages", {"boundary": active}, id=lineage.id)
+        if isinstance(event, CompactBoundary | BoundaryActivated | CompactionReverted):
+            waiting = event.originator_version if isinstance(event, CompactBoundary) else None
+            self.rows.complete("lineages", {"prepared": waiting}, id=lineage.id)
         if done := completed(event):
             boundary, columns = done
             self.rows.complete("compactions", columns, lineage_id=lineage.id, version=boundary)
@@ -81,12 +89,29 @@ class LedgerBatch:
             base_version=event.base.version if event.base else None,
             version=event.originator_version,
             boundary=None,
+            prepared=None,
             opened_at=moment(event.timestamp),
         )
 
-    def _newest_request(self, lineage: int) -> int | None:
+    def _open_request(self, lineage: int) -> int | None:
         if lineage not in self._requests:
-            query = "SELECT max(id) FROM compaction_requests WHERE lineage_id = ?"
+            query = "SELECT id FROM compaction_requests WHERE lineage_id = ? AND ended_at IS NULL"
             found = self.rows.one(query, (lineage,))
             self._requests[lineage] = found[0] if found else None
         return self._requests[lineage]
+
+    def _end(self, lineage: int, event: Event, outcome: str) -> None:
+        ended = {"ended_at": moment(event.timestamp), "outcome": outcome}
+        self.rows.complete("compaction_requests", ended, id=self._open_request(lineage))
+        self._requests[lineage] = None
+
+
+def _ends(event: Event) -> bool:
+    """Whether it is what the newest request came to."""
+    match event:
+        case CompactBoundary():
+            return True
+        case CompactionFailed(stood_in=stood_in):
+            return stood_in is None
+        case _:
+            return False

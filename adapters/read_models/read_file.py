@@ -1,9 +1,9 @@
 """The file that read models are kept in: opened, written in whole batches, made anew when unfit."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -11,15 +11,17 @@ from typing import Any
 from sqlite_utils import Database
 
 from ...domain.errors import StorageError
-from ...projections.read_models.session_row import Settings
+from ...projections.read_models.session_row import SessionRow, Settings
 from ..sqlite.journal import begin_use
 from . import schema
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process's batch."""
 DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-IDLE_SECONDS = 300.0
-CONTEXT_LIMIT = 200_000
+RECKONED = Settings(
+    idle_seconds=300.0, context_limit=200_000, least_share=0.5, attempts=3, backoff_seconds=60.0
+)
+"""What rows are reckoned with where nobody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +39,8 @@ class ReadFile:
     together, and they are read from the log again. Nothing waits for the disk.
     """
 
-    def __init__(
-        self, name: str, *, idle_seconds: float | None = None, context_limit: int | None = None
-    ) -> None:
+    def __init__(self, name: str, asked: Mapping[str, float] | None = None) -> None:
+        """`asked` are fields of Settings; for what it leaves out the file's own stay."""
         self.name = name
         self.file = None if name.startswith("file:") else Path(name)
         self.writing = RLock()
@@ -47,16 +48,21 @@ class ReadFile:
         self.made_anew: str | None = None
         """Why the file had to be made anew, if it had."""
         self._connections: list[sqlite3.Connection] = []
-        self._asked = {"idle_seconds": idle_seconds, "context_limit": context_limit}
+        self._asked = dict(asked or {})
         self._open()
 
     def settings(self, db: Database) -> Settings:
         """What rows are reckoned with, as the file has it."""
         said = {row["name"]: row["value"] for row in db.table("settings").rows}
-        return Settings(
-            idle_seconds=said.get("idle_seconds", IDLE_SECONDS),
-            context_limit=int(said.get("context_limit", CONTEXT_LIMIT)),
-        )
+        whole = {"context_limit", "attempts"}
+        known = {name: int(value) if name in whole else value for name, value in said.items()}
+        return replace(RECKONED, **known)
+
+    def reckon_by(self, asked: Mapping[str, float]) -> None:
+        """Reckon with these fields of Settings from now on, also what is in the file already."""
+        self._asked |= asked
+        with self.transaction() as db:
+            self._settle(db)
 
     @contextmanager
     def transaction(self) -> Iterator[Database]:
@@ -172,28 +178,24 @@ class ReadFile:
                 if not schema.is_current(db):
                     old = bool(db.table_names())
                     self.empty(db, f"{self.name} was of another version" if old else None)
-        elif any(value is not None for value in self._asked.values()):
+        elif self._asked:
             with self.transaction() as db:
                 self._settle(db)
 
     def _settle(self, db: Database) -> None:
         """Write down what was asked for; what rows were reckoned with before is reckoned anew."""
-        asked = {name: float(value) for name, value in self._asked.items() if value is not None}
-        said = {row["name"]: row["value"] for row in db.table("settings").rows}
-        if changed := {name: value for name, value in asked.items() if said.get(name) != value}:
-            rows = [{"name": name, "value": value} for name, value in changed.items()]
-            db.table("settings").upsert_all(rows, pk="name")
-        if "idle_seconds" in changed:
-            db.execute(
-                "UPDATE sessions SET due_at = strftime('%Y-%m-%dT%H:%M:%fZ', last_activity, ?)"
-                " WHERE due_at IS NOT NULL",
-                (f"{changed['idle_seconds']:+} seconds",),
-            )
-        if "context_limit" in changed:
-            limit = changed["context_limit"]
-            db.execute(
-                "UPDATE sessions SET utilisation = round(coalesce(view_tokens, 0) / ?, 4)", (limit,)
-            )
+        before = self.settings(db)
+        rows = [{"name": name, "value": float(value)} for name, value in self._asked.items()]
+        db.table("settings").upsert_all(rows, pk="name")
+        after = self.settings(db)
+        if after == before:
+            return
+        changed = []
+        for found in db.table("sessions").rows:
+            session = SessionRow.of(found)
+            session.measure(after)
+            changed.append((session.utilisation, session.due_at, session.id))
+        db.conn.executemany("UPDATE sessions SET utilisation = ?, due_at = ? WHERE id = ?", changed)
 
     def _is_at(self) -> tuple[int, int] | None:
         """Which file stands at the path."""

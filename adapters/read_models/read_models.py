@@ -1,7 +1,7 @@
 """The read models of one log: brought up to date, waited for, searched, made anew."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Condition
 from time import monotonic
 from typing import TypeVar
@@ -37,15 +37,15 @@ class ReadModels:
         name: str,
         *,
         log: str = "the log",
-        idle_seconds: float | None = None,
-        context_limit: int | None = None,
+        reckoned: Mapping[str, float] | None = None,
     ) -> None:
+        """`reckoned` are fields of session_row.Settings, for what the file is to go by."""
         self.store = store
         self.name = name
         self.log = log
         """What messages call the log."""
         with speaking_plainly(name):
-            self.file = ReadFile(name, idle_seconds=idle_seconds, context_limit=context_limit)
+            self.file = ReadFile(name, reckoned)
         self._index = IndexFeed(store, self.file)
         self._words = SearchFeed(store)
         self._search = Search(store, self.file)
@@ -151,6 +151,14 @@ class ReadModels:
 
         self._fit(anew)
         return self.catch_up(progress)
+
+    def reckon_by(self, **settings: float) -> None:
+        """Go by these fields of session_row.Settings from now on, also of what is in already."""
+
+        def settle() -> None:
+            self.file.reckon_by(settings)
+
+        self._fit(settle)
 
     def close(self) -> None:
         self.file.close()

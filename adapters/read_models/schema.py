@@ -323,6 +323,31 @@ def views_for_people(db: Database) -> None:
     )
 
 
+@migrations()
+def rest_and_leases(db: Database) -> None:
+    """What idle compaction goes by: who is at it, what failed, what it cost, what waits."""
+    sessions = db.table("sessions")
+    for name, kind in (("wake_at", str), ("leased_until", str), ("failed_at", str)):
+        sessions.add_column(name, kind)
+    for name in ("settled", "attempts"):
+        sessions.add_column(name, int, not_null_default=0)
+    db.execute(
+        "CREATE INDEX idx_sessions_namespace_due_at ON sessions (namespace, due_at)"
+        " WHERE due_at IS NOT NULL"
+    )
+    requests = db.table("compaction_requests")
+    for name in ("worker", "leased_until", "ended_at", "outcome"):
+        requests.add_column(name, str)
+    db.execute(
+        "CREATE INDEX idx_compaction_requests_open ON compaction_requests (lineage_id)"
+        " WHERE ended_at IS NULL"
+    )
+    db.table("compactions").add_column("latency_s", float)
+    db.table("compactions").create_index(["recorded_at"])
+    db.table("lineages").add_column("prepared", int)
+    db.execute("CREATE INDEX idx_lineages_prepared ON lineages (id) WHERE prepared IS NOT NULL")
+
+
 def is_current(db: Database) -> bool:
     """Whether the file's steps are these, no more and no fewer."""
     applied = [step.name for step in migrations.applied(db)]
@@ -338,6 +363,7 @@ NAMES = [
         calls_and_digest,
         blocks_and_their_words,
         views_for_people,
+        rest_and_leases,
     )
 ]
 

@@ -13,7 +13,7 @@ from ...domain.compaction_events import (
 )
 from ...domain.event import Event
 from ...domain.ranges import Ranges
-from .moments import moment
+from .moments import later, moment
 
 Row = dict[str, Any]
 LEDGER = (CompactBoundary, CompactionReverted, CompactionRejected, CompactionFailed)
@@ -29,6 +29,8 @@ def request_row(event: CompactionRequested) -> Row:
         "after": event.after,
         "instructions": event.instructions,
         "idempotency_key": event.idempotency_key,
+        "worker": event.by,
+        "leased_until": later(moment(event.timestamp), event.lease_s or 0.0),
         "requested_at": moment(event.timestamp),
     }
 
@@ -51,6 +53,7 @@ def ledger_row(event: Event) -> Row | None:
                 "reason": reason,
                 "rule": rule,
                 "summariser": summariser,
+                **_spent(event),
             }
         case CompactionFailed(reason=reason, tried=tried, stood_in=stood_in):
             found = {
@@ -69,16 +72,12 @@ def completed(event: Event) -> tuple[int, Row] | None:
     """The boundary of the same lineage that an event completes, and what it adds to its row."""
     match event:
         case Summary():
-            usage = event.usage
             return event.boundary, {
                 "summary_tokens": event.tokens,
                 "covers": _runs(event.covers),
                 "cites": _runs(event.cites),
                 "summariser": event.summariser,
-                "model": event.model,
-                "input_tokens": usage.context if usage else None,
-                "output_tokens": usage.output if usage else None,
-                "cost_usd": event.cost_usd,
+                **_spent(event),
             }
         case BoundaryActivated(boundary=boundary, effective_from=effective_from):
             time = moment(event.timestamp)
@@ -110,6 +109,17 @@ def _boundary(event: CompactBoundary) -> Row:
     }
 
 
+def _spent(event: Summary | CompactionRejected) -> Row:
+    usage = event.usage
+    return {
+        "model": event.model,
+        "input_tokens": usage.context if usage else None,
+        "output_tokens": usage.output if usage else None,
+        "cost_usd": event.cost_usd,
+        "latency_s": event.latency_s,
+    }
+
+
 def _runs(ranges: Ranges) -> list[list[int]]:
     return [list(run) for run in ranges.runs]
 
@@ -117,7 +127,7 @@ def _runs(ranges: Ranges) -> list[list[int]]:
 COLUMNS = """
 version outcome boundary trigger policy after first_kept pre_tokens post_tokens kept_positions kept
 pinned hidden trims repairs split_turn previous summariser model input_tokens output_tokens cost_usd
-summary_tokens covers cites reason rule tried stood_in effective_from activated_at reverted_at
-recorded_at
+latency_s summary_tokens covers cites reason rule tried stood_in effective_from activated_at
+reverted_at recorded_at
 """.split()  # noqa: SIM905 - a list of forty names, a line each
 """What a row says of itself; where it stands comes before."""

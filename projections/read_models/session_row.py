@@ -2,11 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any, Self
 
 from ...domain.blocks import NOT_SENT
 from ...domain.compaction import MAIN, RECORDED
-from ...domain.compaction_events import BoundaryActivated, CompactionReverted
+from ...domain.compaction_events import (
+    BoundaryActivated,
+    CompactBoundary,
+    CompactionFailed,
+    CompactionRequested,
+    CompactionReverted,
+)
 from ...domain.event import Event
 from ...domain.session import SessionState
 from ...domain.session_events import (
@@ -30,6 +37,12 @@ class Settings:
     """How long after its last event a session is due for idle compaction."""
     context_limit: int
     """Tokens of context that utilisation is a share of."""
+    least_share: float
+    """Of that limit; a view that fills less of it is not worth compacting."""
+    attempts: int
+    """How often in a row an idle compaction may fail, until something new is said."""
+    backoff_seconds: float
+    """How long after a failed attempt it is due again; twice as long after each further one."""
 
 
 @dataclass(slots=True)
@@ -73,7 +86,18 @@ class SessionRow:
     """Its newest version; at first what a fork inherits."""
     steady_from: int = 0
     """From this position on the view only grew; before it, it was another one."""
+    wake_at: str | None = None
+    """When the agent said that it goes on by itself."""
+    leased_until: str | None = None
+    """How long somebody is at compacting it, at most; None where nobody is."""
+    settled: int = 0
+    """Whether its compaction was decided upon since something was said: there is nothing to do."""
+    attempts: int = 0
+    """How many compactions in a row have failed since something was said."""
+    failed_at: str | None = None
+    """When the newest of them did."""
     due_at: str | None = None
+    """From when on it may be compacted in idle hours; None where nothing is to be done."""
 
     @classmethod
     def opened(cls, number: int, event: SessionOpened) -> Self:
@@ -133,6 +157,10 @@ class SessionRow:
                 return self.grow(tokens)
         return 0
 
+    def stir(self) -> None:
+        """Something happened in it: what was decided, or failed, was about less than this."""
+        self.settled, self.attempts, self.failed_at = 0, 0, None
+
     def grow(self, tokens: int) -> int:
         if self.view_tokens is not None:
             self.view_tokens += tokens
@@ -149,11 +177,32 @@ class SessionRow:
         if not self.serves(lineage):
             return
         self.served_lineage, self.served_version = lineage, event.originator_version
-        if isinstance(event, BoundaryActivated | CompactionReverted):
-            self.steady_from = max(self.steady_from, event.effective_from)
-            self.view_tokens = None
+        match event:
+            case BoundaryActivated() | CompactionReverted():
+                self.steady_from = max(self.steady_from, event.effective_from)
+                self.view_tokens = None
+                self.settled = 1
+            case CompactionRequested(lease_s=lease_s):
+                if self.leased_until is not None:
+                    # Whoever was at it before died of it, for all that is known.
+                    self._fail(event)
+                self.leased_until = later(moment(event.timestamp), lease_s or 0.0)
+            case CompactBoundary():
+                self.leased_until, self.settled = None, 1
+                self.attempts, self.failed_at = 0, None
+            case CompactionFailed(stood_in=None, cancelled=cancelled, after=after):
+                self.leased_until = None
+                if after:
+                    self.settled = 1
+                elif not cancelled:
+                    self._fail(event)
+            case _:
+                pass
 
-    def settle(self, event: Event, state: SessionState, settings: Settings) -> None:
+    def _fail(self, event: Event) -> None:
+        self.attempts, self.failed_at = self.attempts + 1, moment(event.timestamp)
+
+    def settle(self, event: Event, state: SessionState) -> None:
         """What the newest event and the state after it say, however many came before."""
         self.position = event.originator_version
         self.last_activity = moment(event.timestamp)
@@ -162,12 +211,26 @@ class SessionRow:
         self.tokens = state.tokens
         self.open_calls = len(state.open_calls)
         self.closed = int(state.closed)
-        rests = not self.open_calls and not self.closed
-        self.due_at = later(self.last_activity, settings.idle_seconds) if rests else None
+        self.wake_at = moment(datetime.fromisoformat(state.wake)) if state.wake else None
 
     def measure(self, settings: Settings) -> None:
-        """Utilisation, when the size of the view is known."""
+        """Utilisation, when the size of the view is known, and when the session is due."""
         self.utilisation = utilisation(self.view_tokens or 0, settings)
+        self.due_at = self._due_at(settings)
+
+    def _due_at(self, settings: Settings) -> str | None:
+        if self.open_calls or self.closed or self.settled or self.parent_key is not None:
+            return None
+        if self.attempts >= settings.attempts or self.utilisation < settings.least_share:
+            return None
+        rests_from = max(self.last_activity, self.wake_at or "")
+        moments = [later(rests_from, settings.idle_seconds)]
+        if self.leased_until:
+            moments.append(self.leased_until)
+        if self.failed_at:
+            pause = settings.backoff_seconds * 2 ** (self.attempts - 1)
+            moments.append(later(self.failed_at, pause))
+        return max(moments)
 
 
 COLUMNS = tuple(field.name for field in fields(SessionRow))

@@ -38,7 +38,7 @@ def opening(store: SessionStore, tmp_path: Path) -> Iterator[Opening]:
 
     def opens(name: str = "models.db", **settings: float) -> ReadModels:
         path = name if name.startswith("file:") else str(tmp_path / name)
-        opened.append(ReadModels(store.events, path, **settings))  # type: ignore[arg-type]
+        opened.append(ReadModels(store.events, path, reckoned=settings))
         return opened[-1]
 
     yield opens

@@ -34,6 +34,7 @@ def digest(store: SessionStore) -> list[tuple[object, ...]]:
 
 
 def test_a_session_is_due_once_it_is_idle_and_waits_for_nothing(store: SessionStore) -> None:
+    store.read_models.reckon_by(least_share=0)
     session = store.session("s")
     session.append(Block.user("hello"))
     idle = rows(store, "sessions")[0]

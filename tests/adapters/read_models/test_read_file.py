@@ -245,13 +245,16 @@ def test_a_server_s_read_models_are_named_without_its_password(
 
 def test_other_settings_are_reckoned_with_at_once(store: SessionStore, opening: Opening) -> None:
     talk(store, "s", 2)
-    opening().catch_up()
+    opening(least_share=0).catch_up()
     (usual,) = table(opening(), "sessions")
 
     (row,) = table(opening(idle_seconds=60, context_limit=1_000), "sessions")
+    (small,) = table(opening(least_share=row["utilisation"] + 0.01), "sessions")
+    opening(least_share=0)
 
     assert usual["due_at"] == "2026-01-01T00:05:11.000Z"
     assert row["due_at"] == "2026-01-01T00:01:11.000Z"
+    assert small["due_at"] is None
     assert row["utilisation"] == round(row["view_tokens"] / 1_000, 4)
     # They are the file's own from now on, whoever opens it.
     store.session("t").append(Block.user("words"))
