@@ -1,17 +1,18 @@
 """What callers hold first: a store of sessions in one database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from eventsourcing.persistence import IntegrityError
 
 from ..domain.errors import (
+    InvalidSettingError,
     NotFoundError,
     StorageError,
 )
@@ -27,6 +28,9 @@ from .event_log.plain_errors import speaking_plainly
 from .stored_session import StoredSession, check_name
 
 if TYPE_CHECKING:
+    from ..domain.idle import IdleRules
+    from .idle.notices import Heard
+    from .idle.scheduler import IdleScheduler
     from .read_models.follower import Follower
     from .read_models.read_models import ReadModels
     from .read_models.search import Found
@@ -72,6 +76,7 @@ class SessionStore:
         """Are told what becomes of each compaction in this store: see `happenings.py`."""
         self._read_models: ReadModels | None = None
         self._followers: list[Follower] = []
+        self._scheduler: IdleScheduler | None = None
         self._opening = Lock()
 
     @cached_property
@@ -212,10 +217,43 @@ class SessionStore:
         self._followers.append(follower)
         return follower
 
+    # Idle hours
+
+    def start_scheduler(
+        self,
+        rules: "IdleRules | None" = None,
+        *,
+        kind: Literal["background", "asyncio"] = "background",
+        name: str | None = None,
+        heard: "Sequence[Heard]" = (),
+    ) -> "IdleScheduler":
+        """Compact sessions at rest, in this process, until `stop()` or the store is closed.
+
+        `kind` is where it looks: in a thread of its own, or in the running event loop; summaries
+        are written in threads either way. Without `rules` it goes by the settings, section `idle`.
+        `heard` are told what it does: see `idle/notices.py`. Raises InvalidSettingError where this
+        store's scheduler is running already; other processes may run theirs.
+        """
+        from .idle.scheduler import IdleScheduler  # noqa: PLC0415 - as above
+
+        with self._opening:
+            if self._scheduler is not None and self._scheduler.is_running:
+                raise InvalidSettingError(
+                    f"the scheduler of {self.name} is running already in this process:"
+                    " stop it first, or use that one"
+                )
+        scheduler = IdleScheduler(self, rules, kind=kind, name=name, heard=heard)
+        scheduler.start()
+        self._scheduler = scheduler
+        return scheduler
+
     def close(self) -> None:
         """Close the database; sessions of this store cannot be used any more."""
         followers, self._followers = self._followers, []
+        scheduler, self._scheduler = self._scheduler, None
         try:
+            if scheduler is not None:
+                scheduler.stop()
             for follower in followers:
                 follower.stop()
         finally:

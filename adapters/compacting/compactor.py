@@ -1,5 +1,6 @@
 """One compaction from end to end: plan, request, summary, gate, record."""
 
+import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, replace
@@ -36,6 +37,8 @@ from .planner import Planned, Planner, check_gain
 from .story import CompactionStory, told
 from .summary_chain import Refusal, SummaryChain, UnwrittenError, Written
 
+NO_FAILURE = (NothingToCompactError, LeaseHeldError, PersistenceError, sqlite3.Error)
+"""What speaks against no further attempt, or cannot be noted anywhere."""
 UNUSED = {
     LeaseLostError: "lost-lease",
     NothingToCompactError: "nothing-gained",
@@ -73,12 +76,19 @@ class Compactor:
         cancellation = cancellation or Cancellation()
         if done := self._done(order):
             return done
-        planned = self.planner.planned(order)
-        if isinstance(planned, Window):
-            return no_need(order, planned)
-        story = CompactionStory(self.listeners, self.reader, order, planned)
-        order, planned = self._heard(story, order, planned)
-        request = self._request(order, planned)
+        try:
+            planned = self.planner.planned(order)
+            if isinstance(planned, Window):
+                return no_need(order, planned)
+            story = CompactionStory(self.listeners, self.reader, order, planned)
+            order, planned = self._heard(story, order, planned)
+            request = self._request(order, planned)
+        except Exception as error:  # whatever a user's policy raises
+            if order.by is not None and not isinstance(error, NO_FAILURE):
+                # Attempts of workers are counted, wherever and by whom they were made.
+                with suppress(PersistenceError):
+                    self.note_failed(str(error) or type(error).__name__)
+            raise
         story.requested()
         try:
             return self._carried_out(order, planned, request, story, cancellation)

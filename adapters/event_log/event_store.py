@@ -160,6 +160,13 @@ class EventStore(Application[UUID]):
             if head is None or head[0] != cached.version:
                 self.evict(aggregate_id)
 
+    def keep_time_by(self, clock: Callable[[], datetime]) -> None:
+        """Stamp what is decided from now on by another clock."""
+        with self._opening:
+            self.clock = clock
+            # Aggregates hold the clock that they were opened with.
+            self._open.clear()
+
     def evict(self, id: UUID) -> None:
         """Forget what is cached of a stream, to read it again."""
         with self._opening:

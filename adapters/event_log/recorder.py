@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
@@ -122,6 +123,10 @@ class Recorder(Protocol):
 
     def subject(self, name: str) -> tuple[int, bytes]:
         """A subject's number and the secret of its hashes; made when first asked for."""
+        ...
+
+    def server_time(self) -> datetime | None:
+        """What the database's own clock says; None where it is this machine's."""
         ...
 
     def complaints(self) -> list[str]:

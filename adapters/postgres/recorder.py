@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -227,6 +228,10 @@ class PostgresRecorder(PostgresApplicationRecorder):
     def backup(self, target: Path) -> None:
         with self.datastore.get_connection() as connection:
             copy_to_file(connection, target)
+
+    def server_time(self) -> datetime:
+        """What the clock of the server says."""
+        return cast(datetime, self.datastore.read("SELECT clock_timestamp()")[0][0])
 
     def complaints(self) -> list[str]:
         """Nothing: PostgreSQL checks each page as it is read, and fails that statement."""

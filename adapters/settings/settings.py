@@ -7,6 +7,7 @@ from pydantic import PrivateAttr, Strict, model_validator
 
 from ..compacting.happenings import Moment
 from .compaction_settings import CompactionSettings, PinSettings
+from .idle_settings import IdleSettings
 from .origin import UNSET, Origin
 from .section import Section, Texts, contradiction, setting
 from .summary_settings import SummarySettings
@@ -86,6 +87,7 @@ class Settings(Section):
     tokens: TokenSettings = TokenSettings()
     models: Mapping[str, ModelSettings] = setting({}, help="what is known better of a model")
     hooks: HookSettings = HookSettings()
+    idle: IdleSettings = IdleSettings()
 
     _origins: Mapping[Path, Origin] = PrivateAttr(default_factory=dict)
 

@@ -193,6 +193,9 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
     def backup(self, target: Path) -> None:
         self.datastore.backup(target)
 
+    def server_time(self) -> None:
+        """There is no server: whoever opens a file goes by its machine's clock."""
+
     def complaints(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
         found = self.datastore.reader.execute("PRAGMA quick_check").fetchall()

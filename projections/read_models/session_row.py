@@ -221,7 +221,9 @@ class SessionRow:
     def _due_at(self, settings: Settings) -> str | None:
         if self.open_calls or self.closed or self.settled or self.parent_key is not None:
             return None
-        if self.attempts >= settings.attempts or self.utilisation < settings.least_share:
+        # Whoever is at it may die of it: until it has ended, that is an attempt like others.
+        begun = self.attempts + (self.leased_until is not None)
+        if begun >= settings.attempts or self.utilisation < settings.least_share:
             return None
         rests_from = max(self.last_activity, self.wake_at or "")
         moments = [later(rests_from, settings.idle_seconds)]

@@ -1,0 +1,312 @@
+"""Compacts what is due, under leases, and says when to look again; knows nothing of schedulers."""
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from eventsourcing.persistence import PersistenceError
+
+from ...domain.compaction_events import Trigger
+from ...domain.errors import (
+    CompactionCancelledError,
+    CutbankError,
+    InvalidSettingError,
+    LeaseHeldError,
+    LeaseLostError,
+    NotFoundError,
+    NothingToCompactError,
+    StalePlanError,
+    StorageError,
+)
+from ...domain.idle import IdleRules
+from ..compacting.by_settings import order_by
+from ..compacting.cancellation import Cancellation
+from ..compacting.order import DEFAULT_LIMIT, Order
+from ..compacting.outcome import Outcome
+from ..compacting.summary_chain import SummaryChain
+from ..event_log.event_store import utc_now
+from ..event_log.plain_errors import speaking_plainly
+from .due_sessions import Due, DueSessions
+from .notices import About, Heard, Notice
+from .server_clock import ServerClock
+from .trouble import Trouble
+
+if TYPE_CHECKING:
+    from ..session_store import SessionStore
+
+logger = logging.getLogger("cutbank.idle")
+
+LONGEST_LOOK = timedelta(seconds=30)
+"""Somebody may begin to rest meanwhile, or a lease be given up: so long nobody waits to see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A session that this worker is at."""
+
+    due: Due
+    began: datetime
+    cancellation: Cancellation
+    work: "Future[None]"
+
+
+class IdleWorker:
+    """One of any number of workers on one store.
+
+    What is due is found in the read models, and judged again on the log itself. Who may compact a
+    session is decided by the log alone: a request is a lease, and a boundary is recorded by whom
+    the newest request belongs to. Threads may call any method.
+    """
+
+    def __init__(
+        self,
+        store: "SessionStore",
+        rules: IdleRules | None = None,
+        *,
+        name: str | None = None,
+        heard: Sequence[Heard] = (),
+    ) -> None:
+        self.store = store
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self.heard = list(heard)
+        self.on_free: Callable[[], None] = lambda: None
+        """Called when a session is done with, so that the next may be begun."""
+        self._own_clock = ServerClock(store.events.recorder, store.events.clock)
+        if store.events.clock is utc_now:
+            # What it writes is read by workers on other machines: they go by one clock.
+            store.events.keep_time_by(self._own_clock)
+        self._running: dict[int, Running] = {}
+        self._changing = RLock()
+        self._stopping = False
+        self._trouble = Trouble(LONGEST_LOOK)
+        self._pool: ThreadPoolExecutor | None = None
+        self.go_by(rules or store.settings.idle.rules())
+
+    @property
+    def running(self) -> list[Running]:
+        """What it is at now."""
+        with self._changing:
+            return list(self._running.values())
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping
+
+    def clock(self) -> datetime:
+        """What the workers of this store agree that the time is."""
+        return self.store.events.clock()
+
+    def go_by(self, rules: IdleRules) -> None:
+        """Go by these rules from now on; what was begun is done by those it was begun by."""
+        models = self.store.read_models
+        models.reckon_by(
+            idle_seconds=rules.idle_time_s,
+            least_share=rules.least_utilisation,
+            attempts=rules.attempts,
+            context_limit=self.store.settings.compaction.limit or DEFAULT_LIMIT,
+            backoff_seconds=rules.backoff_s,
+        )
+        with self._changing:
+            before, self._pool = (
+                self._pool,
+                ThreadPoolExecutor(rules.concurrency, thread_name_prefix="cutbank idle"),
+            )
+            self.rules = rules
+            self.due = DueSessions(models, rules.namespaces)
+        if before is not None:
+            before.shutdown(wait=False)
+
+    def look(self) -> datetime:
+        """Begin what is due, as far as rules allow it; returns when to look again.
+
+        Does not wait for what it begins. A database that cannot be reached is told of, and looked
+        for again after a pause.
+        """
+        if until := self._trouble.lasts_until(self.clock()):
+            return until
+        try:
+            with speaking_plainly(self.store.name):
+                return self._look()
+        except (StorageError, PersistenceError) as error:
+            return self._is_away(error)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing is running; whether that is so."""
+        return not wait([one.work for one in self.running], timeout).not_done
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Begin nothing more, cancel what runs and wait for it; whether all has ended."""
+        with self._changing:
+            self._stopping = True
+        running = self.running
+        self.tell(About.STOPPING, running=len(running))
+        for one in running:
+            one.cancellation.ask()
+        has_ended = self.wait(timeout)
+        if self._pool is not None:
+            self._pool.shutdown(wait=has_ended)
+        self.tell(About.STOPPED, running=len(self.running))
+        return has_ended
+
+    def tell(self, about: About, **details: Any) -> None:
+        """Tell whoever listens."""
+        notice = Notice(about, self.name, self.clock(), **details)
+        for hear in self.heard:
+            try:
+                hear(notice)
+            except Exception:  # whatever a listener does, the work goes on
+                logger.exception("a listener failed at %s", about)
+
+    # Looking
+
+    def _look(self) -> datetime:
+        self._own_clock.compare()
+        now = self.clock()
+        latest = now + LONGEST_LOOK
+        self.store.read_models.catch_up(search=False, until=lambda: self._stopping)
+        with self._changing:
+            free = self.rules.concurrency - len(self._running)
+            if self._stopping or free <= 0:
+                return latest
+            known = set(self._running)
+        found = self.due.at(now, free + len(known))
+        found = [due for due in found if due.id not in known]
+        next_at = self.due.next_at(now)
+        if not found:
+            self._is_well()
+        if found and (later := self._put_off(now)):
+            return min(later, latest)
+        for due in found[:free]:
+            self._begin(due, now)
+        running = len(self.running)
+        self.tell(About.LOOKED, due=self.due.count(now), running=running, next_at=next_at)
+        return min(latest, next_at) if next_at else latest
+
+    def _put_off(self, now: datetime) -> datetime | None:
+        """Until when due work has to wait, if it has."""
+        if quiet := self.rules.put_off_until(now):
+            self.tell(About.WAITING, reason="quiet hours", next_at=quiet)
+            return quiet
+        if affordable := self.due.affordable_at(now, self.rules.hourly_usd):
+            spent = f"{self.rules.hourly_usd:g} dollars are spent in this hour"
+            self.tell(About.WAITING, reason=spent, next_at=affordable)
+            return affordable
+        return None
+
+    def _is_away(self, error: Exception) -> datetime:
+        is_new, until = self._trouble.begins(self.clock())
+        if is_new:
+            self.tell(About.DATABASE_AWAY, reason=str(error))
+        return until
+
+    def _is_well(self) -> None:
+        if self._trouble.is_over():
+            self.tell(About.DATABASE_BACK)
+
+    # Doing
+
+    def _begin(self, due: Due, now: datetime) -> None:
+        with self._changing:
+            if self._stopping or due.id in self._running:
+                return
+            assert self._pool is not None
+            cancellation = Cancellation()
+            work = self._pool.submit(self._do, due, now, cancellation)
+            self._running[due.id] = Running(due, now, cancellation, work)
+
+    def _do(self, due: Due, began: datetime, cancellation: Cancellation) -> None:
+        try:
+            self._done(due, began, cancellation)
+        finally:
+            with self._changing:
+                del self._running[due.id]
+            self.on_free()
+
+    def _done(self, due: Due, began: datetime, cancellation: Cancellation) -> None:
+        about: dict[str, Any] = {"session": due.key, "namespace": due.namespace}
+        self.tell(About.BEGAN, attempt=due.attempts + 1, **about)
+
+        def passed_over(why: object, *, for_good: bool) -> None:
+            if for_good:
+                self.due.pass_over(due)
+            self.tell(About.PASSED_OVER, reason=str(why), **about)
+
+        try:
+            with speaking_plainly(self.store.name):
+                outcome = self._compacted(due, cancellation)
+        except NothingToCompactError as error:
+            passed_over(error, for_good=True)
+        except NotFoundError as error:
+            passed_over(error, for_good=True)
+        except (LeaseHeldError, StalePlanError) as error:
+            passed_over(error, for_good=False)
+        except LeaseLostError as error:
+            self.tell(About.LOST, reason=str(error), **about)
+        except CompactionCancelledError as error:
+            passed_over(error, for_good=False)
+        except (StorageError, PersistenceError, InvalidSettingError) as error:
+            # Not the session's fault, so no attempt is counted in the log: all work has to wait.
+            self.tell(About.FAILED, reason=str(error), **about)
+            self._is_away(error)
+            return
+        except CutbankError as error:
+            self._failed(due, error, about)
+        except Exception as error:
+            # Policies and summarisers may be users' own, and raise anything.
+            logger.exception("compacting %r of %r failed", due.key, due.namespace)
+            self._failed(due, error, about)
+        else:
+            self._is_well()
+            if not outcome.compacted:
+                passed_over(outcome.reason, for_good=outcome.boundary is None)
+                return
+            self.tell(
+                About.DONE,
+                boundary=outcome.boundary,
+                pre_tokens=outcome.pre_tokens,
+                post_tokens=outcome.post_tokens,
+                summariser=outcome.summariser,
+                took_s=(self.clock() - began).total_seconds(),
+                reason=outcome.reason,
+                **about,
+            )
+
+    def _failed(self, due: Due, error: Exception, about: dict[str, Any]) -> None:
+        attempt = due.attempts + 1
+        why = str(error) or type(error).__name__
+        pause = timedelta(seconds=self.rules.backoff_s * 2 ** (attempt - 1))
+        again = None if self.rules.is_last(attempt) else self.clock() + pause
+        self.tell(About.FAILED, reason=why, attempt=attempt, next_at=again, **about)
+
+    def _compacted(self, due: Due, cancellation: Cancellation) -> Outcome:
+        session = self.store.session(due.key, namespace=due.namespace, create=False)
+        if session.position != due.position:
+            raise StalePlanError("something was said meanwhile")
+        return session.compactor().compact(self._order(due), cancellation)
+
+    def _order(self, due: Due) -> Order:
+        rules = self.rules
+        order = order_by(
+            self.store.settings,
+            self.due.model_of(due),
+            trigger=Trigger.IDLE,
+            by=self.name,
+            lease_s=rules.lease_s,
+            activate=rules.activate,
+        )
+        if due.view_tokens < rules.least_utilisation * order.limit:
+            raise NothingToCompactError(
+                f"its view has {due.view_tokens:,} tokens, less than the"
+                f" {rules.least_utilisation:.0%} of {order.limit:,} that idle work begins at"
+            )
+        if not rules.may_spend(self.due.spent_on(due)):
+            return replace(order, chain=SummaryChain())
+        # In idle hours nobody waits: rather than to stand in, it is tried again.
+        patient = not rules.is_last(due.attempts + 1)
+        return replace(order, chain=replace(order.chain, stands_in=not patient))
