@@ -43,5 +43,7 @@ class Order:
     records nothing once somebody else has taken over."""
     lease_s: float | None = None
     """For how long others need not begin; None is as long as the chain's patience lasts."""
+    cache_is_cold: bool = False
+    """Whether the provider has forgotten the view: then a compaction breaks no cache."""
     activate: bool = True
     """False prepares a boundary, to be served by a later activation."""

@@ -41,6 +41,8 @@ class Seen:
                 expected_calls=order.expected_calls,
             )
             self.boundary = self.history.boundary
+        if order.cache_is_cold:
+            window = replace(window, cached=0)
         self.window = window if order.usage is None else _as_refused(window, order.usage)
 
     @cached_property

@@ -20,6 +20,7 @@ class Due:
     attempts: int
     """How many were begun and came to nothing since something was said in it."""
     due_at: datetime
+    last_activity: datetime
     view_tokens: int
 
 
@@ -38,14 +39,23 @@ class DueSessions:
             for condition, parameters in self._per_namespace()
             for row in self.models.file.rows(
                 "SELECT due_at, id, namespace, key, position,"  # noqa: S608 - our own words
-                " attempts + (leased_until IS NOT NULL), view_tokens FROM sessions"
+                " attempts + (leased_until IS NOT NULL), last_activity, view_tokens FROM sessions"
                 f" WHERE {condition}{where} ORDER BY due_at LIMIT ?",
                 (*parameters, moment(now), limit),
             )
         ]
         return [
-            Due(id, namespace, key, position, attempts, datetime.fromisoformat(due), tokens or 0)
-            for due, id, namespace, key, position, attempts, tokens in sorted(found)[:limit]
+            Due(
+                id=id,
+                namespace=namespace,
+                key=key,
+                position=position,
+                attempts=attempts,
+                due_at=datetime.fromisoformat(due),
+                last_activity=datetime.fromisoformat(last),
+                view_tokens=tokens or 0,
+            )
+            for due, id, namespace, key, position, attempts, last, tokens in sorted(found)[:limit]
         ]
 
     def count(self, now: datetime) -> int:

@@ -36,12 +36,15 @@ from .due_sessions import Due, DueSessions
 from .notices import About, Heard, Notice
 from .server_clock import ServerClock
 from .trouble import Trouble
+from .upkeep import Upkeep
 
 if TYPE_CHECKING:
     from ..session_store import SessionStore
 
 logger = logging.getLogger("cutbank.idle")
 
+CACHE_LIFE = timedelta(hours=1)
+"""The longest that any provider keeps a prompt in its cache unasked."""
 LONGEST_LOOK = timedelta(seconds=30)
 """Somebody may begin to rest meanwhile, or a lease be given up: so long nobody waits to see."""
 
@@ -71,8 +74,11 @@ class IdleWorker:
         *,
         name: str | None = None,
         heard: Sequence[Heard] = (),
+        upkeep: Upkeep | None = None,
     ) -> None:
         self.store = store
+        self.upkeep = upkeep
+        """What else is to be done where nothing is due."""
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.heard = list(heard)
         self.on_free: Callable[[], None] = lambda: None
@@ -84,6 +90,8 @@ class IdleWorker:
         self._running: dict[int, Running] = {}
         self._changing = RLock()
         self._stopping = False
+        self._has_due_work = False
+        self._keeping: Future[None] | None = None
         self._trouble = Trouble(LONGEST_LOOK)
         self._pool: ThreadPoolExecutor | None = None
         self.go_by(rules or store.settings.idle.rules())
@@ -138,7 +146,8 @@ class IdleWorker:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is running; whether that is so."""
-        return not wait([one.work for one in self.running], timeout).not_done
+        chores = [self._keeping] if self._keeping is not None else []
+        return not wait([*(one.work for one in self.running), *chores], timeout).not_done
 
     def stop(self, timeout: float | None = None) -> bool:
         """Begin nothing more, cancel what runs and wait for it; whether all has ended."""
@@ -186,7 +195,9 @@ class IdleWorker:
             self._begin(due, now)
         running = len(self.running)
         self.tell(About.LOOKED, due=self.due.count(now), running=running, next_at=next_at)
-        return min(latest, next_at) if next_at else latest
+        self._has_due_work = bool(running)
+        keep_at = None if running else self._keep(now)
+        return min(filter(None, (latest, next_at, keep_at)))
 
     def _put_off(self, now: datetime) -> datetime | None:
         """Until when due work has to wait, if it has."""
@@ -210,6 +221,36 @@ class IdleWorker:
             self.tell(About.DATABASE_BACK)
 
     # Doing
+
+    def _keep(self, now: datetime) -> datetime | None:
+        """Begin the chores that are due, unless it is quiet; returns when the next one is."""
+        if self.upkeep is None or self.rules.put_off_until(now):
+            return None
+        keep_at = self.upkeep.next_at()
+        with self._changing:
+            is_at_it = self._keeping is not None and not self._keeping.done()
+            if keep_at is None or keep_at > now or is_at_it or self._stopping:
+                return keep_at if keep_at is None or keep_at > now else None
+            assert self._pool is not None
+            self._keeping = self._pool.submit(self._kept, self.upkeep, now)
+        return None
+
+    def _kept(self, upkeep: Upkeep, now: datetime) -> None:
+        """Do the chores, until a session is due."""
+        try:
+            with speaking_plainly(self.store.name):
+                reports = upkeep.run_due(now, lambda: not (self._stopping or self._has_due_work))
+        except (StorageError, PersistenceError) as error:
+            self._is_away(error)
+            return
+        for report in reports:
+            self.tell(
+                About.CHORE_FAILED if report.has_failed else About.CHORE_DONE,
+                chore=report.chore,
+                reason=report.reason,
+                took_s=report.took_s,
+                next_at=report.next_at,
+            )
 
     def _begin(self, due: Due, now: datetime) -> None:
         with self._changing:
@@ -298,6 +339,7 @@ class IdleWorker:
             trigger=Trigger.IDLE,
             by=self.name,
             lease_s=rules.lease_s,
+            cache_is_cold=self.clock() - due.last_activity >= CACHE_LIFE,
             activate=rules.activate,
         )
         if due.view_tokens < rules.least_utilisation * order.limit:

@@ -1,13 +1,17 @@
 """A worker compacts what rests, once, and leaves alone what does not."""
 
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, time, timedelta
 
+import pytest
 from resting import RULES, SetClock, Told, Working, pass_time, talk
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.idle.notices import About
+from cutbank.adapters.idle.upkeep import Report
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.idle import QuietHours
 from cutbank.domain.session_events import Parent
 
 REST = RULES.idle_time_s
@@ -177,3 +181,84 @@ def test_only_the_namespaces_that_are_named_are_worked_in(
 
     assert worker.wait()
     assert {notice.namespace for notice in told.about(About.DONE)} == {"ours", "default"}
+
+
+@dataclass
+class Sweeping:
+    """Upkeep with one chore, which sweeps until it is told that there is something better."""
+
+    due: datetime | None
+    swept: list[bool] = field(default_factory=list)
+    """For each run, whether it could go on."""
+
+    def next_at(self) -> datetime | None:
+        return self.due
+
+    def run_due(self, now: datetime, go_on: Callable[[], bool]) -> Sequence[Report]:
+        self.swept.append(go_on())
+        self.due = now + timedelta(days=1)
+        return [Swept(next_at=self.due)]
+
+
+@dataclass
+class Swept:
+    next_at: datetime
+    chore: str = "sweep"
+    reason: str | None = None
+    took_s: float = 1.0
+    has_failed: bool = False
+
+
+def test_chores_are_done_where_no_session_is_due(
+    session: StoredSession, working: Working, told: Told, clock: SetClock
+) -> None:
+    talk(session)
+    worker = working()
+    worker.upkeep = upkeep = Sweeping(due=clock.now)
+    pass_time(clock, REST)
+
+    worker.look()  # the session comes first
+    assert worker.wait()
+    assert (told.keys(About.DONE), upkeep.swept) == ([session.key], [])
+    worker.look()
+    assert worker.wait()
+    worker.look()
+    assert worker.wait()
+
+    assert upkeep.swept == [True]
+    (done,) = told.about(About.CHORE_DONE)
+    assert (done.chore, done.next_at) == ("sweep", upkeep.due)
+
+
+def test_chores_wait_for_the_end_of_quiet_hours(
+    working: Working, told: Told, clock: SetClock
+) -> None:
+    quiet = QuietHours(time(0), time(6), UTC)
+    worker = working(replace(RULES, quiet_hours=quiet))
+    worker.upkeep = upkeep = Sweeping(due=clock.now)
+
+    worker.look()
+    assert worker.wait()
+    assert upkeep.swept == []
+    pass_time(clock, 6 * 3_600)
+    worker.look()
+    assert worker.wait()
+
+    assert upkeep.swept == [True]
+
+
+@pytest.mark.parametrize(("rest", "is_cold"), [(REST, False), (3_600 + REST, True)])
+def test_a_cache_that_no_provider_keeps_so_long_is_not_reckoned_as_broken(
+    session: StoredSession, working: Working, clock: SetClock, rest: float, is_cold: bool
+) -> None:
+    talk(session)
+    worker = working()
+    pass_time(clock, rest)
+    session.store.read_models.catch_up()
+    (found,) = worker.due.at(clock.now, 10)
+
+    order = worker._order(found)
+
+    seen = session.compactor().planner.seen(order)
+    assert order.cache_is_cold == is_cold
+    assert seen.window.cached == (0 if is_cold else None)

@@ -1,0 +1,36 @@
+"""What a worker asks of whoever keeps the storage in order."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+
+class Report(Protocol):
+    """What became of a chore."""
+
+    @property
+    def chore(self) -> str: ...
+
+    @property
+    def reason(self) -> str | None: ...
+
+    @property
+    def took_s(self) -> float: ...
+
+    @property
+    def next_at(self) -> datetime: ...
+
+    @property
+    def has_failed(self) -> bool: ...
+
+
+class Upkeep(Protocol):
+    """Chores of the storage, each of which is done by one worker of all at a time."""
+
+    def next_at(self) -> datetime | None:
+        """When the earliest is due; None where none ever is."""
+        ...
+
+    def run_due(self, now: datetime, go_on: Callable[[], bool]) -> Sequence[Report]:
+        """Do what is due, as long as `go_on` says that there is nothing better to do."""
+        ...
