@@ -1,5 +1,7 @@
 """One batch of compaction decisions: lineages, requests, and the ledger of what became of them."""
 
+from typing import NamedTuple
+
 from ...domain.compaction_events import (
     BoundaryActivated,
     CompactBoundary,
@@ -32,13 +34,24 @@ OF_LINEAGES = {
 }
 
 
+NEWEST_REQUEST = (
+    "SELECT id, ended_at IS NULL FROM compaction_requests WHERE lineage_id = ?"
+    " ORDER BY version DESC LIMIT 1"
+)
+
+
+class _Request(NamedTuple):
+    id: int
+    is_open: bool
+
+
 class LedgerBatch:
     """Folds the events of lineages in the order of the log."""
 
     def __init__(self, rows: Rows, streams: Streams) -> None:
         self.rows = rows
         self.streams = streams
-        self._requests: dict[int, int | None] = {}
+        self._requests: dict[int, _Request | None] = {}
 
     def take(self, number: int, event: Event) -> None:
         """Fold one event, which is notification `number`."""
@@ -52,13 +65,11 @@ class LedgerBatch:
         if isinstance(event, CompactionRequested):
             if self._open_request(lineage.id) is not None:
                 self._end(lineage.id, event, "taken over")
-            self._requests[lineage.id] = number
+            self._requests[lineage.id] = _Request(number, is_open=True)
             ends = {"ended_at": None, "outcome": None}
             self.rows.add("compaction_requests", **place, **request_row(event), **ends)
         elif found := ledger_row(event):
-            # A revert is not what the newest request asked for.
-            is_asked = not isinstance(event, CompactionReverted)
-            request = self._open_request(lineage.id) if is_asked else None
+            request = self._request_of(lineage.id, event)
             if request is not None and _ends(event):
                 self._end(lineage.id, event, found["outcome"])
             more = {"session_id": lineage.session.row.id, "request_id": request}
@@ -93,17 +104,34 @@ class LedgerBatch:
             opened_at=moment(event.timestamp),
         )
 
+    def _request_of(self, lineage: int, event: Event) -> int | None:
+        """The request that an event is the answer to."""
+        request = self._newest_request(lineage)
+        match event:
+            case CompactionRejected():
+                # What came too late is told after the end, of whoever came before it.
+                return request and request.id
+            case CompactBoundary() | CompactionFailed():
+                return request.id if request and request.is_open else None
+            case _:
+                return None  # nobody's request asks for a revert
+
     def _open_request(self, lineage: int) -> int | None:
+        request = self._newest_request(lineage)
+        return request.id if request and request.is_open else None
+
+    def _newest_request(self, lineage: int) -> _Request | None:
         if lineage not in self._requests:
-            query = "SELECT id FROM compaction_requests WHERE lineage_id = ? AND ended_at IS NULL"
-            found = self.rows.one(query, (lineage,))
-            self._requests[lineage] = found[0] if found else None
+            found = self.rows.one(NEWEST_REQUEST, (lineage,))
+            self._requests[lineage] = _Request(*found) if found else None
         return self._requests[lineage]
 
     def _end(self, lineage: int, event: Event, outcome: str) -> None:
+        request = self._newest_request(lineage)
+        assert request is not None, "what ends was requested"
         ended = {"ended_at": moment(event.timestamp), "outcome": outcome}
-        self.rows.complete("compaction_requests", ended, id=self._open_request(lineage))
-        self._requests[lineage] = None
+        self.rows.complete("compaction_requests", ended, id=request.id)
+        self._requests[lineage] = request._replace(is_open=False)
 
 
 def _ends(event: Event) -> bool:
