@@ -207,6 +207,8 @@ class AgentLoop:
         if held_until is not None and held_until > self.session.store.events.clock():
             return False  # whoever asked may be at it still
         request = cast(CompactionRequested, self._compactor.reader.decision(requested))
+        if request.by is not None:
+            return False  # other workers take over when the session rests; here somebody waits
         why = "whoever was at it has died, and by now nothing has to be done"
         try:
             order = replace(

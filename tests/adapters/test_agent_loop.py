@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -505,6 +505,20 @@ def test_a_request_whose_process_died_is_picked_up(
         assert view.boundary is not None
         assert view.boundary.trigger is Trigger.MANUAL
         assert session.compactor().state().requested == 0
+
+
+def test_no_agent_waits_for_what_a_dead_worker_wanted(session: StoredSession, clock: Clock) -> None:
+    talk(session, 26)
+    order = replace(session.loop(limit=LIMIT).order, by="a worker", lease_s=60.0)
+    planned = session.compactor().planner.planned(order)
+    assert isinstance(planned, Planned)
+    requested = session.compactor()._request(order, planned)  # and here its process died
+    clock.now += timedelta(hours=1)
+
+    view = session.loop(limit=LIMIT).prepare()
+
+    assert view.boundary is None
+    assert session.compactor().state().requested == requested
 
 
 def test_the_default_writer_needs_nothing(session: StoredSession) -> None:
