@@ -28,6 +28,7 @@ from ...domain.token_budget import estimate_text
 from ...domain.window import Window
 from ..event_log.event_store import EventStore
 from ..event_log.recorder import AppendKey
+from ..telemetry.in_use import watch_of
 from ..view_reader import ViewReader
 from .cancellation import Cancellation
 from .happenings import Happening, Listener, Moment, Stats
@@ -36,6 +37,7 @@ from .outcome import Outcome, done_before, no_need, outcome_of, overtaken
 from .planner import Planned, Planner, check_gain
 from .story import CompactionStory, told
 from .summary_chain import Refusal, SummaryChain, UnwrittenError, Written
+from .watch import Watch
 
 NO_FAILURE = (NothingToCompactError, LeaseHeldError, PersistenceError, sqlite3.Error)
 """What speaks against no further attempt, or cannot be noted anywhere."""
@@ -73,14 +75,17 @@ class Compactor:
         an order under a lease LeaseHeldError where somebody is at it, LeaseLostError where
         somebody has taken over.
         """
-        cancellation = cancellation or Cancellation()
+        with watch_of(self.reader, order) as watch:
+            return watch.ended_with(self._compacted(order, cancellation or Cancellation(), watch))
+
+    def _compacted(self, order: Order, cancellation: Cancellation, watch: Watch) -> Outcome:
         if done := self._done(order):
             return done
         try:
             planned = self.planner.planned(order)
             if isinstance(planned, Window):
                 return no_need(order, planned)
-            story = CompactionStory(self.listeners, self.reader, order, planned)
+            story = CompactionStory((watch, *self.listeners), self.reader, order, planned)
             order, planned = self._heard(story, order, planned)
             request = self._request(order, planned)
         except Exception as error:  # whatever a user's policy raises

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from ...domain.compaction_events import Trigger
+from ...domain.session_events import Usage
 
 
 class Moment(StrEnum):
@@ -18,6 +19,8 @@ class Moment(StrEnum):
     """A summariser begins to write; told again for each one that is tried."""
     REJECTED = "rejected"
     """A draft failed the gate, a summariser failed, or a hook vetoed: `reason` says why."""
+    SUMMARISED = "summarised"
+    """A draft passed the gate: who wrote it, and what it took."""
     RECORDED = "recorded"
     ACTIVATED = "activated"
     SESSION_START = "session_start"
@@ -54,10 +57,22 @@ class Happening:
     boundary: int | None = None
     source: str | None = None
     reason: str | None = None
+    rule: str | None = None
+    """The gate's rule that a rejected draft broke."""
+    error: str | None = None
+    """The kind of error by which a summariser failed."""
+    model: str | None = None
+    """Which model wrote a draft; `usage`, `cost_usd` and `latency_s` say what that took."""
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    latency_s: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """All that is known, as JSON has it."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        known = {name: value for name, value in asdict(self).items() if value is not None}
+        if self.usage is not None:
+            known["usage"] = self.usage.model_dump(exclude_none=True)
+        return known
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,27 @@ class CompactionStory(NoListener):
         self._tell(Moment.SUMMARISING, summariser=summariser)
 
     def refused(self, refusal: Refusal) -> None:
-        self._tell(Moment.REJECTED, summariser=refusal.summariser, reason=str(refusal))
+        self._tell(
+            Moment.REJECTED,
+            summariser=refusal.summariser,
+            reason=str(refusal),
+            rule=refusal.rule,
+            error=refusal.error,
+            model=refusal.model,
+            usage=refusal.usage,
+            cost_usd=refusal.cost_usd,
+            latency_s=refusal.latency_s,
+        )
+
+    def passed(self, written: Written) -> None:
+        self._tell(
+            Moment.SUMMARISED,
+            summariser=written.summariser,
+            model=written.draft.model,
+            usage=written.draft.usage,
+            cost_usd=written.draft.cost_usd,
+            latency_s=written.latency_s,
+        )
 
     def recorded(self, boundary: int, written: Written, after: Stats, *, is_served: bool) -> None:
         self._so_far = replace(

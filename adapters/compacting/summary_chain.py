@@ -35,6 +35,8 @@ class Refusal:
     cost_usd: float | None = None
     """What was paid for it all the same."""
     latency_s: float | None = None
+    error: str | None = None
+    """The kind of error by which it brought none."""
 
     def __str__(self) -> str:
         return f"{self.summariser}: {f'{self.rule}: ' if self.rule else ''}{self.reason}"
@@ -59,13 +61,16 @@ class UnwrittenError(SummariserFailedError):
 
 
 class NoListener:
-    """Is told which summariser begins, and whose draft was refused."""
+    """Is told which summariser begins, whose draft was refused, and whose was taken."""
 
     def begins(self, summariser: str) -> None:
         """The next summariser is asked."""
 
     def refused(self, refusal: Refusal) -> None:
         """Its draft was not taken, or it brought none."""
+
+    def passed(self, written: Written) -> None:
+        """Its draft was taken."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ class SummaryChain:
         refusals: list[Refusal] = []
         for summariser in self._in_order():
             listener.begins(summariser.name)
-            began, known = monotonic(), len(refusals)
+            began, known, written = monotonic(), len(refusals), None
             try:
                 draft = self._passed(summariser, material, judge, cancellation, refusals)
             except CompactionCancelledError:
@@ -116,19 +121,25 @@ class SummaryChain:
             except Exception as error:  # noqa: BLE001 - users' summarisers may raise anything
                 reason = _in_a_line(error)
                 took = monotonic() - began
-                refusals.append(Refusal(summariser.name, reason, latency_s=took))
+                kind = type(error).__qualname__
+                refusals.append(Refusal(summariser.name, reason, latency_s=took, error=kind))
             else:
-                return Written(draft, summariser.name, monotonic() - began, tuple(refusals))
+                written = Written(draft, summariser.name, monotonic() - began, tuple(refusals))
             finally:
                 for refusal in refusals[known:]:
                     listener.refused(refusal)
+            if written is not None:
+                listener.passed(written)
+                return written
             cancellation.check()
         if not self.stands_in and refusals:
             raise UnwrittenError(refusals)
         began, last = monotonic(), Listing()
         listener.begins(last.name)
         draft = last.summarise(material)
-        return Written(draft, last.name, monotonic() - began, tuple(refusals))
+        written = Written(draft, last.name, monotonic() - began, tuple(refusals))
+        listener.passed(written)
+        return written
 
     def _in_order(self) -> Sequence[Summariser]:
         own = Extractive()

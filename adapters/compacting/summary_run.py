@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as OutOfTimeError
 from contextlib import suppress
+from contextvars import copy_context
 from inspect import isawaitable
 from threading import Thread
 
@@ -48,13 +49,17 @@ class _Run:
 
     An event loop cannot be entered twice in one thread, and the caller's may have one running:
     so each call has a thread of its own. One that is synchronous cannot be stopped; it is left
-    behind, and the process does not wait for it when it ends.
+    behind, and the process does not wait for it when it ends. It finds the caller's context
+    variables there, so that what it asks of others is traced below what it was asked for.
     """
 
     def __init__(self, summariser: Summariser, material: Material) -> None:
         self.draft: Future[Draft] = Future()
         self.thread = Thread(
-            target=self._work, args=(summariser, material), name="cutbank-summary", daemon=True
+            target=copy_context().run,
+            args=(self._work, summariser, material),
+            name="cutbank-summary",
+            daemon=True,
         )
         self._is_stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -415,19 +415,20 @@ def test_every_moment_is_told_in_order_with_sizes(
         Moment.PRE_COMPACT,
         Moment.REQUESTED,
         Moment.SUMMARISING,
+        Moment.SUMMARISED,
         Moment.RECORDED,
         Moment.ACTIVATED,
         Moment.SESSION_START,
         Moment.REVERTED,
     ]
-    first, done = told[0], told[4]
+    first, done = told[0], told[5]
     assert first.before is not None
     assert (first.before.tokens, first.before.blocks) == (before.tokens, len(before.entries))
     assert first.after is None
     assert done.after is not None
     assert done.after.blocks == len(view.entries)
     assert done.after.tokens == view.tokens
-    assert told[5].source == "compact"
+    assert told[6].source == "compact"
 
 
 def test_a_hook_may_add_instructions(store: SessionStore, session: StoredSession) -> None:

@@ -20,6 +20,7 @@ from cutbank.adapters.compacting.hook_process import HookProcess
 from cutbank.adapters.settings.settings import HookCommandSettings, HookSettings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import CompactionVetoedError
+from cutbank.domain.session_events import Usage
 
 ABOUT_TO = Happening(
     Moment.PRE_COMPACT,
@@ -101,6 +102,24 @@ def test_a_session_start_says_its_source() -> None:
     assert told["hook_event_name"] == "SessionStart"
     assert told["source"] == "compact"
     assert "trigger" not in told
+
+
+def test_what_a_draft_took_is_said_as_json() -> None:
+    paid = Happening(
+        Moment.SUMMARISED,
+        *("talk", "default", "main"),
+        summariser="llm",
+        model="small",
+        usage=Usage(input=900, output=50),
+        cost_usd=0.002,
+        latency_s=1.5,
+    )
+
+    told = json.loads(json.dumps(as_told(paid)))
+
+    assert told["usage"] == {"input": 900, "output": 50}
+    assert (told["model"], told["cost_usd"], told["latency_s"]) == ("small", 0.002, 1.5)
+    assert told["hook_event_name"] == "Summarised"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+"""The metrics, by name: none of them is told which session it is about."""
+
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+from opentelemetry import metrics, trace
+
+SCOPE = "cutbank"
+
+LONGEST_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
+"""Bounds of what takes milliseconds by rules, and minutes by a model."""
+
+
+class Instruments:
+    """What is counted and measured."""
+
+    def __init__(self, meter: metrics.Meter) -> None:
+        self.compaction_duration = meter.create_histogram(
+            "cutbank.compaction.duration",
+            unit="s",
+            description="How long compactions took, their summaries included",
+            explicit_bucket_boundaries_advisory=LONGEST_S,
+        )
+        self.tokens_saved = meter.create_counter(
+            "cutbank.compaction.tokens_saved",
+            unit="{token}",
+            description="Tokens by which views became smaller",
+        )
+        self.summary_duration = meter.create_histogram(
+            "cutbank.summary.duration",
+            unit="s",
+            description="How long summarisers took, their retries included",
+            explicit_bucket_boundaries_advisory=LONGEST_S,
+        )
+        self.summary_tokens = meter.create_counter(
+            "cutbank.summary.tokens",
+            unit="{token}",
+            description="Tokens of which providers reported for summaries",
+        )
+        self.summary_cost = meter.create_counter(
+            "cutbank.summary.cost",
+            unit="{USD}",
+            description="What drafts cost in US dollars, rejected ones included",
+        )
+        self.drafts_rejected = meter.create_counter(
+            "cutbank.summary.drafts_rejected",
+            unit="{draft}",
+            description="Drafts that failed the gate",
+        )
+        self.idle_due = meter.create_gauge(
+            "cutbank.idle.due", unit="{session}", description="Sessions that are due"
+        )
+        self.idle_running = meter.create_gauge(
+            "cutbank.idle.running",
+            unit="{compaction}",
+            description="Compactions that the worker is at",
+        )
+        self.idle_next_look = meter.create_gauge(
+            "cutbank.idle.next_look",
+            unit="s",
+            description="Time from the last look at what is due to the next one",
+        )
+        self.idle_sessions = meter.create_counter(
+            "cutbank.idle.sessions",
+            unit="{session}",
+            description="Due sessions, by what became of them",
+        )
+        self.idle_chores = meter.create_counter(
+            "cutbank.idle.chores", unit="{chore}", description="Storage chores that were begun"
+        )
+        self.idle_incidents = meter.create_counter(
+            "cutbank.idle.incidents",
+            unit="{incident}",
+            description="What kept the worker from its work",
+        )
+
+
+def instruments() -> Instruments:
+    """Those of the provider that is configured now."""
+    return _instruments(metrics.get_meter_provider())
+
+
+def tracer() -> trace.Tracer:
+    return trace.get_tracer_provider().get_tracer(SCOPE, _version())
+
+
+@lru_cache(maxsize=1)
+def _instruments(provider: Any) -> Instruments:
+    return Instruments(provider.get_meter(SCOPE, _version()))
+
+
+@lru_cache(maxsize=1)
+def _version() -> str:
+    return version("cutbank")

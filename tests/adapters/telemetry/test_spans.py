@@ -1,0 +1,362 @@
+"""What a program that uses OpenTelemetry sees of a compaction: whole trees of spans."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.trace import StatusCode
+from telemetry_seen import Branch, Seen
+
+import cutbank
+from cutbank import Block, StoredSession
+from cutbank.adapters.compacting.cancellation import Cancellation
+from cutbank.adapters.compacting.happenings import Happening, Moment, Verdict
+from cutbank.adapters.compacting.summary_chain import SummaryChain
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.errors import (
+    CompactionCancelledError,
+    CompactionVetoedError,
+    NothingToCompactError,
+    StorageError,
+)
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.session_events import Usage
+from cutbank.domain.summaries.summariser import Draft, Material
+
+POLICY = ReserveHeadroom(reserve_tokens=7_000, keep_tokens=500)
+HOW: dict[str, Any] = {"policy": POLICY, "limit": 8_000}
+
+USAGE = Usage(input=900, cache_read=100, output=50)
+GOOD = Draft("A summary of sesame.", model="small", usage=USAGE, cost_usd=0.002)
+CUT_OFF = Draft("Sesame", model="small", usage=USAGE, cost_usd=0.001, was_truncated=True)
+
+
+@dataclass
+class Scripted:
+    """Does one thing after another."""
+
+    steps: list[Draft | Exception | Callable[[], object]]
+    name: str = "scripted"
+    asked: int = field(default=0)
+
+    async def summarise(self, material: Material) -> Draft:
+        step = self.steps[min(self.asked, len(self.steps) - 1)]
+        self.asked += 1
+        if isinstance(step, Exception):
+            raise step
+        if isinstance(step, Draft):
+            return step
+        step()
+        return GOOD
+
+
+def status(seen: Seen) -> list[StatusCode]:
+    return [span.status.status_code for span in seen.spans]
+
+
+def test_a_compaction_is_a_span_with_one_below_it_for_its_summary(
+    talk: StoredSession, seen: Seen
+) -> None:
+    before = talk.view()
+    outcome = talk.compact(**HOW, summariser=Scripted([GOOD]))
+
+    assert seen.tree() == [("cutbank.compact", [("cutbank.summarise", [])])]
+    assert seen.named("cutbank.compact") == [
+        {
+            "gen_ai.conversation.id": "a session",
+            "cutbank.namespace": "default",
+            "cutbank.lineage": "main",
+            "cutbank.trigger": "manual",
+            "cutbank.policy": "reserve-headroom",
+            "cutbank.limit": 8_000,
+            "cutbank.tokens.before": outcome.pre_tokens,
+            "cutbank.tokens.after": outcome.post_tokens,
+            "cutbank.blocks.before": len(before.entries),
+            "cutbank.blocks.after": len(talk.view().entries),
+            "cutbank.boundary": outcome.boundary,
+            "cutbank.summariser": "scripted",
+            "cutbank.compaction.outcome": "compacted",
+        }
+    ]
+    assert seen.named("cutbank.summarise") == [
+        {
+            "cutbank.summariser": "scripted",
+            "gen_ai.response.model": "small",
+            "gen_ai.usage.input_tokens": 1_000,
+            "gen_ai.usage.cache_read.input_tokens": 100,
+            "gen_ai.usage.output_tokens": 50,
+            "cutbank.cost": 0.002,
+            "cutbank.summary.outcome": "accepted",
+        }
+    ]
+    assert status(seen) == [StatusCode.UNSET, StatusCode.UNSET]
+
+
+def test_a_refused_summariser_and_the_one_that_stands_in_have_a_span_each(
+    talk: StoredSession, seen: Seen
+) -> None:
+    talk.compact(**HOW, summariser=Scripted([CUT_OFF]))
+
+    assert seen.tree() == [
+        ("cutbank.compact", [("cutbank.summarise", []), ("cutbank.summarise", [])])
+    ]
+    root, refused, stood_in = seen.spans
+    assert root.attributes
+    assert root.attributes["cutbank.summariser"] == "extractive"
+    assert root.status.status_code is StatusCode.UNSET
+    assert [(event.name, dict(event.attributes or {})) for event in refused.events] == 2 * [
+        ("cutbank.draft_rejected", {"cutbank.rule": "truncated", "cutbank.cost": 0.001})
+    ]
+    assert refused.status.status_code is StatusCode.ERROR
+    assert refused.attributes
+    assert refused.attributes["error.type"] == "truncated"
+    assert refused.attributes["cutbank.cost"] == 0.002
+    assert refused.attributes["gen_ai.usage.input_tokens"] == 2_000
+    assert stood_in.attributes == {
+        "cutbank.summariser": "extractive",
+        "cutbank.summary.outcome": "accepted",
+    }
+
+
+def test_a_draft_that_was_mended_is_no_error(talk: StoredSession, seen: Seen) -> None:
+    talk.compact(**HOW, summariser=Scripted([CUT_OFF, GOOD]))
+
+    _, summary = seen.spans
+    assert len(summary.events) == 1
+    assert summary.status.status_code is StatusCode.UNSET
+    assert summary.attributes
+    assert summary.attributes["cutbank.summary.outcome"] == "accepted"
+    assert summary.attributes["cutbank.cost"] == 0.003
+
+
+def test_a_summariser_that_fails_says_the_kind_of_error_and_no_more(
+    talk: StoredSession, seen: Seen
+) -> None:
+    talk.compact(**HOW, summariser=Scripted([ValueError("open sesame")]))
+
+    _, failed, _ = seen.spans
+    assert failed.status.status_code is StatusCode.ERROR
+    assert failed.status.description is None
+    assert failed.attributes == {
+        "cutbank.summariser": "scripted",
+        "cutbank.summary.outcome": "failed",
+        "error.type": "ValueError",
+    }
+    assert not failed.events
+
+
+def test_a_compaction_that_fails_says_the_kind_of_error_and_no_more(
+    talk: StoredSession, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compactor = talk.compactor()
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise StorageError("the disk is full of sesame")
+
+    monkeypatch.setattr(type(compactor), "_record", fails)
+    with pytest.raises(StorageError):
+        talk.compact(**HOW)
+
+    root, summary = seen.spans
+    assert root.status.status_code is StatusCode.ERROR
+    assert root.status.description is None
+    assert root.attributes
+    assert root.attributes["error.type"] == "StorageError"
+    assert root.attributes["cutbank.compaction.outcome"] == "failed"
+    assert summary.status.status_code is StatusCode.UNSET
+
+
+def test_a_cancelled_compaction_ends_its_spans_and_is_no_error(
+    talk: StoredSession, seen: Seen
+) -> None:
+    cancellation = Cancellation()
+
+    @dataclass
+    class Hangs:
+        name: str = "hangs"
+
+        async def summarise(self, material: Material) -> Draft:
+            threading.Timer(0.0, cancellation.ask).start()
+            await asyncio.Event().wait()
+            raise AssertionError("unreachable")
+
+    with pytest.raises(CompactionCancelledError):
+        talk.compact(**HOW, summariser=Hangs(), cancellation=cancellation)
+
+    assert seen.tree() == [("cutbank.compact", [("cutbank.summarise", [])])]
+    (root,), (summary,) = seen.named("cutbank.compact"), seen.named("cutbank.summarise")
+    assert root["cutbank.compaction.outcome"] == "cancelled"
+    assert summary["cutbank.summary.outcome"] == "cancelled"
+    assert status(seen) == [StatusCode.UNSET, StatusCode.UNSET]
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+def test_what_comes_to_nothing_says_why(
+    store: cutbank.SessionStore, session: StoredSession, talk: StoredSession, seen: Seen
+) -> None:
+    short = store.session("short")
+    short.append(Block.user("Hello."))
+    short.compact(**HOW, trigger=Trigger.THRESHOLD)
+    with pytest.raises(NothingToCompactError):
+        short.compact(**HOW)
+    store.listeners.append(lambda _: Verdict(veto="not now"))
+    with pytest.raises(CompactionVetoedError):
+        talk.compact(**HOW)
+
+    assert [one["cutbank.compaction.outcome"] for one in seen.named("cutbank.compact")] == [
+        "no_need",
+        "nothing_to_gain",
+        "vetoed",
+    ]
+    assert set(status(seen)) == {StatusCode.UNSET}
+
+
+def test_the_same_request_again_and_a_preparation_say_so(talk: StoredSession, seen: Seen) -> None:
+    for _ in range(2):
+        talk.compact(**HOW, activate=False, idempotency_key="once")
+
+    outcomes = [one["cutbank.compaction.outcome"] for one in seen.named("cutbank.compact")]
+    assert outcomes == ["prepared", "done_before"]
+
+
+def test_one_that_others_made_needless_was_overtaken(talk: StoredSession, seen: Seen) -> None:
+    overtaken = Scripted([lambda: talk.compact(**HOW)])
+
+    talk.compact(**HOW, summariser=overtaken)
+
+    # The other one was begun by what the summariser did: it stands below it.
+    inner: Branch = ("cutbank.compact", [("cutbank.summarise", [])])
+    assert seen.tree() == [("cutbank.compact", [("cutbank.summarise", [inner])])]
+    outer, _ = seen.named("cutbank.compact")
+    assert outer["cutbank.compaction.outcome"] == "overtaken"
+
+
+@pytest.mark.parametrize("is_asynchronous", [True, False])
+def test_what_a_summariser_traces_in_its_thread_stands_below_its_span(
+    talk: StoredSession, seen: Seen, is_asynchronous: bool
+) -> None:
+    tracer = seen.tracers.get_tracer("a provider's client")
+
+    @dataclass
+    class Traces:
+        name: str = "traces"
+
+        def summarise(self, material: Material) -> Any:
+            return self._asked() if is_asynchronous else self._asks()
+
+        async def _asked(self) -> Draft:
+            return await asyncio.create_task(self._later())
+
+        async def _later(self) -> Draft:
+            return self._asks()
+
+        def _asks(self) -> Draft:
+            with tracer.start_as_current_span("chat small"):
+                return GOOD
+
+    with tracer.start_as_current_span("an agent's turn"):
+        talk.loop(**HOW, summarisers=[Traces()]).prepare()
+
+    summary: Branch = ("cutbank.summarise", [("chat small", [])])
+    assert seen.tree() == [("an agent's turn", [("cutbank.compact", [summary])])]
+
+
+def test_what_an_awaited_loop_traces_stands_below_the_caller_s_span(
+    talk: StoredSession, seen: Seen
+) -> None:
+    tracer = seen.tracers.get_tracer("an agent")
+
+    async def turn() -> None:
+        with tracer.start_as_current_span("a turn"):
+            await talk.async_loop(**HOW).prepare()
+
+    asyncio.run(turn())
+
+    compaction: Branch = ("cutbank.compact", [("cutbank.summarise", [])])
+    assert seen.tree() == [("a turn", [compaction])]
+
+
+def test_whatever_ends_a_compaction_the_caller_s_span_is_current_again(
+    talk: StoredSession, seen: Seen, store: cutbank.SessionStore
+) -> None:
+    current: list[trace.Span] = []
+
+    def interrupts(happening: Happening) -> None:
+        if happening.moment is Moment.SUMMARISING:
+            current.append(trace.get_current_span())
+            raise KeyboardInterrupt
+
+    store.listeners.append(interrupts)
+    with (
+        seen.tracers.get_tracer("an agent").start_as_current_span("a turn") as turn,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        talk.compact(**HOW)
+
+    assert turn.get_span_context().is_valid
+    assert trace.get_current_span() is not turn
+    (inner,) = current
+    assert isinstance(inner, ReadableSpan)
+    assert inner.name == "cutbank.summarise"
+    assert not trace.get_current_span().get_span_context().is_valid
+    assert seen.named("cutbank.compact")[0]["error.type"] == "KeyboardInterrupt"
+
+
+class Breaks(SpanProcessor):
+    """A span processor with a fault of its own."""
+
+    def __init__(self, *when: str) -> None:
+        self.when = when
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        if "start" in self.when:
+            raise RuntimeError("a processor's own fault")
+
+    def on_end(self, span: Any) -> None:
+        if "end" in self.when:
+            raise RuntimeError("a processor's own fault")
+
+
+@pytest.mark.parametrize("when", [("start",), ("end",), ("start", "end")])
+def test_telemetry_that_fails_stops_nothing(
+    talk: StoredSession, seen: Seen, caplog: pytest.LogCaptureFixture, when: tuple[str, ...]
+) -> None:
+    seen.tracers.add_span_processor(Breaks(*when))
+
+    outcome = talk.compact(**HOW, summariser=Scripted([CUT_OFF]))
+
+    assert outcome.compacted
+    assert outcome.summariser == "extractive"
+    assert "a processor's own fault" in caplog.text
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+def test_nothing_that_was_said_is_told(
+    talk: StoredSession, store: cutbank.SessionStore, seen: Seen
+) -> None:
+    talk.compact(
+        **HOW,
+        instructions="Mind the sesame.",
+        chain=SummaryChain(
+            (
+                Scripted([Draft('{"name": "sesame", "arguments": {}}')], "calls"),
+                Scripted([Draft("Sesame of #9999.", cites=Ranges.of([9_999]))], "cites"),
+                Scripted([RuntimeError("sesame")], "fails"),
+                Scripted([GOOD], "writes"),
+            )
+        ),
+    )
+    store.listeners.append(lambda _: Verdict(veto="sesame"))
+    talk.append(*(Block.user("sesame " * 400) for _ in range(20)))
+    with pytest.raises(CompactionVetoedError):
+        talk.compact(**HOW)
+
+    told = "".join(span.to_json() for span in seen.spans) + str(seen.measured())
+    assert len(seen.spans) == 6
+    assert "sesame" not in told.lower()
