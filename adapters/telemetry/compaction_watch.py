@@ -85,10 +85,14 @@ class CompactionWatch(Watch):
             if kind is not None:
                 self._result = _result_of(kind)
                 wrong = kind.__qualname__ if self._result is Result.FAILED else None
-            result: Attributes = {"cutbank.compaction.outcome": self._result}
+            result: Attributes = {"cutbank.compaction.outcome": self._result.value}
             self._span.add(result)
-            took = self._span.end(wrong)
-            self._instruments.compaction_duration.record(took, known(self._why | result))
+            try:
+                # While it is current: what is measured leads to an example of it.
+                duration = self._instruments.compaction_duration
+                duration.record(self._span.took, known(self._why | result))
+            finally:
+                self._span.end(wrong)
 
     def __call__(self, happening: Happening) -> None:
         if self._span is None:

@@ -28,15 +28,18 @@ class CurrentSpan:
     def note(self, event: str, attributes: Attributes) -> None:
         self._span.add_event(event, known(attributes))
 
-    def end(self, error: str | None = None) -> float:
-        """End it, as failed if there is an error; the seconds that it took."""
-        took = monotonic() - self._began
+    @property
+    def took(self) -> float:
+        """Seconds until now."""
+        return monotonic() - self._began
+
+    def end(self, error: str | None = None) -> None:
+        """End it, as failed if there is an error."""
         context.detach(self._token)
         if error is not None:
             self._span.set_status(Status(StatusCode.ERROR))
             self._span.set_attribute("error.type", error)
         self._span.end()
-        return took
 
 
 def known(attributes: Attributes) -> Mapping[str, AttributeValue]:

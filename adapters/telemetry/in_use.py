@@ -1,6 +1,9 @@
 """Watches in programs that use OpenTelemetry: others import nothing of it, and pay nothing."""
 
+import logging
 import sys
+from functools import lru_cache
+from inspect import signature
 from typing import TYPE_CHECKING
 
 from ..compacting.watch import Watch
@@ -10,10 +13,13 @@ if TYPE_CHECKING:
     from ..idle.notices import Notice
     from ..view_reader import ViewReader
 
+logger = logging.getLogger("cutbank.telemetry")
+
 
 def is_in_use() -> bool:
     """Whether anybody could hear of a span or metric: whoever wants to has imported the API."""
-    return "opentelemetry.trace" in sys.modules or "opentelemetry.metrics" in sys.modules
+    known = "opentelemetry.trace" in sys.modules or "opentelemetry.metrics" in sys.modules
+    return known and _is_new_enough()
 
 
 def watch_of(reader: "ViewReader", order: "Order") -> Watch:
@@ -32,3 +38,17 @@ def hear(notice: "Notice") -> None:
     from .worker_metrics import measure  # noqa: PLC0415 - as above
 
     measure(notice)
+
+
+@lru_cache(maxsize=1)
+def _is_new_enough() -> bool:
+    """Whether the API knows all that is asked of it; where it does not, that is said once."""
+    from opentelemetry.metrics import Meter  # noqa: PLC0415 - as above
+
+    if "explicit_bucket_boundaries_advisory" in signature(Meter.create_histogram).parameters:
+        return True
+    logger.warning(
+        "no telemetry of compactions: it needs opentelemetry-api 1.30 or newer, "
+        "which pip install 'cutbank[telemetry]' brings"
+    )
+    return False

@@ -54,10 +54,13 @@ class SummarySpan:
         self._fate, self._error = Fate.CANCELLED, None
 
     def end(self) -> None:
-        fate: Attributes = {"cutbank.summary.outcome": self._fate}
+        fate: Attributes = {"cutbank.summary.outcome": self._fate.value}
         self._span.add(fate | self._tokens | {"cutbank.cost": self._cost or None})
-        took = self._span.end(self._error)
-        self._instruments.summary_duration.record(took, known(self._who | fate))
+        try:
+            # While it is current: what is measured leads to an example of it.
+            self._instruments.summary_duration.record(self._span.took, known(self._who | fate))
+        finally:
+            self._span.end(self._error)
 
     def _took(self, happening: Happening) -> None:
         """Add up what a draft took: each was paid for, whether it was taken or not."""

@@ -44,6 +44,19 @@ def test_each_attribute_has_a_name_that_is_known_or_ours(talk: StoredSession, se
     assert not [name for name in names if name not in THEIRS and not OURS.fullmatch(name)]
 
 
+def test_each_value_is_as_plain_as_exporters_want_it(talk: StoredSession, seen: Seen) -> None:
+    talk.compact(ReserveHeadroom(keep_tokens=500), limit=8_000, summariser=BreaksOff())
+
+    values = [value for span in seen.spans for value in (span.attributes or {}).values()]
+    values += [
+        value
+        for points in seen.measured().values()
+        for told, _ in points
+        for value in told.values()
+    ]
+    assert {type(value) for value in values} == {str, int, float}
+
+
 def test_each_metric_has_a_unit_and_a_description() -> None:
     made: dict[str, tuple[str, str]] = {}
 

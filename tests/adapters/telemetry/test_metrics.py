@@ -92,6 +92,17 @@ def test_what_drafts_took_is_counted_whether_they_were_taken_or_not(
     ]
 
 
+def test_a_measured_duration_leads_to_its_span(
+    talk: StoredSession, policy: ReserveHeadroom, seen: Seen
+) -> None:
+    talk.compact(policy, limit=8_000)
+
+    compaction, summary = (span.context.span_id for span in seen.spans if span.context)
+    examples = seen.examples()
+    assert ("cutbank.compaction.duration", compaction) in examples
+    assert ("cutbank.summary.duration", summary) in examples
+
+
 def test_an_idle_worker_says_what_is_due_what_runs_and_when_it_looks_again(seen: Seen) -> None:
     hear(replace(NOTICE, due=7, running=2, next_at=NOW + timedelta(seconds=90)))
     hear(replace(NOTICE, due=5, running=3, next_at=NOW - timedelta(seconds=1)))

@@ -172,16 +172,20 @@ def test_a_compaction_that_fails_says_the_kind_of_error_and_no_more(
     assert summary.status.status_code is StatusCode.UNSET
 
 
+@pytest.mark.parametrize("refused", [0, 1])
 def test_a_cancelled_compaction_ends_its_spans_and_is_no_error(
-    talk: StoredSession, seen: Seen
+    talk: StoredSession, seen: Seen, refused: int
 ) -> None:
     cancellation = Cancellation()
+    drafts = [CUT_OFF] * refused
 
     @dataclass
     class Hangs:
         name: str = "hangs"
 
         async def summarise(self, material: Material) -> Draft:
+            if drafts:
+                return drafts.pop()
             threading.Timer(0.0, cancellation.ask).start()
             await asyncio.Event().wait()
             raise AssertionError("unreachable")
