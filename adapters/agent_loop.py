@@ -23,6 +23,7 @@ from .compacting.outcome import Outcome
 from .compacting.overflow_advice import refused
 from .compacting.seen import Seen
 from .event_log.plain_errors import speaking_plainly
+from .telemetry.in_use import timed
 
 if TYPE_CHECKING:
     from .stored_session import StoredSession
@@ -72,6 +73,7 @@ class AgentLoop:
 
     # The three calls
 
+    @timed
     def prepare(self) -> HistoryView:
         """What to send to the model now; compacted first where the policy says so.
 

@@ -14,6 +14,7 @@ from cutbank.adapters.telemetry.summary_span import Fate
 from cutbank.adapters.telemetry.worker_metrics import CHORES, FATES, INCIDENTS
 
 PAGE = (Path(__file__).parents[1] / "docs" / "telemetry.md").read_text(encoding="utf-8")
+TELEMETRY = Path(__file__).parents[1] / "adapters" / "telemetry"
 (CODE,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 ROWS = dict(re.findall(r"^\| `(cutbank[.a-z_]+)` \| (.*?) \|", PAGE, re.MULTILINE))
 
@@ -62,6 +63,13 @@ def test_the_page_lists_each_metric_with_its_kind_and_unit() -> None:
 
     kinds = ("counter", "gauge", "histogram")
     assert {name: kind for name, kind in ROWS.items() if kind.startswith(kinds)} == made
+
+
+def test_the_page_names_what_the_code_names_and_nothing_else() -> None:
+    sources = "".join(file.read_text(encoding="utf-8") for file in TELEMETRY.glob("*.py"))
+    name = r"((?:cutbank|gen_ai|error)\.[a-z._]+)"
+
+    assert set(re.findall(f"`{name}`", PAGE)) == set(re.findall(f'"{name}"', sources))
 
 
 def test_the_page_lists_each_word_that_an_attribute_may_say() -> None:

@@ -2,14 +2,16 @@
 
 import logging
 import sys
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from inspect import signature
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ..compacting.watch import Watch
 
 if TYPE_CHECKING:
     from ..compacting.order import Order
+    from ..compacting.outcome import Outcome
     from ..idle.notices import Notice
     from ..view_reader import ViewReader
 
@@ -38,6 +40,31 @@ def hear(notice: "Notice") -> None:
     from .worker_metrics import measure  # noqa: PLC0415 - as above
 
     measure(notice)
+
+
+class Compacts(Protocol):
+    """Whatever compacts by itself, and knows what came of it."""
+
+    last: "Outcome | None"
+
+
+L = TypeVar("L", bound=Compacts)
+V = TypeVar("V")
+
+
+def timed(prepare: Callable[[L], V]) -> Callable[[L], V]:
+    """Measures how long an agent waits for what it sends to its model."""
+
+    @wraps(prepare)
+    def prepared(loop: L) -> V:
+        if not is_in_use():
+            return prepare(loop)
+        from .waiting import waiting  # noqa: PLC0415 - as above
+
+        with waiting(loop):
+            return prepare(loop)
+
+    return prepared
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,26 @@ from opentelemetry import metrics, trace
 
 SCOPE = "cutbank"
 
-LONGEST_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
+BOUNDS_S = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    20,
+    40,
+    80,
+    160,
+    320,
+)
 """Bounds of what takes milliseconds by rules, and minutes by a model."""
 
 
@@ -20,18 +39,24 @@ class Instruments:
             "cutbank.compaction.duration",
             unit="s",
             description="How long compactions took, their summaries included",
-            explicit_bucket_boundaries_advisory=LONGEST_S,
+            explicit_bucket_boundaries_advisory=BOUNDS_S,
         )
         self.tokens_saved = meter.create_counter(
             "cutbank.compaction.tokens_saved",
             unit="{token}",
             description="Tokens by which views became smaller",
         )
+        self.prepare_duration = meter.create_histogram(
+            "cutbank.prepare.duration",
+            unit="s",
+            description="How long agents waited for what to send to their models",
+            explicit_bucket_boundaries_advisory=BOUNDS_S,
+        )
         self.summary_duration = meter.create_histogram(
             "cutbank.summary.duration",
             unit="s",
             description="How long summarisers took, their retries included",
-            explicit_bucket_boundaries_advisory=LONGEST_S,
+            explicit_bucket_boundaries_advisory=BOUNDS_S,
         )
         self.summary_tokens = meter.create_counter(
             "cutbank.summary.tokens",

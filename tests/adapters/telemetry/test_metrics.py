@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from telemetry_seen import Seen
 
+import cutbank
 from cutbank import StoredSession
 from cutbank.adapters.compacting.summary_chain import SummaryChain
 from cutbank.adapters.idle.notices import About, Notice
 from cutbank.adapters.telemetry.in_use import hear
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.errors import StorageError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summariser import Draft, Material
@@ -101,6 +103,23 @@ def test_a_measured_duration_leads_to_its_span(
     examples = seen.examples()
     assert ("cutbank.compaction.duration", compaction) in examples
     assert ("cutbank.summary.duration", summary) in examples
+
+
+def test_how_long_an_agent_waits_is_measured_by_what_it_waited_for(
+    store: cutbank.SessionStore, talk: StoredSession, policy: ReserveHeadroom, seen: Seen
+) -> None:
+    loop = talk.loop(policy=policy, limit=8_000)
+    for _ in range(3):
+        loop.prepare()
+    store.close()
+    with pytest.raises(StorageError):
+        loop.prepare()
+
+    assert seen.measured()["cutbank.prepare.duration"] == [
+        ({"cutbank.prepare.outcome": "compacted"}, 1),
+        ({"cutbank.prepare.outcome": "served"}, 2),
+        ({"cutbank.prepare.outcome": "failed"}, 1),
+    ]
 
 
 def test_an_idle_worker_says_what_is_due_what_runs_and_when_it_looks_again(seen: Seen) -> None:
