@@ -33,7 +33,9 @@ class Seen:
     @property
     def spans(self) -> list[ReadableSpan]:
         """Those that have ended, in the order in which they began."""
-        return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+        ended = self.exporter.get_finished_spans()
+        # Of two that began at once, the one that ended last holds the other.
+        return sorted(ended, key=lambda span: (span.start_time or 0, -(span.end_time or 0)))
 
     def named(self, name: str) -> list[dict[str, Any]]:
         """The attributes of the spans of that name."""

@@ -51,6 +51,9 @@ def test_the_page_lists_each_metric_with_its_kind_and_unit() -> None:
         def create_counter(self, name: str, unit: str = "", description: str = "") -> Any:
             made[name] = f"counter, {unit}"
 
+        def create_up_down_counter(self, name: str, unit: str = "", description: str = "") -> Any:
+            made[name] = f"up-down counter, {unit}"
+
         def create_gauge(self, name: str, unit: str = "", description: str = "") -> Any:
             made[name] = f"gauge, {unit}"
 
@@ -61,7 +64,7 @@ def test_the_page_lists_each_metric_with_its_kind_and_unit() -> None:
 
     Instruments(Notes("cutbank"))
 
-    kinds = ("counter", "gauge", "histogram")
+    kinds = ("counter", "gauge", "histogram", "up-down counter")
     assert {name: kind for name, kind in ROWS.items() if kind.startswith(kinds)} == made
 
 

@@ -7,6 +7,8 @@ from typing import Self
 from ...domain.errors import (
     CompactionCancelledError,
     CompactionVetoedError,
+    LeaseHeldError,
+    LeaseLostError,
     NothingToCompactError,
     StalePlanError,
 )
@@ -34,6 +36,10 @@ class Result(StrEnum):
     VETOED = "vetoed"
     OVERTAKEN = "overtaken"
     """Others decided meanwhile."""
+    LEASE_HELD = "lease_held"
+    """Another worker is at it."""
+    LEASE_LOST = "lease_lost"
+    """Another worker has taken over: what was written is not used."""
     CANCELLED = "cancelled"
     FAILED = "failed"
 
@@ -42,6 +48,8 @@ ANSWERS: dict[type[BaseException], Result] = {
     NothingToCompactError: Result.NOTHING_TO_GAIN,
     CompactionVetoedError: Result.VETOED,
     StalePlanError: Result.OVERTAKEN,
+    LeaseHeldError: Result.LEASE_HELD,
+    LeaseLostError: Result.LEASE_LOST,
     CompactionCancelledError: Result.CANCELLED,
 }
 """What is raised to say what became of it; all else says that something is wrong."""

@@ -76,15 +76,18 @@ class Instruments:
         self.idle_due = meter.create_gauge(
             "cutbank.idle.due", unit="{session}", description="Sessions that are due"
         )
-        self.idle_running = meter.create_gauge(
-            "cutbank.idle.running",
-            unit="{compaction}",
-            description="Compactions that the worker is at",
-        )
-        self.idle_next_look = meter.create_gauge(
-            "cutbank.idle.next_look",
+        self.idle_next_due = meter.create_gauge(
+            "cutbank.idle.next_due",
             unit="s",
-            description="Time from the last look at what is due to the next one",
+            description="Time from the last look until the next session is due",
+        )
+        self.idle_looks = meter.create_counter(
+            "cutbank.idle.looks", unit="{look}", description="Looks at what is due"
+        )
+        self.idle_running = meter.create_up_down_counter(
+            "cutbank.idle.running",
+            unit="{session}",
+            description="Sessions that workers are at",
         )
         self.idle_sessions = meter.create_counter(
             "cutbank.idle.sessions",

@@ -64,6 +64,9 @@ def test_each_metric_has_a_unit_and_a_description() -> None:
         def create_counter(self, name: str, unit: str = "", description: str = "") -> Any:
             made[name] = unit, description
 
+        def create_up_down_counter(self, name: str, unit: str = "", description: str = "") -> Any:
+            made[name] = unit, description
+
         def create_gauge(self, name: str, unit: str = "", description: str = "") -> Any:
             made[name] = unit, description
 

@@ -122,28 +122,31 @@ def test_how_long_an_agent_waits_is_measured_by_what_it_waited_for(
     ]
 
 
-def test_an_idle_worker_says_what_is_due_what_runs_and_when_it_looks_again(seen: Seen) -> None:
+def test_an_idle_worker_says_what_is_due_now_and_when_the_next_is(seen: Seen) -> None:
     hear(replace(NOTICE, due=7, running=2, next_at=NOW + timedelta(seconds=90)))
     hear(replace(NOTICE, due=5, running=3, next_at=NOW - timedelta(seconds=1)))
 
     assert seen.measured() == {
         "cutbank.idle.due": [({}, 5)],
-        "cutbank.idle.running": [({}, 3)],
-        "cutbank.idle.next_look": [({}, 0)],
+        "cutbank.idle.looks": [({}, 2)],
+        "cutbank.idle.next_due": [({}, 0)],
     }
 
 
 def test_what_became_of_due_sessions_is_counted(seen: Seen) -> None:
-    for about in (About.BEGAN, About.DONE, About.DONE, About.PASSED_OVER, About.FAILED, About.LOST):
+    for about in (About.DONE, About.DONE, About.PASSED_OVER, About.FAILED, About.LOST):
+        hear(replace(NOTICE, about=About.BEGAN))
         hear(replace(NOTICE, about=about, reason="secret", next_at=NOW))
+    hear(replace(NOTICE, about=About.BEGAN))
 
     assert seen.measured() == {
+        "cutbank.idle.running": [({}, 1)],
         "cutbank.idle.sessions": [
             ({"cutbank.idle.outcome": "done"}, 2),
             ({"cutbank.idle.outcome": "passed_over"}, 1),
             ({"cutbank.idle.outcome": "failed"}, 1),
             ({"cutbank.idle.outcome": "lost"}, 1),
-        ]
+        ],
     }
 
 
@@ -159,13 +162,6 @@ def test_chores_and_what_keeps_a_worker_from_its_work_are_counted(seen: Seen) ->
         ],
         "cutbank.idle.incidents": [({"cutbank.idle.incident": "database_away"}, 1)],
     }
-
-
-def test_a_worker_that_has_stopped_runs_nothing(seen: Seen) -> None:
-    hear(replace(NOTICE, running=2))
-    hear(replace(NOTICE, about=About.STOPPED))
-
-    assert seen.measured()["cutbank.idle.running"] == [({}, 0)]
 
 
 def test_each_notice_can_be_heard_and_names_no_session(seen: Seen) -> None:

@@ -4,23 +4,28 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.trace import StatusCode
+from resting import SetClock
 from telemetry_seen import Branch, Seen
 
 import cutbank
 from cutbank import Block, StoredSession
 from cutbank.adapters.compacting.cancellation import Cancellation
 from cutbank.adapters.compacting.happenings import Happening, Moment, Verdict
+from cutbank.adapters.compacting.order import Order
 from cutbank.adapters.compacting.summary_chain import SummaryChain
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import (
     CompactionCancelledError,
     CompactionVetoedError,
+    LeaseHeldError,
+    LeaseLostError,
     NothingToCompactError,
     StorageError,
 )
@@ -239,6 +244,29 @@ def test_one_that_others_made_needless_was_overtaken(talk: StoredSession, seen: 
     assert seen.tree() == [("cutbank.compact", [("cutbank.summarise", [inner])])]
     outer, _ = seen.named("cutbank.compact")
     assert outer["cutbank.compaction.outcome"] == "overtaken"
+
+
+def test_workers_that_hold_and_lose_a_lease_say_so(
+    talk: StoredSession, seen: Seen, clock: SetClock
+) -> None:
+    def order(by: str, *summarisers: Scripted) -> Order:
+        chain = SummaryChain(summarisers)
+        return Order(POLICY, 8_000, Trigger.IDLE, by=by, lease_s=60, chain=chain)
+
+    def others_look_twice() -> None:
+        with pytest.raises(LeaseHeldError):
+            talk.compactor().compact(order("second"))
+        clock.now += timedelta(hours=1)
+        talk.compactor().compact(order("third"))
+
+    with pytest.raises(LeaseLostError):
+        talk.compactor().compact(order("first", Scripted([others_look_twice])))
+
+    outcomes = [one["cutbank.compaction.outcome"] for one in seen.named("cutbank.compact")]
+    assert outcomes == ["lease_lost", "lease_held", "compacted"]
+    assert set(status(seen)) == {StatusCode.UNSET}
+    # It was paid for, whoever has no use for it.
+    assert seen.named("cutbank.summarise")[0]["cutbank.cost"] == 0.002
 
 
 @pytest.mark.parametrize("is_asynchronous", [True, False])
