@@ -32,6 +32,7 @@ from ..compacting.outcome import Outcome
 from ..compacting.summary_chain import SummaryChain
 from ..event_log.event_store import utc_now
 from ..event_log.plain_errors import speaking_plainly
+from ..telemetry.in_use import hear
 from .due_sessions import Due, DueSessions
 from .notices import About, Heard, Notice
 from .server_clock import ServerClock
@@ -80,7 +81,7 @@ class IdleWorker:
         self.upkeep = upkeep
         """What else is to be done where nothing is due."""
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
-        self.heard = list(heard)
+        self.heard = [hear, *heard]
         self.on_free: Callable[[], None] = lambda: None
         """Called when a session is done with, so that the next may be begun."""
         self._own_clock = ServerClock(store.events.recorder, store.events.clock)
@@ -166,9 +167,9 @@ class IdleWorker:
     def tell(self, about: About, **details: Any) -> None:
         """Tell whoever listens."""
         notice = Notice(about, self.name, self.clock(), **details)
-        for hear in self.heard:
+        for listener in self.heard:
             try:
-                hear(notice)
+                listener(notice)
             except Exception:  # whatever a listener does, the work goes on
                 logger.exception("a listener failed at %s", about)
 
@@ -202,11 +203,11 @@ class IdleWorker:
     def _put_off(self, now: datetime) -> datetime | None:
         """Until when due work has to wait, if it has."""
         if quiet := self.rules.put_off_until(now):
-            self.tell(About.WAITING, reason="quiet hours", next_at=quiet)
+            self.tell(About.WAITING, reason="quiet hours", due=self.due.count(now), next_at=quiet)
             return quiet
         if affordable := self.due.affordable_at(now, self.rules.hourly_usd):
             spent = f"{self.rules.hourly_usd:g} dollars are spent in this hour"
-            self.tell(About.WAITING, reason=spent, next_at=affordable)
+            self.tell(About.WAITING, reason=spent, due=self.due.count(now), next_at=affordable)
             return affordable
         return None
 
