@@ -51,6 +51,11 @@ class Aggregate(Generic[State]):
     def next_state(self, event: Event) -> State:
         raise NotImplementedError
 
+    @property
+    def stored_version(self) -> int:
+        """The version that was stored last: what is triggered comes after it."""
+        return self.version - len(self._pending)
+
     def collect_events(self) -> list[Event]:
         """The events triggered since the last call."""
         pending, self._pending = self._pending, []

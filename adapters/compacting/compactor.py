@@ -39,7 +39,13 @@ from .story import CompactionStory, told
 from .summary_chain import Refusal, SummaryChain, UnwrittenError, Written
 from .watch import Watch
 
-NO_FAILURE = (NothingToCompactError, LeaseHeldError, PersistenceError, sqlite3.Error)
+NO_FAILURE = (
+    NothingToCompactError,
+    LeaseHeldError,
+    StalePlanError,
+    PersistenceError,
+    sqlite3.Error,
+)
 """What speaks against no further attempt, or cannot be noted anywhere."""
 UNUSED = {
     LeaseLostError: "lost-lease",
@@ -82,6 +88,10 @@ class Compactor:
         if done := self._done(order):
             return done
         try:
+            if order.by is not None:
+                # Whoever is at it is not to be disturbed by hooks and policies either.
+                with self._deciding():
+                    self._check_free(self._own_lineage(), order)
             planned = self.planner.planned(order)
             if isinstance(planned, Window):
                 return no_need(order, planned)
@@ -146,7 +156,13 @@ class Compactor:
 
     def note_failed(self, why: str) -> None:
         """Record that an attempt failed before anything could be requested."""
-        self._note(lambda lineage: lineage.fail(reason=why, after=lineage.state.futile))
+
+        def fail(lineage: Compaction) -> None:
+            # It would end the request of whoever is at it.
+            if not self._is_held(lineage.state.requested):
+                lineage.fail(reason=why, after=lineage.state.futile)
+
+        self._note(fail)
 
     def give_up(
         self, request: int, why: str, *, futile_at: int | None = None, cancelled: bool = False
@@ -247,7 +263,7 @@ class Compactor:
 
         def request(lineage: Compaction) -> None:
             if order.by is not None:
-                self._check_free(lineage.state.requested)
+                self._check_free(lineage, order)
             version = lineage.request(
                 trigger=order.trigger,
                 policy=order.policy.name,
@@ -263,7 +279,13 @@ class Compactor:
         self._note(request)
         return requested[-1]
 
-    def _check_free(self, requested: int) -> None:
+    def _is_held(self, requested: int) -> bool:
+        until = self.held_until(requested)
+        return until is not None and until > self.store.clock()
+
+    def _check_free(self, lineage: Compaction, order: Order) -> None:
+        """Raises LeaseHeldError, or StalePlanError where it was found due on old news."""
+        requested = lineage.state.requested
         until = self.held_until(requested)
         if until is not None and until > self.store.clock():
             request = cast(CompactionRequested, self.reader.decision(requested))
@@ -272,6 +294,8 @@ class Compactor:
                 f" until {until.isoformat(timespec='seconds')} at the longest",
                 until,
             )
+        if order.found_at is not None and lineage.stored_version > order.found_at:
+            raise StalePlanError("it was compacted, or tried, since it was found due")
 
     def _written(
         self,

@@ -45,5 +45,8 @@ class Order:
     """For how long others need not begin; None is as long as the chain's patience lasts."""
     cache_is_cold: bool = False
     """Whether the provider has forgotten the view: then a compaction breaks no cache."""
+    found_at: int | None = None
+    """The lineage's version when a worker found the session due; it begins only where nothing was
+    decided, begun or given up since."""
     activate: bool = True
     """False prepares a boundary, to be served by a later activation."""

@@ -17,6 +17,8 @@ class Due:
     key: str
     position: int
     """Where it stood when it was found due."""
+    lineage_version: int
+    """How far what was decided about it had come then."""
     attempts: int
     """How many were begun and came to nothing since something was said in it."""
     due_at: datetime
@@ -38,7 +40,7 @@ class DueSessions:
             row
             for condition, parameters in self._per_namespace()
             for row in self.models.file.rows(
-                "SELECT due_at, id, namespace, key, position,"  # noqa: S608 - our own words
+                "SELECT due_at, id, namespace, key, position, served_version,"  # noqa: S608 - ours
                 " attempts + (leased_until IS NOT NULL), last_activity, view_tokens FROM sessions"
                 f" WHERE {condition}{where} ORDER BY due_at LIMIT ?",
                 (*parameters, moment(now), limit),
@@ -50,12 +52,15 @@ class DueSessions:
                 namespace=namespace,
                 key=key,
                 position=position,
+                lineage_version=version,
                 attempts=attempts,
                 due_at=datetime.fromisoformat(due),
                 last_activity=datetime.fromisoformat(last),
                 view_tokens=tokens or 0,
             )
-            for due, id, namespace, key, position, attempts, last, tokens in sorted(found)[:limit]
+            for due, id, namespace, key, position, version, attempts, last, tokens in sorted(found)[
+                :limit
+            ]
         ]
 
     def count(self, now: datetime) -> int:

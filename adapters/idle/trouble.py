@@ -13,6 +13,11 @@ class Trouble:
         self._pause = timedelta()
         self._until: datetime | None = None
 
+    @property
+    def lasts(self) -> bool:
+        """Whether it failed the last time that it was tried."""
+        return bool(self._pause)
+
     def begins(self, now: datetime) -> tuple[bool, datetime]:
         """Note a failure; whether it is the first, and until when to wait."""
         is_new = not self._pause

@@ -49,6 +49,9 @@ CACHE_LIFE = timedelta(hours=1)
 LONGEST_LOOK = timedelta(seconds=30)
 """Somebody may begin to rest meanwhile, or a lease be given up: so long nobody waits to see."""
 
+UNTIL_SETTLED = timedelta(minutes=10)
+"""How long a session is left alone of which the settings ask what cannot be."""
+
 
 @dataclass(frozen=True, slots=True)
 class Running:
@@ -89,6 +92,8 @@ class IdleWorker:
             # What it writes is read by workers on other machines: they go by one clock.
             store.events.keep_time_by(self._own_clock)
         self._running: dict[int, Running] = {}
+        self._aside: dict[int, tuple[Due, datetime]] = {}
+        """What could not be done as it was found, and until when it is left as it is."""
         self._changing = RLock()
         self._stopping = False
         self._has_due_work = False
@@ -127,6 +132,7 @@ class IdleWorker:
                 ThreadPoolExecutor(rules.concurrency, thread_name_prefix="cutbank idle"),
             )
             self.rules = rules
+            self._aside.clear()
             self.due = DueSessions(models, rules.namespaces)
         if before is not None:
             before.shutdown(wait=False)
@@ -184,11 +190,15 @@ class IdleWorker:
             free = self.rules.concurrency - len(self._running)
             if self._stopping or free <= 0:
                 return latest
+            if self._trouble.lasts:
+                free = 1  # which tells whether it is over
             known = set(self._running)
-        found = self.due.at(now, free + len(known))
-        found = [due for due in found if due.id not in known]
+            self._aside = {id: left for id, left in self._aside.items() if left[1] > now}
+            aside = {due for due, _ in self._aside.values()}
+        found = self.due.at(now, free + len(known) + len(aside))
+        found = [due for due in found if due.id not in known and due not in aside]
         next_at = self.due.next_at(now)
-        if not found:
+        if not found and not aside:
             self._is_well()
         if found and (later := self._put_off(now)):
             return min(later, latest)
@@ -220,6 +230,11 @@ class IdleWorker:
     def _is_well(self) -> None:
         if self._trouble.is_over():
             self.tell(About.DATABASE_BACK)
+
+    def _leave(self, due: Due, pause: timedelta) -> None:
+        """Let others go first, for so long, or until more is known of it."""
+        with self._changing:
+            self._aside[due.id] = (due, self.clock() + pause)
 
     # Doing
 
@@ -277,6 +292,8 @@ class IdleWorker:
         def passed_over(why: object, *, for_good: bool) -> None:
             if for_good:
                 self.due.pass_over(due)
+            else:
+                self._leave(due, LONGEST_LOOK)
             self.tell(About.PASSED_OVER, reason=str(why), **about)
 
         try:
@@ -292,11 +309,15 @@ class IdleWorker:
             self.tell(About.LOST, reason=str(error), **about)
         except CompactionCancelledError as error:
             passed_over(error, for_good=False)
-        except (StorageError, PersistenceError, InvalidSettingError) as error:
+        except (StorageError, PersistenceError) as error:
             # Not the session's fault, so no attempt is counted in the log: all work has to wait.
+            self._leave(due, LONGEST_LOOK)
             self.tell(About.FAILED, reason=str(error), **about)
             self._is_away(error)
-            return
+        except InvalidSettingError as error:
+            # As above; but of other sessions more may be known, such as which model they ask.
+            self._leave(due, UNTIL_SETTLED)
+            self.tell(About.FAILED, reason=str(error), **about)
         except CutbankError as error:
             self._failed(due, error, about)
         except Exception as error:
@@ -341,6 +362,7 @@ class IdleWorker:
             by=self.name,
             lease_s=rules.lease_s,
             cache_is_cold=self.clock() - due.last_activity >= CACHE_LIFE,
+            found_at=due.lineage_version,
             activate=rules.activate,
         )
         if due.view_tokens < rules.least_utilisation * order.limit:
