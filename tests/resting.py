@@ -1,14 +1,19 @@
 """Sessions at rest, and what workers said: what tests of idle work share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from threading import Event, Semaphore
+from typing import Protocol, TypeVar
 
 from cutbank import Block, StoredSession
 from cutbank.adapters.idle.notices import About, Notice
 from cutbank.adapters.idle.worker import IdleWorker
+from cutbank.domain.compaction import MAIN, lineage_id
+from cutbank.domain.event import Event as Recorded
 from cutbank.domain.idle import IdleRules
+from cutbank.domain.summaries.extractive import Extractive
+from cutbank.domain.summaries.summariser import Draft, Material
 
 RULES = IdleRules(idle_time_s=300, least_utilisation=0.05, concurrency=2, backoff_s=60)
 WORDS = "the clay under the river bank slid in the night and nobody had seen it coming "
@@ -32,6 +37,8 @@ class Told:
 
 Working = Callable[..., IdleWorker]
 
+T = TypeVar("T")
+
 
 class SetClock(Protocol):
     now: datetime
@@ -46,3 +53,55 @@ def talk(session: StoredSession, turns: int = 12, words: int = 160) -> None:
 
 def pass_time(clock: SetClock, seconds: float) -> None:
     clock.now += timedelta(seconds=seconds)
+
+
+def decisions(session: StoredSession) -> Sequence[Recorded]:
+    """What was recorded of the session's compactions, in order."""
+    events = session.store.events
+    stream = lineage_id(session.namespace, session.key, MAIN)
+    rows = events.recorder.select_events(stream)
+    return [events.mapper.to_domain_event(row) for row in rows]
+
+
+def recorded(session: StoredSession, kind: type[T]) -> list[T]:
+    return [event for event in decisions(session) if isinstance(event, kind)]
+
+
+PRICE = 0.25
+GUARD_S = 60.0
+"""How long is waited for what should happen at once."""
+
+
+class Held:
+    """A summariser with a price, whose first `holds` summaries wait until they are let go."""
+
+    name = "held"
+
+    def __init__(self, holds: int = 1) -> None:
+        self.holds = holds
+        self.calls = 0
+        self._begun = Semaphore(0)
+        self._gates: list[Event] = []
+
+    def summarise(self, material: Material) -> Draft:
+        self.calls += 1
+        gate = Event()
+        self._gates.append(gate)
+        if self.calls > self.holds:
+            gate.set()
+        self._begun.release()
+        assert gate.wait(GUARD_S)
+        # What was written last is the shortest: to compact once more would gain by it.
+        text = f"{Extractive().summarise(material).text}\n{WORDS * max(0, 120 - 40 * self.calls)}"
+        return Draft(text=text, model="test/held", cost_usd=PRICE)
+
+    def wait_for_call(self) -> None:
+        assert self._begun.acquire(timeout=GUARD_S)
+
+    def let_go(self, call: int = 0) -> None:
+        self._gates[call].set()
+
+    def let_all_go(self) -> None:
+        self.holds = 0
+        for gate in self._gates:
+            gate.set()

@@ -1,14 +1,17 @@
 """Workers on the test's store, which are stopped in the end."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from resting import RULES, Told, Working
+from resting import RULES, Held, Told, Working
 
 from cutbank import SessionStore
+from cutbank.adapters.compacting import by_settings
+from cutbank.adapters.compacting.summary_chain import SummaryChain
 from cutbank.adapters.idle.worker import IdleWorker
 from cutbank.domain.idle import IdleRules
+from cutbank.domain.summaries.summariser import Summariser
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +37,26 @@ def working(store: SessionStore, told: Told) -> Iterator[Working]:
     yield works
     for worker in workers:
         worker.stop()
+
+
+WrittenBy = Callable[[Summariser], None]
+
+
+@pytest.fixture
+def written_by(monkeypatch: pytest.MonkeyPatch) -> WrittenBy:
+    """Says who writes what the settings would let others write."""
+
+    def writes(summariser: Summariser) -> None:
+        chain = SummaryChain((summariser,), retries=0)
+        monkeypatch.setattr(by_settings, "chain_by", lambda *_: chain)
+
+    return writes
+
+
+@pytest.fixture
+def held(written_by: WrittenBy) -> Iterator[Held]:
+    """Writes all summaries; the first one waits until it is let go."""
+    held = Held()
+    written_by(held)
+    yield held
+    held.let_all_go()
