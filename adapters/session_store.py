@@ -78,6 +78,7 @@ class SessionStore:
         self._followers: list[Follower] = []
         self._scheduler: IdleScheduler | None = None
         self._opening = Lock()
+        self._starting = Lock()
 
     @cached_property
     def settings(self) -> "Settings":
@@ -236,16 +237,18 @@ class SessionStore:
         """
         from .idle.scheduler import IdleScheduler  # noqa: PLC0415 - as above
 
-        with self._opening:
-            if self._scheduler is not None and self._scheduler.is_running:
-                raise InvalidSettingError(
-                    f"the scheduler of {self.name} is running already in this process:"
-                    " stop it first, or use that one"
-                )
-        scheduler = IdleScheduler(self, rules, kind=kind, name=name, heard=heard)
-        scheduler.start()
-        self._scheduler = scheduler
-        return scheduler
+        with self._starting:
+            if self._scheduler is not None:
+                if self._scheduler.is_running:
+                    raise InvalidSettingError(
+                        f"the scheduler of {self.name} is running already in this process:"
+                        " stop it first, or use that one"
+                    )
+                # Its event loop may have been closed over what it was at.
+                self._scheduler.stop()
+            self._scheduler = IdleScheduler(self, rules, kind=kind, name=name, heard=heard)
+            self._scheduler.start()
+            return self._scheduler
 
     def close(self) -> None:
         """Close the database; sessions of this store cannot be used any more."""

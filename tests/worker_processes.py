@@ -83,7 +83,8 @@ class Workers:
         """Look again whenever a worker says something."""
         with self._heard:
             assert self._heard.wait_for(happened, GUARD_S), [
-                (worker.name, worker.said[-3:]) for worker in self.all
+                (worker.name, worker.process.poll(), worker.said[-3:], worker.errors.read_text())
+                for worker in self.all
             ]
 
     def stop(self) -> None:

@@ -48,9 +48,18 @@ class _Steady(BaseScheduler):  # type: ignore[misc]  # APScheduler says nothing 
 class _Background(_Steady, BackgroundScheduler):  # type: ignore[misc]  # as above
     """In a thread of its own."""
 
+    @property
+    def is_alive(self) -> bool:
+        return bool(self.running)
+
 
 class _Asyncio(_Steady, AsyncIOScheduler):  # type: ignore[misc]  # as above
     """In the event loop that is running when it is started."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Not once its loop was closed, of which APScheduler hears nothing."""
+        return bool(self.running) and not self._eventloop.is_closed()
 
 
 class IdleScheduler:
@@ -73,7 +82,7 @@ class IdleScheduler:
         self.worker.on_free = self.look_now
         self._is_asked = False
         scheduler = _Background if kind == "background" else _Asyncio
-        self._scheduler = scheduler(
+        self._scheduler: _Background | _Asyncio = scheduler(
             on_jump=lambda: self.worker.tell(About.CLOCK_JUMPED),
             # In UTC no hour is left out, and none comes twice.
             timezone=UTC,
@@ -85,7 +94,7 @@ class IdleScheduler:
 
     @property
     def is_running(self) -> bool:
-        return bool(self._scheduler.running)
+        return self._scheduler.is_alive
 
     def start(self) -> None:
         """Begin to look; an asyncio scheduler is started in its running loop."""

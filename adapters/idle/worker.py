@@ -95,6 +95,7 @@ class IdleWorker:
         self._aside: dict[int, tuple[Due, datetime]] = {}
         """What could not be done as it was found, and until when it is left as it is."""
         self._changing = RLock()
+        self._looking = RLock()
         self._stopping = False
         self._has_due_work = False
         self._keeping: Future[None] | None = None
@@ -143,13 +144,16 @@ class IdleWorker:
         Does not wait for what it begins. A database that cannot be reached is told of, and looked
         for again after a pause.
         """
-        if until := self._trouble.lasts_until(self.clock()):
-            return until
-        try:
-            with speaking_plainly(self.store.name):
-                return self._look()
-        except (StorageError, PersistenceError) as error:
-            return self._is_away(error)
+        with self._looking:
+            if self._stopping:
+                return self.clock() + LONGEST_LOOK
+            if until := self._trouble.lasts_until(self.clock()):
+                return until
+            try:
+                with speaking_plainly(self.store.name):
+                    return self._look()
+            except (StorageError, PersistenceError) as error:
+                return self._is_away(error)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is running; whether that is so."""
@@ -157,18 +161,32 @@ class IdleWorker:
         return not wait([*(one.work for one in self.running), *chores], timeout).not_done
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Begin nothing more, cancel what runs and wait for it; whether all has ended."""
+        """Begin nothing more, cancel what runs and wait for it; whether all has ended.
+
+        Where it has, this worker does not use its store any more.
+        """
         with self._changing:
-            self._stopping = True
-        running = self.running
+            is_over, self._stopping = self._stopping and not self._running, True
+            running = self.running
+        if is_over:
+            return self._has_ended(timeout)
         self.tell(About.STOPPING, running=len(running))
         for one in running:
             one.cancellation.ask()
-        has_ended = self.wait(timeout)
+        has_ended = self._has_ended(timeout)
         if self._pool is not None:
             self._pool.shutdown(wait=has_ended)
         self.tell(About.STOPPED, running=len(self.running))
         return has_ended
+
+    def _has_ended(self, timeout: float | None) -> bool:
+        """Wait for what runs, and for a look that another thread is at."""
+        if not self.wait(timeout) or not self._looking.acquire(
+            timeout=-1 if timeout is None else timeout
+        ):
+            return False
+        self._looking.release()
+        return True
 
     def tell(self, about: About, **details: Any) -> None:
         """Tell whoever listens."""
