@@ -1,0 +1,209 @@
+"""However workers, agents and time take turns: a rest is compacted once, what was paid is told."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from threading import Event
+from typing import Any
+
+import pytest
+from conftest import UNPINNED, Clock
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from resting import GUARD_S, PRICE, RULES, WORDS, decisions, pass_time, recorded
+
+import cutbank
+from cutbank import Block, StoredSession
+from cutbank.adapters.compacting import by_settings
+from cutbank.adapters.compacting.summary_chain import SummaryChain
+from cutbank.adapters.idle.due_sessions import Due
+from cutbank.adapters.idle.worker import IdleWorker
+from cutbank.adapters.verifier import verify
+from cutbank.domain.compaction_events import (
+    CompactBoundary,
+    CompactionRejected,
+    Summary,
+    Trigger,
+)
+from cutbank.domain.errors import NothingToCompactError
+from cutbank.domain.summaries.extractive import Extractive
+from cutbank.domain.summaries.summariser import Draft, Material
+
+LEASE_S = 60.0
+WORKED = replace(RULES, lease_s=LEASE_S, concurrency=16, hourly_usd=None, attempts=4)
+KEYS = st.sampled_from(["s0", "s1"])
+WORKERS = st.integers(0, 2)
+
+
+class Stepwise:
+    """A summariser with a price, each of whose summaries waits to be let go."""
+
+    name = "stepwise"
+
+    def __init__(self) -> None:
+        self.gates: list[Event] = []
+        self.on_call: Callable[[], None] = lambda: None
+
+    def summarise(self, material: Material) -> Draft:
+        gate = Event()
+        self.gates.append(gate)
+        # What was written last is the shortest: to compact once more would gain by it.
+        length = max(0, 150 - 15 * len(self.gates))
+        self.on_call()
+        assert gate.wait(GUARD_S)
+        text = f"{Extractive().summarise(material).text}\n{WORDS * length}"
+        return Draft(text=text, model="test/stepwise", cost_usd=PRICE)
+
+
+class Leases(RuleBasedStateMachine):
+    """One step at a time; between two of them everybody waits for a summary, or for nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.clock = Clock()
+        self.store = cutbank.open(":memory:", clock=self.clock, settings=UNPINNED)
+        self.writer = Stepwise()
+        self.patch.setattr(
+            by_settings,
+            "chain_by",
+            lambda _, __, first=None: SummaryChain(first or (self.writer,), retries=0),
+        )
+        self.workers = [self._new_worker(number) for number in range(3)]
+        self.found: dict[int, list[Due]] = {}
+        self.writing: list[tuple[int, Future[None], Event]] = []
+        self.cancelled = 0
+        self.before: dict[str, int] = {}
+        """How many decisions there were when something was said last."""
+
+    def _new_worker(self, number: int) -> IdleWorker:
+        return IdleWorker(self.store, WORKED, name=f"w{number}")
+
+    def _session(self, key: str) -> StoredSession:
+        return self.store.session(key)
+
+    @rule(key=KEYS)
+    def much_is_said(self, key: str) -> None:
+        session = self._session(key)
+        session.append(*(Block.user(f"{turn}: {WORDS * 320}") for turn in range(6)))
+        self.before[key] = len(decisions(session))
+
+    @rule(seconds=st.sampled_from([1.0, LEASE_S, RULES.idle_time_s, 4 * RULES.backoff_s]))
+    def time_passes(self, seconds: float) -> None:
+        pass_time(self.clock, seconds)
+
+    @rule(number=WORKERS)
+    def a_worker_looks_what_is_due(self, number: int) -> None:
+        self.store.read_models.catch_up()
+        self.found[number] = self.workers[number].due.at(self.clock.now, 10)
+
+    @precondition(lambda self: any(self.found.values()))
+    @rule(data=st.data())
+    def a_worker_begins_what_it_found(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from([one for one, found in self.found.items() if found]))
+        due = data.draw(st.sampled_from(self.found[number]))
+        worker = self.workers[number]
+        if due.id not in {one.due.id for one in worker.running}:
+            self._until_it_waits(number, lambda: _begun(worker, due, self.clock))
+
+    @precondition(lambda self: self.writing)
+    @rule(data=st.data())
+    def a_summary_is_done(self, data: st.DataObject) -> None:
+        index = data.draw(st.integers(0, len(self.writing) - 1))
+        number, work, gate = self.writing.pop(index)
+        self._until_it_waits(number, lambda: _let_go(gate, work))
+
+    @rule(key=KEYS)
+    def an_agent_compacts(self, key: str) -> None:
+        with suppress(NothingToCompactError):
+            self._session(key).compact(summariser=Extractive())
+
+    @rule(number=WORKERS)
+    def a_worker_is_stopped_and_another_comes(self, number: int) -> None:
+        assert self.workers[number].stop(GUARD_S)
+        self.cancelled += sum(one == number for one, _, _ in self.writing)
+        self.writing = [one for one in self.writing if one[0] != number]
+        self.workers[number] = self._new_worker(number)
+        self.found[number] = []
+
+    def _until_it_waits(self, number: int, step: Callable[[], Future[None]]) -> None:
+        """Until the step's work is over, or waits for a summary."""
+        waits = Event()
+        known = len(self.writer.gates)
+        self.writer.on_call = waits.set
+        work = step()
+        work.add_done_callback(lambda _: waits.set())
+        assert waits.wait(GUARD_S)
+        for gate in self.writer.gates[known:]:
+            self.writing.append((number, work, gate))
+
+    def _let_newest_go(self) -> None:
+        self.writer.gates[-1].set()
+
+    @invariant()
+    def no_rest_is_compacted_again(self) -> None:
+        for key, before in self.before.items():
+            since = decisions(self._session(key))[before:]
+            boundaries = [event for event in since if isinstance(event, CompactBoundary)]
+            assert Trigger.IDLE not in [boundary.trigger for boundary in boundaries[1:]], key
+
+    def teardown(self) -> None:
+        try:
+            self._come_to_rest()
+        finally:
+            for gate in self.writer.gates:
+                gate.set()
+            self.store.close()
+            self.patch.undo()
+
+    def _come_to_rest(self) -> None:
+        while self.writing:
+            number, work, gate = self.writing.pop()
+            self._until_it_waits(number, lambda gate=gate, work=work: _let_go(gate, work))  # type: ignore[misc]
+        self.no_rest_is_compacted_again()
+        last = self._new_worker(9)
+        self.writer.on_call = self._let_newest_go
+        for _ in range(WORKED.attempts + 1):
+            pass_time(self.clock, 3_600)
+            last.look()
+            assert last.wait(GUARD_S)
+        assert last.stop(GUARD_S)
+        self.no_rest_is_compacted_again()
+        assert last.due.count(self.clock.now) == 0
+        for session in self.store.sessions():
+            assert session.compactor().state().requested == 0, session
+        paid = sum(
+            event.cost_usd == PRICE
+            for session in self.store.sessions()
+            for kind in (Summary, CompactionRejected)
+            for event in _all(session, kind)
+        )
+        assert paid == len(self.writer.gates) - self.cancelled
+        assert verify(self.store).violations == []
+
+
+def _all(session: StoredSession, kind: type[Any]) -> list[Any]:
+    return recorded(session, kind)
+
+
+def _begun(worker: IdleWorker, due: Due, clock: Clock) -> "Future[None]":
+    worker._begin(due, clock.now)
+    found = [one.work for one in worker.running if one.due.id == due.id]
+    return found[0] if found else _over()
+
+
+def _let_go(gate: Event, work: "Future[None]") -> "Future[None]":
+    gate.set()
+    return work
+
+
+def _over() -> "Future[None]":
+    over: Future[None] = Future()
+    over.set_result(None)
+    return over
+
+
+TestLeases = pytest.mark.slow(Leases.TestCase)
+TestLeases.settings = settings(max_examples=20, stateful_step_count=20)
