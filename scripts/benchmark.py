@@ -13,6 +13,7 @@ from benchmarks.counting import counting
 from benchmarks.disk import disk
 from benchmarks.figure import Figure, Options
 from benchmarks.growth import growth
+from benchmarks.idle import idle
 from benchmarks.imports import imports
 from benchmarks.loop import loop
 from benchmarks.machine import load, machine
@@ -29,7 +30,7 @@ PARTS = {
     part.__name__: part
     for part in (
         *(append, turn, view, growth, sessions, writers, imports, transcripts, disk),
-        *(postgres, read_models, counting, compacting, loop),
+        *(postgres, read_models, counting, compacting, loop, idle),
     )
 }
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"
