@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from random import shuffle
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from eventsourcing.persistence import PersistenceError
 
+from ...domain.compaction import MAIN
 from ...domain.compaction_events import Trigger
 from ...domain.errors import (
     CompactionCancelledError,
@@ -41,6 +43,7 @@ from .upkeep import Upkeep
 
 if TYPE_CHECKING:
     from ..session_store import SessionStore
+    from ..stored_session import StoredSession
 
 logger = logging.getLogger("cutbank.idle")
 
@@ -48,6 +51,8 @@ CACHE_LIFE = timedelta(hours=1)
 """The longest that any provider keeps a prompt in its cache unasked."""
 LONGEST_LOOK = timedelta(seconds=30)
 """Somebody may begin to rest meanwhile, or a lease be given up: so long nobody waits to see."""
+APART = 16
+"""Who has met others at the same session begins, by lot, with one of so many that are due."""
 
 UNTIL_SETTLED = timedelta(minutes=10)
 """How long a session is left alone of which the settings ask what cannot be."""
@@ -97,6 +102,7 @@ class IdleWorker:
         self._changing = RLock()
         self._looking = RLock()
         self._stopping = False
+        self._has_met_others = False
         self._has_due_work = False
         self._keeping: Future[None] | None = None
         self._trouble = Trouble(LONGEST_LOOK)
@@ -213,13 +219,17 @@ class IdleWorker:
             known = set(self._running)
             self._aside = {id: left for id, left in self._aside.items() if left[1] > now}
             aside = {due for due, _ in self._aside.values()}
-        found = self.due.at(now, free + len(known) + len(aside))
+        among = free * (APART if self._has_met_others else 1)
+        found = self.due.at(now, among + len(known) + len(aside))
         found = [due for due in found if due.id not in known and due not in aside]
         next_at = self.due.next_at(now)
         if not found and not aside:
             self._is_well()
+            self._has_met_others = False
         if found and (later := self._put_off(now)):
             return min(later, latest)
+        if self._has_met_others:
+            shuffle(found)
         for due in found[:free]:
             self._begin(due, now)
         running = len(self.running)
@@ -322,6 +332,7 @@ class IdleWorker:
         except NotFoundError as error:
             passed_over(error, for_good=True)
         except (LeaseHeldError, StalePlanError) as error:
+            self._has_met_others = True
             passed_over(error, for_good=False)
         except LeaseLostError as error:
             self.tell(About.LOST, reason=str(error), **about)
@@ -367,9 +378,18 @@ class IdleWorker:
 
     def _compacted(self, due: Due, cancellation: Cancellation) -> Outcome:
         session = self.store.session(due.key, namespace=due.namespace, create=False)
+        self._check_as_found(session, due)
+        return session.compactor().compact(self._order(due), cancellation)
+
+    def _check_as_found(self, session: "StoredSession", due: Due) -> None:
+        """Raises StalePlanError where the log is ahead of the index: others may be at it."""
         if session.position != due.position:
             raise StalePlanError("something was said meanwhile")
-        return session.compactor().compact(self._order(due), cancellation)
+        # To plan it first would be the work of a tenth of a compaction, for nothing.
+        events = self.store.events
+        chain = events.lineage_chain(due.namespace, due.key, MAIN)
+        if events.lineage_state(chain)[0] > due.lineage_version:
+            raise StalePlanError("somebody else has begun, or decided, meanwhile")
 
     def _order(self, due: Due) -> Order:
         rules = self.rules
