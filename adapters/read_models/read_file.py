@@ -191,7 +191,10 @@ class ReadFile:
         if after == before:
             return
         changed = []
-        for found in db.table("sessions").rows:
+        # What fills less of the limit than both ask for was not due, and is not due now.
+        is_same_limit = after.context_limit == before.context_limit
+        least = min(before.least_share, after.least_share) if is_same_limit else 0.0
+        for found in db.table("sessions").rows_where("utilisation >= ?", [least]):
             session = SessionRow.of(found)
             session.measure(after)
             changed.append((session.utilisation, session.due_at, session.id))

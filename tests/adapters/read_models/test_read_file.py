@@ -250,8 +250,9 @@ def test_other_settings_are_reckoned_with_at_once(store: SessionStore, opening: 
 
     (row,) = table(opening(idle_seconds=60, context_limit=1_000), "sessions")
     (small,) = table(opening(least_share=row["utilisation"] + 0.01), "sessions")
-    opening(least_share=0)
+    (again,) = table(opening(least_share=0), "sessions")
 
+    assert again == row
     assert usual["due_at"] == "2026-01-01T00:05:11.000Z"
     assert row["due_at"] == "2026-01-01T00:01:11.000Z"
     assert small["due_at"] is None
