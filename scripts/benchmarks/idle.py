@@ -1,6 +1,7 @@
 """An idle worker among very many sessions: how it begins, what it gets done, what it costs."""
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -31,7 +32,7 @@ RULES = IdleRules(concurrency=1)
 """One summary at a time for each process: by rules it is the processor that takes the time."""
 START_S, START_MB, WHOLE_S, IDLE_SHARE = 2, 200, 60, 0.5
 BATCH, REPEATS, STARTS = 4, 50, 5
-PATIENCE = 600
+PATIENCE = 300
 SCRIPTS = Path(__file__).parent.parent
 STARTED = """
 import json, time
@@ -55,12 +56,11 @@ def idle(options: Options) -> Found:
     sizes = [size for size in options.sizes if size >= due]
     grown = Growth(sizes)
     for before, size in zip((0, *sizes), sizes, strict=False):
-        fresh(partial(_grown, resting), [(before, size)])
-        taken = fresh(_indexed, [resting])[0]
-        yield f"{size:,} sessions: the index took in what was new in {taken:.1f} s"
-        yield grown.figure("due work found", size, fresh(_found, [resting])[0])
+        ((indexed, found),) = fresh(partial(_grown, resting), [(before, size)])
+        yield f"{size:,} sessions: the index took in what was new in {indexed:.1f} s"
+        yield grown.figure("due work found", size, found)
     yield from grown.exponents()
-    yield from started(resting, max(sizes))
+    yield from started(resting, max(sizes), 1 if options.smoke else STARTS)
     yield from compacted(resting)
     yield from at_rest("sqlite", resting.address, options)
     for module, reason in NEEDED.items():
@@ -68,7 +68,6 @@ def idle(options: Options) -> Found:
             yield f"idle on postgres: skipped: {reason}"
             return
     with server(options.folder / "idle-postgres") as url:
-        fresh(partial(_grown, Resting(url, 0)), [(0, min(options.sizes))])
         yield from at_rest("postgres", url, options)
 
 
@@ -76,34 +75,28 @@ def _begun(resting: Resting) -> None:
     resting.begin()
 
 
-def _grown(resting: Resting, sizes: tuple[int, int]) -> None:
+def _grown(resting: Resting, sizes: tuple[int, int]) -> tuple[float, float]:
+    """How long the index takes to catch up, and then to answer."""
     resting.grow(sizes)
-
-
-def _indexed(resting: Resting) -> float:
     with resting.store() as store:
-        return elapsed(lambda: store.read_models.catch_up(search=False))
-
-
-def _found(resting: Resting) -> float:
-    """What a look asks of the index: who is due, how many, and who will be next."""
-    with resting.store() as store:
+        indexed = elapsed(lambda: store.read_models.catch_up(search=False))
         sessions, now = DueSessions(store.read_models), datetime.now(UTC)
         assert sessions.count(now) == resting.due
 
         def ask(_: object) -> None:
+            """What a look asks: who is due, how many, and who will be next."""
             assert len(sessions.at(now, BATCH)) == BATCH
             sessions.count(now)
             sessions.next_at(now)
 
-        return alone(range(REPEATS), ask)
+        return indexed, alone(range(REPEATS), ask)
 
 
-def started(resting: Resting, sessions: int) -> Iterator[Figure]:
+def started(resting: Resting, sessions: int, times: int) -> Iterator[Figure]:
     """From the start of the process to the end of its first look, which begins the first work."""
     command = [sys.executable, "-c", STARTED.format(address=resting.address)]
     runs = []
-    for _ in range(STARTS):
+    for _ in range(times):
         began = perf_counter()
         found = subprocess.run(
             command, check=True, capture_output=True, cwd=SCRIPTS, timeout=PATIENCE
@@ -142,9 +135,10 @@ def compacted(resting: Resting) -> Found:
             " WHERE outcome = 'boundary'"
         )
     assert boundaries == sessions == resting.due, (boundaries, sessions, resting.due)
-    most = WHOLE_S * resting.due / 1_000
     what = f"{resting.due:,} sessions of 100k tokens compacted by {WORKERS} workers"
-    yield Figure(what, "s", seconds, target=f"<= {most:g} s", met=seconds <= most)
+    # Of few, the time that two processes take to begin is most of it.
+    target, met = (f"<= {WHOLE_S} s", seconds <= WHOLE_S) if resting.due >= 1_000 else ("", None)
+    yield Figure(what, "s", seconds, target=target, met=met)
     spent = sum(cpu for _, _, _, cpu in done) * 1e3 / resting.due
     yield Figure("one of these, processor time", "ms", spent)
     yield f"{what}: {', '.join(f'{about} {count:,}' for about, count in sorted(told.items()))}"
@@ -174,13 +168,16 @@ def _worked(resting: Resting) -> tuple[float, float, dict[str, int], float]:
 def at_rest(where: str, address: str, options: Options) -> Iterator[Figure]:
     """The processor's time of a worker for which nothing is due, over a minute."""
     seconds = 2.0 if options.smoke else 60.0
-    share = fresh(partial(_rested, seconds), [address])[0] * 100
+    # Where a server's read models go must not be the home of who measures.
+    folder = str(options.folder / "state")
+    share = fresh(partial(_rested, seconds, folder), [address])[0] * 100
     what = f"idle worker with nothing to do, {where}"
     target = f"< {IDLE_SHARE} %"
     yield Figure(what, "% of a core", share, target=target, met=share < IDLE_SHARE)
 
 
-def _rested(seconds: float, address: str) -> float:
+def _rested(seconds: float, folder: str, address: str) -> float:
+    os.environ["XDG_STATE_HOME"] = folder
     has_looked = Event()
 
     def heard(notice: Notice) -> None:
