@@ -1,5 +1,6 @@
 """What callers hold first: a store of sessions in one database."""
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -87,14 +88,50 @@ class SessionStore:
         Raises InvalidSettingError, one line for each mistake, with file and line or variable.
         """
         from .models.vocabularies import VOCABULARIES  # noqa: PLC0415 - as above
-        from .settings.load import load  # noqa: PLC0415 - whoever never compacts pays nothing
         from .settings.settings import Settings  # noqa: PLC0415 - as above
 
         given = self._given_settings
-        settings = given if isinstance(given, Settings) else load(given and Path(given))
+        settings = given if isinstance(given, Settings) else self.read_settings()
         if settings.tokens.counter in VOCABULARIES:
             self.count_by(settings.tokens.counter)
         return settings
+
+    @property
+    def settings_file(self) -> Path | None:
+        """Where the settings are read from, be it there or not; None where they were given."""
+        from .settings.settings import Settings  # noqa: PLC0415 - as below
+        from .settings.toml_file import place_of  # noqa: PLC0415 - as below
+
+        given = self._given_settings
+        return None if isinstance(given, Settings) else place_of(given, os.environ)[0]
+
+    def read_settings(self, file: Path | None = None) -> "Settings":
+        """What the file of the settings, or the one that is named, says now; changes nothing.
+
+        Raises InvalidSettingError, as `settings` does.
+        """
+        from .settings.load import load  # noqa: PLC0415 - whoever never compacts pays nothing
+        from .settings.settings import Settings  # noqa: PLC0415 - as above
+
+        given = None if isinstance(self._given_settings, Settings) else self._given_settings
+        return load(file or given)
+
+    def go_by(self, settings: "Settings") -> None:
+        """Compact by these settings from now on; what was begun is done by those before.
+
+        Loops that are there keep what they were made with; those that are made next are made by
+        these. Raises NotFoundError, and changes nothing, where the vocabulary that they count by
+        is not on this machine.
+        """
+        from .compacting.hook_commands import hook_commands  # noqa: PLC0415 - as above
+        from .models.vocabularies import VOCABULARIES  # noqa: PLC0415 - as above
+
+        if settings.tokens != self.settings.tokens:
+            if settings.tokens.counter in VOCABULARIES:
+                self.count_by(settings.tokens.counter)
+            else:
+                self.events.tally = Tally()
+        self.settings, self._hooks = settings, hook_commands(settings.hooks)
 
     @property
     def all_listeners(self) -> "list[Listener]":

@@ -38,6 +38,7 @@ from ..telemetry.in_use import hear
 from .due_sessions import Due, DueSessions
 from .notices import About, Heard, Notice
 from .server_clock import ServerClock
+from .settings_watch import SettingsWatch
 from .trouble import Trouble
 from .upkeep import Upkeep
 
@@ -107,6 +108,9 @@ class IdleWorker:
         self._keeping: Future[None] | None = None
         self._trouble = Trouble(LONGEST_LOOK)
         self._pool: ThreadPoolExecutor | None = None
+        self._own_rules = rules
+        self._settings = SettingsWatch(store)
+        self._is_to_reload = False
         self.go_by(rules or store.settings.idle.rules())
 
     @property
@@ -144,22 +148,35 @@ class IdleWorker:
         if before is not None:
             before.shutdown(wait=False)
 
+    def reload(self) -> None:
+        """Read the file of the settings again, changed or not, at a look that is asked for now.
+
+        Does no more than to note it, so that a handler of signals may call it.
+        """
+        self._is_to_reload = True
+        self.on_free()
+
     def look(self) -> datetime:
         """Begin what is due, as far as rules allow it; returns when to look again.
 
         Does not wait for what it begins. A database that cannot be reached is told of, and looked
-        for again after a pause.
+        for again after a pause. Settings that were changed in their file are gone by from now on.
         """
         with self._looking:
             if self._stopping:
                 return self.clock() + LONGEST_LOOK
-            if until := self._trouble.lasts_until(self.clock()):
-                return until
-            try:
-                with speaking_plainly(self.store.name):
-                    return self._look()
-            except (StorageError, PersistenceError) as error:
-                return self._is_away(error)
+            next_at = self._looked()
+            return min(next_at, self._settings.again_at() or next_at)
+
+    def _looked(self) -> datetime:
+        self._heed_settings()
+        if until := self._trouble.lasts_until(self.clock()):
+            return until
+        try:
+            with speaking_plainly(self.store.name):
+                return self._look()
+        except (StorageError, PersistenceError) as error:
+            return self._is_away(error)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is running; whether that is so."""
@@ -202,6 +219,27 @@ class IdleWorker:
                 listener(notice)
             except Exception:  # whatever a listener does, the work goes on
                 logger.exception("a listener failed at %s", about)
+
+    # Settings
+
+    def _heed_settings(self) -> None:
+        """Go by what the file of the settings says now, if it has changed; or say why not."""
+        is_asked, self._is_to_reload = self._is_to_reload, False
+        try:
+            found = self._settings.look(self.clock(), at_once=is_asked)
+            if found is None:
+                return
+            with speaking_plainly(self.store.name):
+                self.store.go_by(found)
+                self.go_by(self._own_rules or found.idle.rules())
+        except (StorageError, PersistenceError) as error:
+            self._settings.look_anew()
+            self._is_away(error)
+        except CutbankError as error:
+            self._settings.refused()
+            self.tell(About.SETTINGS_REFUSED, reason="; ".join(str(error).split("\n")))
+        else:
+            self.tell(About.SETTINGS_RELOADED, reason=self._settings.took(found))
 
     # Looking
 
