@@ -26,15 +26,40 @@ class QuietHours:
         The day that the clocks change is as long as it is: an hour that comes twice is quiet
         twice, and one that is left out is not waited for.
         """
+        over = self._ends_after(at)
+        change = self._clock_changes(at, over)
+        if change is None:
+            return over
+        # What is quiet is judged anew by the clock as it goes from there on.
+        return self.over_at(change) if self.hold(change) else change
+
+    def _ends_after(self, at: datetime) -> datetime:
+        """When the clock on the wall next says `ends`, if it is not changed before."""
         local = at.astimezone(self.zone)
         day = local.date()
-        if self.ends <= local.time().replace(tzinfo=None):
+        if self.ends <= local.time():
             day += timedelta(days=1)
         ends = datetime.combine(day, self.ends, self.zone)
         while (over := ends.astimezone(UTC)) <= at:
             # In the second run of an hour that comes twice.
             ends = ends.replace(fold=1) if not ends.fold else ends + timedelta(days=1)
         return over
+
+    def _clock_changes(self, after: datetime, until: datetime) -> datetime | None:
+        """When clocks are put forward or back in between; None where they are not."""
+        before = self._offset(after)
+        if before == self._offset(until):
+            return None
+        while until - after > datetime.resolution:
+            middle = after + (until - after) / 2
+            if self._offset(middle) == before:
+                after = middle
+            else:
+                until = middle
+        return until.astimezone(UTC)
+
+    def _offset(self, at: datetime) -> timedelta | None:
+        return at.astimezone(self.zone).utcoffset()
 
 
 @dataclass(frozen=True, slots=True)
