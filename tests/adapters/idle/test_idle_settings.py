@@ -63,7 +63,7 @@ def test_a_mistake_is_one_line_with_its_place(tmp_path: Path, said: str, wrong: 
         load(file, {})
 
     (mistake,) = refused.value.mistakes
-    assert mistake.startswith(f"{file}:2: idle.{said.split()[0]} is ")
+    assert mistake.startswith(f"{file}:2: idle.{said.partition(' ')[0]} is ")
     assert wrong in mistake
     assert "\n" not in mistake
 
