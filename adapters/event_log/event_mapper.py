@@ -115,10 +115,7 @@ class EventMapper(Mapper[UUID]):
         return plaintext
 
     def _decompressed(self, stored: bytes) -> bytes:
-        # JSON begins with a brace, a zstd frame with its magic number: both may be in one log.
-        if stored[:4] == ZstdCompressor.MAGIC:
-            return ZstdCompressor().decompress(stored)
-        return stored
+        return unpacked(stored)
 
 
 def _unreadable(row: Stored, error: Exception) -> MapperDeserialisationError:
@@ -143,6 +140,14 @@ class ZstdCompressor(Compressor):
     def decompress(self, data: bytes) -> bytes:
         unpacked: bytes = _zstd.decompressor.decompress(data)
         return unpacked
+
+
+def unpacked(stored: bytes) -> bytes:
+    """What was stored, whether it was compressed, at whatever level, or not."""
+    # JSON begins with a brace, a zstd frame with its magic number: both may be in one log.
+    if stored[:4] == ZstdCompressor.MAGIC:
+        return ZstdCompressor().decompress(stored)
+    return stored
 
 
 class _Zstd(local):

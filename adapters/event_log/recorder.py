@@ -11,6 +11,7 @@ from eventsourcing.persistence import Notification, Subscription
 
 from ...domain.ranges import Run
 from .stored_row import StoredRow
+from .upkeep import Upkeep
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,10 @@ class Recorder(Protocol):
 
     def server_time(self) -> datetime | None:
         """What the database's own clock says; None where it is this machine's."""
+        ...
+
+    def upkeep(self) -> Upkeep | None:
+        """What may be done to keep the storage in order; None where there is nothing to keep."""
         ...
 
     def complaints(self) -> list[str]:

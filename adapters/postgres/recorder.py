@@ -24,6 +24,7 @@ from .insertion import event_values, insertion
 from .name_tables import PostgresNameTables
 from .subscription import PostgresSubscription
 from .tail import Tail
+from .upkeep import PostgresUpkeep
 
 ATTEMPTS = 10
 """How often an append that the server undid for the sake of others is made anew."""
@@ -232,6 +233,10 @@ class PostgresRecorder(PostgresApplicationRecorder):
     def server_time(self) -> datetime:
         """What the clock of the server says."""
         return cast(datetime, self.datastore.read("SELECT clock_timestamp()")[0][0])
+
+    def upkeep(self) -> PostgresUpkeep:
+        """What may be done to keep the tables in order."""
+        return PostgresUpkeep(self.datastore, self.names)
 
     def complaints(self) -> list[str]:
         """Nothing: PostgreSQL checks each page as it is read, and fails that statement."""

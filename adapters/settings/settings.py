@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import PrivateAttr, Strict, model_validator
 
 from ..compacting.happenings import Moment
+from .chore_settings import ChoreSettings
 from .compaction_settings import CompactionSettings, PinSettings
 from .idle_settings import IdleSettings
 from .origin import UNSET, Origin
@@ -88,6 +89,7 @@ class Settings(Section):
     models: Mapping[str, ModelSettings] = setting({}, help="what is known better of a model")
     hooks: HookSettings = HookSettings()
     idle: IdleSettings = IdleSettings()
+    chores: ChoreSettings = ChoreSettings()
 
     _origins: Mapping[Path, Origin] = PrivateAttr(default_factory=dict)
 

@@ -98,6 +98,11 @@ class Datastore(SQLiteDatastore):
             return connection
 
     @property
+    def path(self) -> Path | None:
+        """The file; None in memory."""
+        return self._path
+
+    @property
     def reader(self) -> sqlite3.Connection:
         """This thread's own connection for reading."""
         try:

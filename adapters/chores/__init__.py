@@ -1,0 +1,1 @@
+"""Keeps the storage in order while nobody needs it."""

@@ -1,0 +1,89 @@
+"""When a chore was done and what came of it, as it is written down for whoever comes next."""
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class ChoreOutcome(StrEnum):
+    """What came of a run."""
+
+    DONE = "done"
+    STOPPED = "stopped"
+    """There was something better to do in the middle of it; it goes on where it stopped."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ChoreRecord:
+    """What is known of one chore; that of a chore that was never done is empty."""
+
+    began_at: datetime | None = None
+    """When it was last done or tried."""
+    ended_at: datetime | None = None
+    outcome: ChoreOutcome | None = None
+    reason: str | None = None
+    """Why it failed or stopped, or what is worth a word."""
+    saved: int = 0
+    """Bytes, in the last run."""
+    saved_in_all: int = 0
+    failures: int = 0
+    """In a row."""
+    position: int = 0
+    """The notification of the log up to which it is done, where it goes through the log."""
+
+    def text(self) -> str:
+        known = {name: value for name, value in asdict(self).items() if value}
+        return json.dumps(known, default=_plain)
+
+    @classmethod
+    def of(cls, text: str | None) -> "ChoreRecord":
+        """What was written; of what cannot be read, nothing: then it is done again."""
+        try:
+            known: dict[str, Any] = json.loads(text or "{}")
+            for name in ("began_at", "ended_at"):
+                if name in known:
+                    known[name] = datetime.fromisoformat(known[name])
+            if "outcome" in known:
+                known["outcome"] = ChoreOutcome(known["outcome"])
+            # A newer version may have written more.
+            return cls(**{name: known[name] for name in cls.__slots__ if name in known})
+        except (ValueError, TypeError):
+            return cls()
+
+
+def _plain(value: object) -> str:
+    assert isinstance(value, datetime)
+    return value.isoformat()
+
+
+@dataclass(frozen=True, slots=True)
+class ChoreReport:
+    """What became of one chore that was due."""
+
+    chore: str
+    outcome: ChoreOutcome
+    began_at: datetime
+    took_s: float
+    saved: int = 0
+    """Bytes."""
+    reason: str | None = None
+    """Of a failure one line: what, where and what to do."""
+    next_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChoreStatus:
+    """One chore as `idle --status` shows it."""
+
+    chore: str
+    last_run: datetime | None
+    outcome: ChoreOutcome | None
+    reason: str | None
+    saved: int
+    saved_in_all: int
+    failures: int
+    next_at: datetime | None
+    """None where it is due since it was never done."""
