@@ -14,7 +14,10 @@ from .routine import DatabaseRoutine
 
 
 def chores_of(store: SessionStore, settings: ChoreSettings) -> list[Chore]:
-    """None where they are turned off, or where the log is in memory: there is nothing to keep."""
+    """None where they are turned off, or where the log is in memory: there is nothing to keep.
+
+    Read models are looked after once there are some.
+    """
     place = store.events.recorder.upkeep()
     if place is None or not settings.enabled:
         return []
@@ -24,7 +27,8 @@ def chores_of(store: SessionStore, settings: ChoreSettings) -> list[Chore]:
         cold_after = timedelta(days=settings.cold_after)
         chores.append(ColdBodies(store.events, place, every, cold_after, settings.level))
     file = ReadModelFile(Path(read_models_of(store.name)))
-    chores.append(ReadModelCare(file, every))
+    if file.is_there():
+        chores.append(ReadModelCare(file, every))
     if settings.backup_folder is not None:
         folder = Path(settings.backup_folder).expanduser()
         often = timedelta(hours=settings.backup_every)

@@ -33,7 +33,7 @@ class Chores:
     ) -> None:
         self.store = store
         self.clock = clock
-        self.chores = chores_of(store, settings)
+        self.settings = settings
         self._writers = Writers(store.events, timedelta(seconds=settings.rest))
         self._patience = timedelta(hours=settings.patience)
         self._not_before: dict[str, datetime] = {}
@@ -46,7 +46,7 @@ class Chores:
         Raises StorageError where the database cannot be asked.
         """
         now = self.clock()
-        due = (self._due_at(chore, self._record(chore), now) for chore in self.chores)
+        due = (self._due_at(chore, self._record(chore), now) for chore in self._chores())
         return min(due, default=None)
 
     def run_due(self, now: datetime, go_on: GoOn = lambda: True) -> list[ChoreReport]:
@@ -57,7 +57,7 @@ class Chores:
         cannot be asked what is due.
         """
         reports = []
-        for chore in self.chores:
+        for chore in self._chores():
             if not go_on():
                 break
             if self._due_at(chore, self._record(chore), now) > now:
@@ -69,7 +69,7 @@ class Chores:
     def status(self) -> list[ChoreStatus]:
         """Each chore, when it was last done, and when it is due."""
         now = self.clock()
-        return [self._status(chore, self._record(chore), now) for chore in self.chores]
+        return [self._status(chore, self._record(chore), now) for chore in self._chores()]
 
     def _status(self, chore: Chore, record: ChoreRecord, now: datetime) -> ChoreStatus:
         return ChoreStatus(
@@ -82,6 +82,10 @@ class Chores:
             failures=record.failures,
             next_at=self._due_at(chore, record, now),
         )
+
+    def _chores(self) -> list[Chore]:
+        with speaking_plainly(self.store.name):
+            return chores_of(self.store, self.settings)
 
     def _record(self, chore: Chore) -> ChoreRecord:
         with speaking_plainly(self.store.name):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from ...domain.errors import StorageError
 from ..event_log.plain_errors import speaking_plainly
 from ..read_models.schema import APPLICATION_ID
 from ..sqlite.chore_records import keep_in, records_in
@@ -35,6 +36,14 @@ class ReadModelFile:
 
     file: Path
 
+    def is_there(self) -> bool:
+        """Whether there are read models; of a damaged file whoever needs it makes another one."""
+        try:
+            with self.opened() as connection:
+                return connection is not None
+        except StorageError:
+            return False
+
     def alone(self) -> AbstractContextManager[bool]:
         return alone_by(Path(f"{self.file}-chores"))
 
@@ -59,11 +68,7 @@ class ReadModelFile:
         if not self.file.exists():
             yield None
             return
-        uri = f"{self.file.resolve().as_uri()}?mode=rw"
-        with (
-            speaking_plainly(str(self.file)),
-            closing(sqlite3.connect(uri, LOCK_TIMEOUT, isolation_level=None, uri=True)) as found,
-        ):
+        with speaking_plainly(str(self.file)), closing(connected(self.file)) as found:
             found.execute("PRAGMA synchronous = NORMAL")
             (application,) = found.execute("PRAGMA application_id").fetchone()
             yield found if application == APPLICATION_ID else None
@@ -81,7 +86,7 @@ class ReadModelCare:
         del record
         with self.place.opened() as connection:
             if connection is None:
-                return Work(note="there are none yet")
+                return Work(note="there are none any more")
             if not _merge_words(connection, go_on):
                 return Work(is_whole=False)
             connection.execute(f"PRAGMA analysis_limit = {ANALYSED}")
@@ -91,6 +96,11 @@ class ReadModelCare:
             saved, note = _give_back(connection)
             cut_off_log(connection, self.place.file)
             return Work(saved, note=note)
+
+
+def connected(file: Path) -> sqlite3.Connection:
+    uri = f"{file.resolve().as_uri()}?mode=rw"
+    return sqlite3.connect(uri, LOCK_TIMEOUT, isolation_level=None, uri=True)
 
 
 def _merge_words(connection: sqlite3.Connection, go_on: GoOn) -> bool:

@@ -1,0 +1,337 @@
+"""What is done when and by whom, and what becomes of what fails."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from databases import asked, on_sqlite
+
+import cutbank
+from cutbank import Block, SessionStore
+from cutbank.adapters.chores.chore import Work
+from cutbank.adapters.chores.chore_record import ChoreOutcome, ChoreRecord
+from cutbank.adapters.chores.chores import Chores
+from cutbank.adapters.chores.read_model_care import ReadModelCare
+from cutbank.adapters.settings.chore_settings import ChoreSettings
+from cutbank.domain.errors import StorageError
+
+from .conftest import START, Make, StillClock, outcomes, sizes, tell
+
+DONE, STOPPED, FAILED = ChoreOutcome.DONE, ChoreOutcome.STOPPED, ChoreOutcome.FAILED
+
+
+def all_of(engine: str) -> set[str]:
+    return {"bodies", "read-models", "checkpoint" if engine == "sqlite" else "statistics"}
+
+
+# When
+
+
+def test_each_chore_is_done_when_it_is_due(
+    engine: str, store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    store.session("a session").append(Block.user("words"))
+    clock.advance(minutes=1)
+    chores = make(every=24.0, checkpoint_every=1.0)
+    assert chores.next_at() == clock.now
+
+    assert outcomes(chores.run_due(clock.now)) == dict.fromkeys(all_of(engine), DONE)
+
+    often = {"checkpoint"} if engine == "sqlite" else set[str]()
+    assert chores.next_at() == clock.now + timedelta(hours=1 if often else 24)
+    assert chores.run_due(clock.advance(minutes=59)) == []
+    assert outcomes(chores.run_due(clock.advance(minutes=1))) == dict.fromkeys(often, DONE)
+    assert outcomes(chores.run_due(clock.advance(hours=23))) == dict.fromkeys(all_of(engine), DONE)
+
+
+def test_what_was_done_is_known_to_every_process(
+    store: SessionStore, database: str, clock: StillClock, make: Make
+) -> None:
+    tell(store, 0, 3)
+    clock.advance(days=8)
+    made = make()
+    made.run_due(clock.now)
+
+    with cutbank.open(database, clock=clock) as other:
+        others = Chores(other, ChoreSettings(rest=0.0), clock)
+
+        assert others.run_due(clock.now) == []
+        assert others.next_at() == made.next_at()
+        assert others.status() == made.status()
+
+
+def test_the_status_says_when_a_chore_was_done_and_what_it_saved(
+    store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    tell(store, 0, 3)
+    chores = make()
+    assert {status.last_run for status in chores.status()} == {None}
+    clock.advance(days=8)
+
+    (report, *_) = chores.run_due(clock.now)
+    clock.advance(hours=2)
+
+    (status, *_) = chores.status()
+    assert (status.chore, status.outcome, status.failures) == ("bodies", DONE, 0)
+    assert status.last_run == START + timedelta(days=8)
+    assert status.next_at == report.next_at == START + timedelta(days=9)
+    assert status.saved == status.saved_in_all == report.saved > 0
+
+
+def test_nothing_is_done_where_chores_are_turned_off_or_nothing_is_kept(
+    clock: StillClock, make: Make
+) -> None:
+    assert make(enabled=False).next_at() is None
+    assert make(enabled=False).run_due(clock.now) == []
+    with cutbank.open(":memory:", clock=clock) as store:
+        chores = Chores(store, ChoreSettings(), clock)
+        assert (chores.next_at(), chores.status(), chores.run_due(clock.now)) == (None, [], [])
+
+
+def test_looking_whether_something_is_due_changes_nothing(tmp_path: Path) -> None:
+    path, clock = tmp_path / "log.db", StillClock()
+    with cutbank.open(path, clock=clock) as store:
+        tell(store, 0, 3)
+    before = path.read_bytes()
+
+    with cutbank.open(path, clock=clock) as store:
+        chores = Chores(store, ChoreSettings(), clock)
+        assert chores.next_at() == clock.now
+        assert chores.status()
+
+        assert [file.name for file in tmp_path.iterdir()] == ["log.db"]
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "no json", '{"began_at": 7}', '{"outcome": "x"}'])
+def test_a_record_that_is_lost_means_only_that_it_is_done_again(
+    store: SessionStore, clock: StillClock, make: Make, text: str
+) -> None:
+    tell(store, 0, 3)
+    clock.advance(days=8)
+    make().run_due(clock.now)
+    upkeep = store.events.recorder.upkeep()
+    assert upkeep
+    upkeep.keep("bodies", text)
+
+    reports = make().run_due(clock.now)
+
+    assert outcomes(reports) == {"bodies": DONE}
+    assert reports[0].saved == 0
+
+
+def test_a_record_of_a_later_version_is_understood_as_far_as_it_goes() -> None:
+    record = ChoreRecord(began_at=START, outcome=DONE, position=7)
+
+    later = record.text().replace("{", '{"tide": "ebb", ', 1)
+
+    assert ChoreRecord.of(later) == record
+
+
+# Clocks
+
+
+def test_a_chore_that_was_done_in_a_time_to_come_is_done_again(
+    store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    """A clock that was a year ahead when it was done, and was set right."""
+    tell(store, 0, 1)
+    chores = make()
+    chores.run_due(clock.advance(days=365))
+
+    clock.advance(days=-360)
+
+    assert chores.next_at() == clock.now
+    assert DONE in outcomes(chores.run_due(clock.now)).values()
+
+
+def test_a_clock_that_is_an_hour_ahead_elsewhere_does_not_double_the_work(
+    engine: str, store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    chores = make(checkpoint_every=24.0)
+    tell(store, 0, 1)
+    chores.run_due(clock.advance(hours=1))
+
+    assert chores.run_due(clock.advance(hours=-1)) == []
+    assert chores.run_due(clock.advance(hours=24)) == []
+    assert set(outcomes(chores.run_due(clock.advance(hours=1)))) == all_of(engine)
+
+
+# Among writers
+
+
+def test_chores_wait_until_nobody_has_written_for_a_while(
+    engine: str, store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    chores = make(rest=60.0)
+    store.session("a session").append(Block.user("words"))
+    clock.advance(seconds=20)
+
+    assert chores.run_due(clock.now) == []
+    assert chores.next_at() == START + timedelta(seconds=60)
+    store.session("a session").append(Block.user("more words"))
+    clock.advance(seconds=40)
+    assert chores.run_due(clock.now) == []
+    assert chores.next_at() == START + timedelta(seconds=80)
+
+    clock.advance(seconds=20)
+    assert set(outcomes(chores.run_due(clock.now))) == all_of(engine)
+
+
+def test_a_chore_waits_for_writers_no_longer_than_its_patience(
+    engine: str, store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    chores = make(rest=60.0, patience=2.0)
+    done = []
+
+    for _ in range(13):
+        store.session("a session").append(Block.user("words"))
+        done.append(set(outcomes(chores.run_due(clock.now))))
+        clock.advance(minutes=10)
+
+    assert done == [set()] * 12 + [all_of(engine)]
+
+
+def test_a_run_ends_when_somebody_begins_to_write_and_goes_on_later(
+    store: SessionStore, clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(store, 0, 30)
+    clock.advance(days=8)
+    before = sizes(store)
+    chores = make()
+    upkeep = store.events.recorder.upkeep()
+    assert upkeep
+    select, selected = type(upkeep).select_body, []
+
+    def interrupted(self: Any, subject: str, digest: bytes) -> Any:
+        selected.append(digest)
+        if len(selected) == 10:
+            store.session("another").append(Block.user("words"))
+        return select(self, subject, digest)
+
+    monkeypatch.setattr(type(upkeep), "select_body", interrupted)
+
+    (report, *_) = chores.run_due(clock.now)
+
+    assert (report.chore, report.outcome, len(selected)) == ("bodies", STOPPED, 10)
+    smaller = [now < then for now, then in zip(sizes(store), before, strict=True)]
+    assert smaller == [True] * 10 + [False] * 20
+
+    (report, *_) = chores.run_due(clock.advance(minutes=5))
+
+    assert (report.chore, report.outcome, len(selected)) == ("bodies", DONE, 30)
+
+
+def test_a_run_ends_when_there_is_something_better_to_do(
+    store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    tell(store, 0, 30)
+    clock.advance(days=8)
+    chores = make()
+
+    assert chores.run_due(clock.now, lambda: False) == []
+    answers = iter([True] * 6 + [False] * 99)
+    (report,) = chores.run_due(clock.now, lambda: next(answers))
+
+    assert (report.chore, report.outcome) == ("bodies", STOPPED)
+    assert report.next_at == clock.now + timedelta(minutes=1)
+    assert chores.run_due(clock.now + timedelta(seconds=59)) != []  # the others
+    (report, *_) = chores.run_due(clock.advance(minutes=1))
+    assert (report.chore, report.outcome) == ("bodies", DONE)
+    assert max(sizes(store)) < 1_000
+
+
+# One at a time
+
+
+def test_what_somebody_else_is_at_is_left_to_them(
+    store: SessionStore, database: str, clock: StillClock, make: Make
+) -> None:
+    tell(store, 0, 3)
+    chores = make(cold_after=0.0)
+    with cutbank.open(database, clock=clock) as other:
+        upkeep = other.events.recorder.upkeep()
+        assert upkeep
+        with upkeep.alone() as is_alone:
+            assert is_alone
+
+            assert set(outcomes(chores.run_due(clock.now))) == {"read-models"}
+
+            assert chores.next_at() == clock.now + timedelta(minutes=1)
+            assert min(sizes(store)) > 10_000
+    assert "bodies" in outcomes(chores.run_due(clock.advance(minutes=1)))
+
+
+# Failures
+
+
+def test_a_failure_is_one_line_and_is_tried_again_ever_later(
+    store: SessionStore, clock: StillClock, make: Make, tmp_path: Path
+) -> None:
+    tell(store, 0, 1)
+    folder = tmp_path / "backups"
+    chores = make(backup_folder=str(folder))
+    reports = {report.chore: report for report in chores.run_due(clock.now)}
+    assert reports["backup"].outcome is FAILED
+    assert reports["backup"].reason == (
+        f"no backup can be kept in {folder}: No such file or directory; "
+        "check the folder, or set chores.backup_folder"
+    )
+    assert {report.outcome for name, report in reports.items() if name != "backup"} == {DONE}
+
+    waits = []
+    for _ in range(7):
+        failed = next(one for one in make(backup_folder=str(folder)).status() if one.failures)
+        assert failed.next_at
+        waits.append((failed.next_at - clock.now) / timedelta(minutes=1))
+        assert "backup" not in outcomes(chores.run_due(failed.next_at - timedelta(seconds=1)))
+        clock.now = failed.next_at
+        assert outcomes(chores.run_due(clock.now))["backup"] is FAILED
+
+    assert waits == [15, 30, 60, 120, 240, 360, 360]
+    folder.mkdir()
+    clock.advance(hours=6)
+    assert outcomes(chores.run_due(clock.now))["backup"] is DONE
+    assert [one.failures for one in chores.status()] == [0] * 4
+
+
+def test_a_chore_that_breaks_in_its_own_way_does_not_hinder_the_others(
+    engine: str, clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Work:
+        raise MemoryError("of\nall things")
+
+    monkeypatch.setattr(ReadModelCare, "run", broken)
+
+    reports = {report.chore: report for report in make().run_due(clock.now)}
+
+    assert set(reports) == all_of(engine)
+    assert reports["read-models"].outcome is FAILED
+    assert reports["read-models"].reason == r"MemoryError('of\nall things')"
+
+
+def test_a_database_that_is_gone_is_told_in_one_line(
+    store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    chores = make()
+    store.close()
+
+    for ask in (chores.next_at, chores.status, lambda: chores.run_due(clock.now)):
+        with pytest.raises(StorageError) as raised:
+            ask()
+        assert "\n" not in str(raised.value)
+
+
+@on_sqlite
+def test_records_are_no_part_of_the_format(
+    store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    tables = "SELECT count(*) FROM sqlite_master WHERE name = 'chores'"
+    assert asked(store, tables) == [(0,)]
+    version = asked(store, "PRAGMA user_version")
+
+    make().run_due(clock.now)
+
+    assert asked(store, tables) == [(1,)]
+    assert asked(store, "PRAGMA user_version") == version
