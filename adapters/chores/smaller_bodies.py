@@ -38,8 +38,8 @@ class SmallerBodies:
     def end(self, *, is_whole: bool = True) -> Work:
         if self._passed:
             self._store()
-        note = f"{self.damaged} bodies are damaged: run cutbank verify" if self.damaged else None
-        return Work(self.saved, is_whole, note, self.position)
+        note = f"left alone, since damaged: {self.damaged}; run cutbank verify"
+        return Work(self.saved, is_whole, note if self.damaged else None, self.position)
 
     def _store(self) -> None:
         hoped = sum(body.size - len(content) for body, content in self._waiting)

@@ -1,0 +1,360 @@
+"""Backups are whole before they have their name, and nothing goes but what is superfluous."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faulty import texts
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cutbank
+from cutbank import SessionStore
+from cutbank.adapters.chores.backup_names import UNFINISHED, BackupNames
+from cutbank.adapters.chores.chore_record import ChoreOutcome, ChoreReport
+from cutbank.adapters.chores.chores import Chores
+from cutbank.adapters.settings.chore_settings import ChoreSettings
+from cutbank.adapters.verifier import verify
+
+from .conftest import Make, StillClock, tell, text_of
+
+DONE, FAILED = ChoreOutcome.DONE, ChoreOutcome.FAILED
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    return folder
+
+
+def backup(reports: list[ChoreReport]) -> ChoreReport:
+    return next(report for report in reports if report.chore == "backup")
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+# The rotation
+
+
+def test_the_newest_backups_are_kept_and_each_opens(
+    store: SessionStore, clock: StillClock, make: Make, folder: Path
+) -> None:
+    chores = make(backup_folder=str(folder), backup_every=6.0, backup_keep=3)
+
+    for number in range(5):
+        tell(store, number, number + 1)
+        assert backup(chores.run_due(clock.now)).outcome is DONE
+        assert len(files(folder)) == min(number + 1, 3)
+        clock.advance(hours=6)
+
+    assert [file.rpartition("-")[2] for file in files(folder)] == [
+        "20260101T120000Z.db",
+        "20260101T180000Z.db",
+        "20260102T000000Z.db",
+    ]
+    for number, file in enumerate(files(folder), 3):
+        # Opened elsewhere, so that nothing is added here.
+        shutil.copy(folder / file, folder.parent / "copy.db")
+        with cutbank.open(folder.parent / "copy.db", clock=clock) as copy:
+            assert texts(copy.session("a session", create=False)) == [
+                text_of(one) for one in range(number)
+            ]
+            assert verify(copy).violations == []
+        (folder.parent / "copy.db").unlink()
+
+
+def test_a_backup_is_made_when_it_is_due_and_not_before(
+    store: SessionStore, clock: StillClock, make: Make, folder: Path
+) -> None:
+    tell(store, 0, 1)
+    chores = make(backup_folder=str(folder), backup_every=6.0)
+    chores.run_due(clock.now)
+
+    chores.run_due(clock.advance(hours=5, minutes=59))
+    assert len(files(folder)) == 1
+    chores.run_due(clock.advance(minutes=1))
+    assert len(files(folder)) == 2
+
+
+def test_of_an_empty_log_there_is_no_backup(clock: StillClock, make: Make, folder: Path) -> None:
+    report = backup(make(backup_folder=str(folder)).run_due(clock.now))
+
+    assert (report.outcome, report.reason) == (DONE, "the log is empty")
+    assert files(folder) == []
+
+
+def test_two_logs_may_share_a_folder(tmp_path: Path, clock: StillClock, folder: Path) -> None:
+    """Even if their files have one name, and one is a copy of the other."""
+    stores = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        if name == "two":
+            stores[0].close()
+            shutil.copy(tmp_path / "one" / "log.db", tmp_path / "two" / "log.db")
+        stores.append(cutbank.open(tmp_path / name / "log.db", clock=clock))
+        if name == "one":
+            tell(stores[0], 0, 1)
+    stores[0] = cutbank.open(tmp_path / "one" / "log.db", clock=clock)
+    settings = ChoreSettings(rest=0.0, backup_folder=str(folder), backup_keep=2)
+
+    for _ in range(4):
+        for store in stores:
+            assert backup(Chores(store, settings, clock).run_due(clock.now)).outcome is DONE
+        clock.advance(days=1)
+
+    marks = [name.split("-")[1] for name in files(folder)]
+    assert sorted(marks.count(mark) for mark in set(marks)) == [2, 2]
+    for store in stores:
+        store.close()
+
+
+def test_a_clock_that_was_set_back_takes_no_backup_away(
+    store: SessionStore, clock: StillClock, make: Make, folder: Path
+) -> None:
+    tell(store, 0, 1)
+    settings: dict[str, Any] = {"backup_folder": str(folder), "backup_keep": 2}
+    make(**settings).run_due(clock.advance(days=900))
+    make(**settings).run_due(clock.advance(days=1))
+    (older, newer) = files(folder)
+
+    clock.advance(days=-901)
+    tell(store, 1, 2)
+    report = backup(make(**settings).run_due(clock.now))
+
+    made = str(report.reason).partition(",")[0]
+    assert made.endswith("20260101T000000Z.db")
+    assert files(folder) == sorted([made, newer])
+    assert older not in files(folder)
+
+
+def test_no_backup_takes_the_place_of_another(
+    store: SessionStore, clock: StillClock, make: Make, folder: Path
+) -> None:
+    tell(store, 0, 1)
+    chores = make(backup_folder=str(folder))
+    chores.run_due(clock.now)
+    (first,) = files(folder)
+    before = (folder / first).read_bytes()
+    upkeep = store.events.recorder.upkeep()
+    assert upkeep
+    upkeep.keep("backup", "{}")
+
+    chores.run_due(clock.now)
+
+    assert len(files(folder)) == 2
+    assert (folder / first).read_bytes() == before
+
+
+# What is never touched
+
+NAMES = BackupNames("log", "0123abcd")
+MOMENTS = st.datetimes(
+    min_value=datetime(1980, 1, 1),  # noqa: DTZ001 - Hypothesis wants them so
+    max_value=datetime(9999, 12, 31),  # noqa: DTZ001
+    timezones=st.just(UTC),
+).map(lambda moment: moment.replace(microsecond=0))
+
+
+@given(
+    st.sets(MOMENTS, max_size=12),
+    MOMENTS,
+    st.sets(st.text(max_size=30), max_size=5),
+    st.integers(1, 9),
+)
+def test_only_older_backups_of_this_log_go_and_never_the_one_just_made(
+    moments: set[datetime], now: datetime, foreign: set[str], keep: int
+) -> None:
+    newest = NAMES.at(now)
+    own = {NAMES.at(moment) for moment in moments} | {newest}
+    near = {f"{name}{end}" for name in own for end in (".bak", UNFINISHED, " (copy)", "-wal")}
+    near |= {name.replace("0123abcd", "0123abce") for name in own} | {f" {name}" for name in own}
+    foreign = (foreign | near) - own
+
+    gone = NAMES.superfluous(own | foreign, newest, keep)
+
+    assert newest not in gone
+    assert foreign.isdisjoint(gone)
+    left = own - set(gone)
+    assert len(left) == min(len(own), keep)
+    kept_moments = [moment for name in left - {newest} if (moment := NAMES.moment(name))]
+    gone_moments = [moment for name in gone if (moment := NAMES.moment(name))]
+    assert len(gone_moments) == len(gone)
+    assert not kept_moments or not gone_moments or min(kept_moments) >= max(gone_moments)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "log-0123abcd-20261332T000000Z.db",
+        "log-0123abcd-2026130T0000000Z.db",
+        "log-0123abcd-20260101T000000Z.db\n",
+        "log-0123abcd-20260101T000060Z.db",
+        "log-0123abcd-20260101T000000Z.DB",
+        "other-log-0123abcd-20260101T000000Z.db",
+        "log-0123abcd-٢٠٢٦٠١٠١T000000Z.db",
+    ],
+)
+def test_what_only_resembles_a_backup_is_none(name: str) -> None:
+    assert NAMES.moment(name) is None
+
+
+def test_what_others_keep_in_the_folder_stays(
+    store: SessionStore, clock: StillClock, make: Make, folder: Path
+) -> None:
+    tell(store, 0, 1)
+    chores = make(backup_folder=str(folder), backup_every=1.0, backup_keep=1)
+    chores.run_due(clock.now)
+    (first,) = files(folder)
+    old = first.replace("2026", "2019")
+    for name in ("notes.txt", f"{first}.bak", f"{first} (copy).db", f"my {old}{UNFINISHED}"):
+        (folder / name).write_text("mine")
+    (folder / old).mkdir()
+    (folder / first.replace("2026", "2018")).symlink_to(folder / "notes.txt")
+    mine = set(files(folder)) - {first}
+
+    chores.run_due(clock.advance(hours=1))
+
+    assert first not in files(folder)
+    assert set(files(folder)) > mine
+    assert len(files(folder)) == len(mine) + 1
+
+
+# What goes wrong
+
+
+def test_a_backup_that_is_not_whole_never_gets_its_name(
+    store: SessionStore,
+    clock: StillClock,
+    make: Make,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tell(store, 0, 30)
+    chores = make(backup_folder=str(folder), backup_every=1.0, backup_keep=1)
+    chores.run_due(clock.now)
+    before = files(folder)
+    whole = store.backup
+
+    def damaged(target: str | Path) -> None:
+        whole(target)
+        with Path(target).open("r+b") as file:
+            file.seek(4_096)
+            file.write(b"\0" * 8_192)
+
+    monkeypatch.setattr(store, "backup", damaged)
+    report = backup(chores.run_due(clock.advance(hours=1)))
+    assert report.outcome is FAILED
+    assert "\n" not in str(report.reason)
+    assert files(folder) == before
+
+    def outdated(target: str | Path) -> None:
+        shutil.copy(folder / before[0], target)
+
+    tell(store, 30, 31)
+    monkeypatch.setattr(store, "backup", outdated)
+    report = backup(chores.run_due(clock.advance(hours=1)))
+    assert report.outcome is FAILED
+    assert "is not whole (it ends at" in str(report.reason)
+    assert files(folder) == before
+
+    monkeypatch.setattr(store, "backup", whole)
+    assert backup(chores.run_due(clock.advance(hours=1))).outcome is DONE
+    assert len(files(folder)) == 1
+    assert files(folder) != before
+
+
+def test_what_a_killed_run_left_unfinished_is_swept_by_the_next(
+    store: SessionStore, clock: StillClock, make: Make, folder: Path
+) -> None:
+    tell(store, 0, 1)
+    chores = make(backup_folder=str(folder), backup_every=1.0)
+    chores.run_due(clock.now)
+    (first,) = files(folder)
+    for end in ("", "-wal", "-shm", "-journal"):
+        (folder / f"{first}{UNFINISHED}{end}").write_bytes(b"half of it")
+
+    chores.run_due(clock.advance(hours=1))
+
+    assert [file for file in files(folder) if UNFINISHED in file] == []
+    assert len(files(folder)) == 2
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)  # noqa: S607
+
+
+def test_a_full_folder_is_told_in_one_line_and_keeps_what_it_has(
+    store: SessionStore, clock: StillClock, make: Make, small_disk: Path
+) -> None:
+    tell(store, 0, 3)
+    chores = make(backup_folder=str(small_disk), backup_every=1.0, backup_keep=1)
+    assert backup(chores.run_due(clock.now)).outcome is DONE
+    before = files(small_disk)
+    room = small_disk / "something else"
+    room.write_bytes(b"x" * (900_000 - sum(f.stat().st_size for f in small_disk.iterdir())))
+
+    tell(store, 3, 20)
+    report = backup(chores.run_due(clock.advance(hours=1)))
+
+    assert report.outcome is FAILED
+    assert "the disk is full" in str(report.reason)
+    assert "\n" not in str(report.reason)
+    assert files(small_disk) == sorted([*before, room.name])
+
+    room.unlink()
+    assert report.next_at
+    clock.now = report.next_at
+    assert backup(chores.run_due(clock.now)).outcome is DONE
+    assert len(files(small_disk)) == 1
+
+
+def test_a_folder_that_is_read_only_is_told_in_one_line(
+    store: SessionStore, clock: StillClock, make: Make, small_disk: Path
+) -> None:
+    tell(store, 0, 1)
+    chores = make(backup_folder=str(small_disk), backup_every=1.0, backup_keep=1)
+    chores.run_due(clock.now)
+    before = files(small_disk)
+    subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)  # noqa: S607
+
+    report = backup(chores.run_due(clock.advance(hours=1)))
+
+    assert report.outcome is FAILED
+    assert str(small_disk) in str(report.reason)
+    assert "Read-only file system; check the folder" in str(report.reason)
+    assert files(small_disk) == before
+
+
+def test_a_folder_that_is_a_file_is_told_in_one_line(
+    store: SessionStore, clock: StillClock, make: Make, tmp_path: Path
+) -> None:
+    tell(store, 0, 1)
+    (tmp_path / "file").write_text("mine")
+
+    report = backup(make(backup_folder=str(tmp_path / "file")).run_due(clock.now))
+
+    assert report.outcome is FAILED
+    assert f"no backup can be kept in {tmp_path / 'file'}: Not a directory" in str(report.reason)
+    assert (tmp_path / "file").read_text() == "mine"

@@ -1,0 +1,309 @@
+"""The write-ahead log is cut off, and the file of read models stays quick and small."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from databases import asked, on_sqlite
+from faulty import closing, texts
+from read_model_rows import rows_of
+
+import cutbank
+from cutbank import Block, SessionStore
+from cutbank.adapters.chores import read_model_care
+from cutbank.adapters.chores.chore_record import ChoreOutcome, ChoreReport
+from cutbank.adapters.chores.chores import Chores
+from cutbank.adapters.settings.chore_settings import ChoreSettings
+from cutbank.adapters.verifier import verify
+
+from .conftest import Make, StillClock, tell, text_of
+
+DONE = ChoreOutcome.DONE
+
+
+def of(name: str, reports: list[ChoreReport]) -> ChoreReport:
+    return next(report for report in reports if report.chore == name)
+
+
+# The write-ahead log
+
+
+@on_sqlite
+def test_the_write_ahead_log_is_cut_off(
+    store: SessionStore, database: str, clock: StillClock, make: Make
+) -> None:
+    tell(store, 0, 100)
+    log = Path(f"{database}-wal")
+    before = log.stat().st_size
+    assert before > 1_000_000
+
+    report = of("checkpoint", make(cold_after=None).run_due(clock.now))
+
+    assert (report.outcome, report.reason) == (DONE, None)
+    assert report.saved > 1_000_000
+    assert 0 < log.stat().st_size < 50_000
+    assert texts(store.session("a session")) == [text_of(number) for number in range(100)]
+
+
+@on_sqlite
+def test_a_copy_that_is_made_after_a_checkpoint_is_whole(
+    store: SessionStore, database: str, clock: StillClock, make: Make, tmp_path: Path
+) -> None:
+    """With an empty log beside it, it would be taken for one that has lost its newest events."""
+    tell(store, 0, 100)
+    make().run_due(clock.now)
+    (tmp_path / "copy").mkdir()
+    for end in ("", "-wal"):
+        shutil.copy(f"{database}{end}", tmp_path / "copy" / f"log.db{end}")
+
+    with cutbank.open(tmp_path / "copy" / "log.db") as copy:
+        assert len(texts(copy.session("a session", create=False))) == 100
+        assert verify(copy).violations == []
+
+
+@on_sqlite
+def test_a_checkpoint_waits_for_no_reader(
+    store: SessionStore, database: str, clock: StillClock, make: Make
+) -> None:
+    tell(store, 0, 10)
+    chores = make(cold_after=None)
+    with closing(Path(database)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM stored_events").fetchone()
+        tell(store, 10, 100)
+
+        report = of("checkpoint", chores.run_due(clock.now))
+
+        assert (report.outcome, report.saved) == (DONE, 0)
+        assert str(report.reason).startswith("a reader holds on to ")
+        assert reader.execute("SELECT count(*) FROM bodies").fetchone() == (10,)
+        reader.execute("COMMIT")
+    assert of("checkpoint", chores.run_due(clock.advance(hours=1))).saved > 1_000_000
+
+
+@on_sqlite
+def test_a_log_that_somebody_reads_is_written_into_the_file_and_not_cut_off(
+    store: SessionStore, database: str, clock: StillClock, make: Make
+) -> None:
+    tell(store, 0, 100)
+    with closing(Path(database)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM stored_events").fetchone()
+
+        report = of("checkpoint", make(cold_after=None).run_due(clock.now))
+
+        assert (report.outcome, report.saved) == (DONE, 0)
+        assert report.reason == "somebody reads or writes"
+
+
+@on_sqlite
+def test_a_checkpoint_waits_for_no_writer(
+    store: SessionStore, database: str, clock: StillClock
+) -> None:
+    tell(store, 0, 100)
+    upkeep = store.events.recorder.upkeep()
+    assert upkeep
+    with closing(Path(database)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+
+        assert upkeep.run_routine() == (0, "somebody reads or writes")
+
+    # And this thread waits for others as before.
+    assert asked(store, "PRAGMA busy_timeout") == [(30_000,)]
+
+
+def test_a_file_at_rest_has_nothing_to_write_into_it(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with cutbank.open(path) as store:
+        tell(store, 0, 3)
+    before = path.read_bytes()
+
+    with cutbank.open(path) as store:
+        upkeep = store.events.recorder.upkeep()
+        assert upkeep
+        assert upkeep.run_routine() == (0, "nobody writes to it")
+
+    assert path.read_bytes() == before
+
+
+@on_sqlite
+def test_a_store_that_did_chores_leaves_one_file_behind(
+    database: str, clock: StillClock, tmp_path: Path
+) -> None:
+    with cutbank.open(database, clock=clock) as store:
+        tell(store, 0, 3)
+        Chores(store, ChoreSettings(rest=0.0), clock).run_due(clock.advance(days=8))
+
+    left = sorted(file.name for file in tmp_path.iterdir())
+    assert left == ["test.db", "test.db-chores"]
+    assert (tmp_path / "test.db-chores").stat().st_size == 0
+    with cutbank.open(database) as store:
+        assert verify(store).violations == []
+
+
+# Statistics
+
+
+@pytest.mark.parametrize("engine", ["postgres"])
+def test_the_planner_of_a_server_learns_what_the_tables_hold(
+    store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    tell(store, 0, 3)
+
+    report = of("statistics", make().run_due(clock.now))
+
+    assert report.outcome is DONE
+    known = asked(
+        store,
+        "SELECT count(DISTINCT tablename) FROM pg_stats WHERE schemaname = current_schema()"
+        " AND tablename IN ('stored_events', 'bodies', 'streams')",
+    )
+    assert known == [(3,)]
+
+
+# Read models
+
+
+def pieces(store: SessionStore) -> int:
+    """Of how many pieces the index of words is made."""
+    return int(
+        store.read_models.file.rows("SELECT count(DISTINCT segid) FROM blocks_fts_idx")[0][0]
+    )
+
+
+def test_the_index_of_words_is_merged_and_finds_the_same(
+    store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    for number in range(12):
+        tell(store, number, number + 1)
+        store.read_models.catch_up()
+    before, rows = pieces(store), rows_of(store.read_models)
+    found = store.search("said")
+    assert before >= 8
+
+    report = of("read-models", make().run_due(clock.now))
+
+    assert report.outcome is DONE
+    assert pieces(store) < before / 2
+    assert store.search("said") == found
+    after = rows_of(store.read_models)
+    assert {name: after[name] for name in rows} == rows
+    assert after.keys() - rows.keys() == {"chores", "sqlite_stat1", "sqlite_stat4"} & after.keys()
+    (integrity,) = store.read_models.file.rows("PRAGMA integrity_check")
+    assert integrity == ("ok",)
+
+
+def test_merging_stops_between_two_steps(
+    store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    for number in range(12):
+        tell(store, number, number + 1)
+        store.read_models.catch_up()
+    asked_so_far = 0
+
+    def go_on() -> bool:
+        nonlocal asked_so_far
+        asked_so_far += 1
+        return asked_so_far < 3  # before the chore, and before its first step
+
+    report = of("read-models", make(cold_after=None).run_due(clock.now, go_on))
+
+    assert report.outcome is ChoreOutcome.STOPPED
+    chores = make(cold_after=None)
+    assert of("read-models", chores.run_due(clock.now)).outcome is DONE
+
+
+def test_read_models_are_written_anew_when_much_of_them_is_free(
+    store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    tell(store, 0, 20)
+    models = store.read_models
+    models.catch_up()
+    path = Path(models.name)
+
+    def padded(bytes_: int) -> None:
+        with models.file.transaction() as db:
+            db.execute("CREATE TABLE padding (content)")
+            db.execute("INSERT INTO padding VALUES (zeroblob(?))", (bytes_,))
+        with models.file.transaction() as db:
+            db.execute("DROP TABLE padding")
+
+    padded(900_000)
+    chores = make()
+    assert of("read-models", chores.run_due(clock.now)).saved == 0
+
+    padded(3_000_000)
+    found = store.search("said")
+    report = of("read-models", chores.run_due(clock.advance(days=1)))
+
+    assert report.saved > 2_900_000
+    assert path.stat().st_size < 2_000_000
+    assert store.search("said") == found
+    tell(store, 20, 21)
+    assert len(store.search("said", limit=99)) == 21
+
+
+def test_read_models_that_are_very_large_are_not_written_anew(
+    store: SessionStore, clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_model_care, "LARGEST", 10_000)
+    chores = make()
+    with store.read_models.file.transaction() as db:
+        db.execute("CREATE TABLE padding (content)")
+        db.execute("INSERT INTO padding VALUES (zeroblob(3000000))")
+    with store.read_models.file.transaction() as db:
+        db.execute("DROP TABLE padding")
+
+    report = of("read-models", chores.run_due(clock.now))
+
+    assert (report.outcome, report.saved) == (DONE, 0)
+    assert "are free: they are used as it grows" in str(report.reason)
+
+
+def test_read_models_are_rebuilt_after_they_were_looked_after(
+    store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    tell(store, 0, 5)
+    store.read_models.catch_up()
+    rows = rows_of(store.read_models)
+    chores = make()
+    chores.run_due(clock.now)
+
+    store.read_models.rebuild()
+
+    assert rows_of(store.read_models) == rows
+    assert "read-models" in {report.chore for report in chores.run_due(clock.now)}
+
+
+def test_where_there_are_no_read_models_none_are_made(database: str, clock: StillClock) -> None:
+    with cutbank.open(database, clock=clock) as store:
+        store.session("a session").append(Block.user("words"))
+        chores = Chores(store, ChoreSettings(rest=0.0), clock)
+
+        reports = chores.run_due(clock.now)
+
+        assert "read-models" not in {report.chore for report in reports}
+        assert "read-models" not in {status.chore for status in chores.status()}
+        next_at = chores.next_at()
+        assert next_at
+        assert next_at > clock.now
+
+
+@on_sqlite
+@pytest.mark.parametrize("content", [b"", b"no database at all " * 99, None])
+def test_a_file_that_holds_no_read_models_is_left_alone(
+    database: str, tmp_path: Path, clock: StillClock, content: bytes | None
+) -> None:
+    path = tmp_path / "test.read.db"
+    if content is None:
+        with closing(path) as connection:
+            connection.execute("CREATE TABLE mine (a)")
+        content = path.read_bytes()
+    else:
+        path.write_bytes(content)
+    with cutbank.open(database, clock=clock) as store:
+        tell(store, 0, 1)
+        reports = Chores(store, ChoreSettings(rest=0.0), clock).run_due(clock.now)
+
+    assert [report.outcome for report in reports] == [DONE] * 2
+    assert path.read_bytes() == content
