@@ -9,10 +9,12 @@ import re
 import signal
 import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
+from cutbank.adapters.chores import read_model_care
 from cutbank.adapters.postgres.recorder import PostgresRecorder
 from cutbank.adapters.read_models.read_file import ReadFile
 from cutbank.adapters.sqlite import datastore
@@ -36,7 +38,7 @@ def install(pattern: str, nth: int) -> None:
     global _pattern, _left
     _pattern, _left = re.compile(pattern), nth
     connect, ask = datastore.Datastore._connect, psycopg.Cursor.execute
-    open_beside = ReadFile._connected
+    open_beside, open_for_chores = ReadFile._connected, read_model_care.connected
 
     def watched(self: datastore.Datastore) -> sqlite3.Connection:
         connection = connect(self)
@@ -52,6 +54,14 @@ def install(pattern: str, nth: int) -> None:
         found.conn.set_trace_callback(_reached)
         return found
 
+    def watched_for_chores(file: Path) -> sqlite3.Connection:
+        connection = open_for_chores(file)
+        connection.set_trace_callback(_reached)
+        return connection
+
+    for name in ("rename", "unlink"):
+        setattr(Path, name, _announced(name, getattr(Path, name)))
+    read_model_care.connected = watched_for_chores
     datastore.Datastore._connect = watched  # type: ignore[method-assign]
     ReadFile._connected = watched_beside  # type: ignore[method-assign]
     psycopg.Cursor.execute = asked  # type: ignore[method-assign]
@@ -66,6 +76,14 @@ def _unacknowledged(insert: Callable[..., Any]) -> Callable[..., Any]:
         return ids
 
     return inserted
+
+
+def _announced(name: str, act: Callable[..., Any]) -> Callable[..., Any]:
+    def announced(path: Path, *arguments: Any, **named: Any) -> Any:
+        _reached(f"FILE {name} {path.name}")
+        return act(path, *arguments, **named)
+
+    return announced
 
 
 def begin() -> None:

@@ -6,14 +6,18 @@ import resource
 import signal
 import sqlite3
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import kill_steps
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.chores import smaller_bodies
+from cutbank.adapters.chores.chores import Chores
 from cutbank.adapters.importing import transcript_import
 from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.settings.chore_settings import ChoreSettings
 from cutbank.adapters.verifier import verify
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.errors import CutbankError, NothingToCompactError, StalePlanError
@@ -144,11 +148,29 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
             case "projection":
                 store.read_models.catch_up()
                 say("projected", store.read_models.position)
+            case "chores":
+                does_chores(store, Path(words[1]))
             case "import":
                 list(import_path(store, Path(words[0])))
                 say("imported", number)
             case _:
                 pass
+
+
+def does_chores(store: cutbank.SessionStore, backups: Path) -> None:
+    """All chores, a year from now, so that everything is cold; say what was done."""
+    now = store.events.clock() + timedelta(days=365)
+    settings = ChoreSettings(rest=0.0, backup_folder=str(backups), backup_keep=2)
+    store.events.clock = lambda: now
+    smaller_bodies.BATCH = 1  # each body by itself
+    for report in Chores(store, settings, lambda: now).run_due(now):
+        say("chore", report.chore, report.outcome, report.saved)
+
+
+def chores(address: str, backups: str) -> None:
+    """Whoever gets there does what is due."""
+    with cutbank.open(address) as store:
+        does_chores(store, Path(backups))
 
 
 def counted(what: str, address: str, number: int, *words: str) -> None:

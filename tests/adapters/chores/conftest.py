@@ -50,7 +50,7 @@ def make(store: SessionStore, clock: StillClock) -> Make:
     assert store.read_models.position == 0  # the file is there
 
     def made(**settings: Any) -> Chores:
-        return Chores(store, ChoreSettings(**({"rest": 0.0} | settings)), clock)
+        return Chores(store, ChoreSettings.model_validate({"rest": 0.0} | settings), clock)
 
     return made
 

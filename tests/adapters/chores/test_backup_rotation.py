@@ -92,7 +92,7 @@ def test_of_an_empty_log_there_is_no_backup(clock: StillClock, make: Make, folde
 
 def test_two_logs_may_share_a_folder(tmp_path: Path, clock: StillClock, folder: Path) -> None:
     """Even if their files have one name, and one is a copy of the other."""
-    stores = []
+    stores = list[SessionStore]()
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         if name == "two":
@@ -198,7 +198,7 @@ def test_only_older_backups_of_this_log_go_and_never_the_one_just_made(
         "log-0123abcd-20260101T000060Z.db",
         "log-0123abcd-20260101T000000Z.DB",
         "other-log-0123abcd-20260101T000000Z.db",
-        "log-0123abcd-٢٠٢٦٠١٠١T000000Z.db",
+        "log-0123abcd-\u0662\u0660\u0662\u0666\u0660\u0661\u0660\u0661T000000Z.db",
     ],
 )
 def test_what_only_resembles_a_backup_is_none(name: str) -> None:

@@ -1,0 +1,193 @@
+"""Whoever is killed at a chore leaves everything whole, and the next does what is left to do."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import victims
+from databases import connected_to, on_sqlite
+from faulty import texts
+from kill_steps import ANY
+from processes import Processes, processes
+from psycopg.sql import SQL, Identifier
+
+import cutbank
+from cutbank import Block
+from cutbank.adapters.chores.backup_names import UNFINISHED
+from cutbank.adapters.chores.chore_record import ChoreOutcome
+from cutbank.adapters.chores.chores import Chores
+from cutbank.adapters.postgres.address import Address
+from cutbank.adapters.read_models.location import read_models_of
+from cutbank.adapters.settings.chore_settings import ChoreSettings
+from cutbank.adapters.verifier import verify
+
+from .conftest import sizes
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
+
+MOST = 20
+"""Kills of all chores, spread over their steps."""
+NAMED = {
+    "bodies: before they are stored": r"^UPDATE bodies",
+    "bodies: before how far it goes is": r"INTO chores",
+    "read models: before they are merged": r"'merge'",
+    "read models: before they are counted": r"^ANALYZE$",
+    "backup: before it is made": r"FILE unlink",
+    "backup: before it has its name": r"^FILE rename",
+    "backup: before the oldest goes": r"^FILE unlink .*Z\.db$",
+    "log: before it is written into the file": r"wal_checkpoint\(PASSIVE\)",
+    "log: before it is cut off": r"wal_checkpoint\(TRUNCATE\)",
+    "log: before that is written down": r"^PRAGMA busy_timeout = 30000",
+}
+ON_A_SERVER = {name for name in NAMED if not name.startswith("log")}
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("state"))
+
+
+@pytest.fixture(autouse=True)
+def state_folder(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for this process and for those that are killed."""
+    monkeypatch.setenv("XDG_STATE_HOME", state)
+
+
+@pytest.fixture(scope="module")
+def run(state: str) -> Iterator[Processes]:
+    with processes({"XDG_STATE_HOME": state}) as run:
+        yield run
+
+
+class Ground:
+    """A log with large bodies, read models, and two backups; made for each kill."""
+
+    def __init__(self, address: str, folder: Path, run: Processes) -> None:
+        self.address, self.folder, self.run = address, folder, run
+        self.backups = folder / "backups"
+
+    def fresh(self) -> None:
+        self.clear()
+        self.backups.mkdir()
+        now = datetime.now(UTC)
+        with cutbank.open(self.address) as store:
+            for number in range(12):
+                victims.append_turn(store.session("session"), number)
+                store.read_models.catch_up()
+            settings = ChoreSettings(
+                rest=0.0, cold_after=None, backup_folder=str(self.backups), backup_keep=2
+            )
+            for days in (3, 2):
+                at = now - timedelta(days=days)
+                store.events.clock = lambda at=at: at
+                Chores(store, settings, lambda at=at: at).run_due(at)
+            self.texts = texts(store.session("session"))
+            self.large = max(sizes(store))
+        assert len(self.whole()) == 2
+
+    def clear(self) -> None:
+        shutil.rmtree(self.backups, ignore_errors=True)
+        if self.address.startswith("postgresql:"):
+            schema = Address.of(self.address).schema
+            with connected_to(self.address) as server:
+                server.execute(SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(Identifier(schema)))
+        else:
+            for file in self.folder.glob("log.*"):
+                file.unlink()
+        for end in ("", "-wal", "-shm", "-chores"):
+            Path(read_models_of(self.address) + end).unlink(missing_ok=True)
+
+    def whole(self) -> list[str]:
+        """The backups that have their name; each has to hold everything."""
+        found = [file for file in self.backups.iterdir() if file.name.endswith("Z.db")]
+        for file in found:
+            copy = self.folder / "copied.db"
+            shutil.copy(file, copy)
+            with cutbank.open(copy) as store:
+                assert len(texts(store.session("session", create=False))) > 40
+                assert verify(store).violations == []
+            copy.unlink()
+        return [file.name for file in found]
+
+    def kill(self, pattern: str, nth: int) -> bool:
+        self.fresh()
+        ended = self.run.killed_at(
+            pattern, nth, "steps", "chores", self.address, 0, "", self.backups
+        )
+        assert ended.was_killed or ended.codes == [0], ended
+        assert len(self.whole()) >= 2
+        self.check()
+        self.run.run("chores", self.address, self.backups)
+        self.check_done()
+        return ended.was_killed
+
+    def check(self) -> None:
+        with cutbank.open(self.address) as store:
+            assert texts(store.session("session")) == self.texts
+            assert verify(store).violations == []
+
+    def check_done(self) -> None:
+        self.check()
+        assert len(self.whole()) == 2
+        assert [file.name for file in self.backups.iterdir() if UNFINISHED in file.name] == []
+        with cutbank.open(self.address) as store:
+            assert max(sizes(store)) < self.large / 10
+            settings = ChoreSettings(backup_folder=str(self.backups))
+            status = Chores(store, settings, store.events.clock).status()
+            assert {one.outcome for one in status} == {ChoreOutcome.DONE}
+            assert len(status) == 4
+            found = store.search("says", limit=99)
+            assert len(found) == 12
+            session = store.session("session")
+            assert session.append(Block.user("goes on")).last == session.position
+
+
+@pytest.fixture
+def ground(engine: str, tmp_path: Path, run: Processes, request: pytest.FixtureRequest) -> Ground:
+    if engine == "sqlite":
+        return Ground(str(tmp_path / "log.db"), tmp_path, run)
+    return Ground(request.getfixturevalue("postgres_database"), tmp_path, run)
+
+
+@on_sqlite
+@pytest.mark.parametrize("step", NAMED)
+def test_a_kill_at_a_named_step_leaves_everything_whole(ground: Ground, step: str) -> None:
+    assert ground.kill(NAMED[step], 1)
+
+
+@pytest.mark.parametrize("engine", ["postgres"])
+@pytest.mark.parametrize("step", sorted(ON_A_SERVER))
+def test_a_kill_at_a_named_step_leaves_everything_whole_on_a_server(
+    ground: Ground, step: str
+) -> None:
+    assert ground.kill(NAMED[step], 1)
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_step_leaves_everything_whole(ground: Ground) -> None:
+    ground.fresh()
+    ended = ground.run.killed_at(ANY, 0, "counted", "chores", ground.address, 0, "", ground.backups)
+    assert ended.codes == [0], ended
+    ((count,),) = ended.told("steps")
+    steps = int(count)
+    spread = sorted({1 + number * (steps - 1) // (MOST - 1) for number in range(MOST)})
+
+    kills = [ground.kill(ANY, step) for step in spread]
+
+    assert all(kills[:-1])  # at the very end, the last step of all may be another one
+    assert len(kills) >= MOST // 2
+
+
+def test_of_many_at_once_one_does_each_chore(ground: Ground) -> None:
+    ground.fresh()
+
+    ended = ground.run.run_together(6, "chores", ground.address, ground.backups)
+
+    done = sorted(chore for chore, outcome, _ in ended.told("chore") if outcome == "done")
+    routine = "statistics" if ground.address.startswith("postgresql:") else "checkpoint"
+    assert done == sorted(["backup", "bodies", "read-models", routine])
+    assert {outcome for _, outcome, _ in ended.told("chore")} == {"done"}
+    ground.check_done()
