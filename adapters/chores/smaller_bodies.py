@@ -6,7 +6,7 @@ from ..event_log.upkeep import Smaller, Upkeep
 from .chore import Work
 from .chore_record import ChoreRecord
 
-BATCH = 512 * 1024
+BATCH = 128 * 1024
 """Bytes of bodies that are stored at once: so long does a writer wait."""
 STRIDE = 10_000
 """Events without any after which it is written down all the same how far it goes."""

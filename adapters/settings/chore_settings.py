@@ -20,7 +20,7 @@ class ChoreSettings(Section):
         7.0, unit="days", least=0, help="when content is recompressed; none is never"
     )
     level: int = setting(
-        12, unit="levels of Zstandard", least=1, most=19, help="how hard content is recompressed"
+        9, unit="levels of Zstandard", least=1, most=19, help="how hard content is recompressed"
     )
     checkpoint_every: float = setting(
         1.0, unit="hours", least=0.1, help="how often a write-ahead log is cut off"
