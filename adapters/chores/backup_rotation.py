@@ -12,7 +12,7 @@ from pathlib import Path
 from ...domain.errors import StorageError
 from ..event_log.databases import is_postgres
 from ..event_log.plain_errors import speaking_plainly
-from ..event_log.upkeep import Upkeep
+from ..event_log.storage import Storage
 from ..session_store import SessionStore
 from ..sqlite import schema
 from ..sqlite.address import path_of
@@ -28,7 +28,7 @@ class BackupRotation:
     """Whoever is killed leaves an unfinished file, which the next run removes; and no less."""
 
     store: SessionStore
-    place: Upkeep
+    place: Storage
     every: timedelta
     folder: Path
     keep: int

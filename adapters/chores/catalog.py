@@ -18,7 +18,7 @@ def chores_of(store: SessionStore, settings: ChoreSettings) -> list[Chore]:
 
     Read models are looked after once there are some.
     """
-    place = store.events.recorder.upkeep()
+    place = store.events.recorder.storage()
     if place is None or not settings.enabled:
         return []
     every = timedelta(hours=settings.every)

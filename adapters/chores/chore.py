@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
-from ..event_log.upkeep import Place
+from ..event_log.storage import Place
 from .chore_record import ChoreRecord
 
 GoOn = Callable[[], bool]

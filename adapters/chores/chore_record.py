@@ -67,11 +67,15 @@ class ChoreReport:
     outcome: ChoreOutcome
     began_at: datetime
     took_s: float
+    next_at: datetime
     saved: int = 0
     """Bytes."""
     reason: str | None = None
     """Of a failure one line: what, where and what to do."""
-    next_at: datetime | None = None
+
+    @property
+    def has_failed(self) -> bool:
+        return self.outcome is ChoreOutcome.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +90,4 @@ class ChoreStatus:
     saved_in_all: int
     failures: int
     next_at: datetime | None
-    """None where it is due since it was never done."""
+    """None where it is due at once, as it was never done."""

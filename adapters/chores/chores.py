@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from time import monotonic
 
 from ...domain.errors import CutbankError
@@ -15,6 +15,8 @@ from .chore import Chore, GoOn, Work
 from .chore_record import ChoreOutcome, ChoreRecord, ChoreReport, ChoreStatus
 from .writers import Writers
 
+AT_ONCE = datetime.min.replace(tzinfo=UTC)
+"""When a chore is due that was never done: whoever asks, that is past."""
 SOMEBODY_ELSE = timedelta(minutes=1)
 """When to look again for a chore that another process is at, or that was stopped."""
 FIRST_BACKOFF = timedelta(minutes=15)
@@ -60,9 +62,12 @@ class Chores:
         for chore in self._chores():
             if not go_on():
                 break
-            if self._due_at(chore, self._record(chore), now) > now:
-                continue
-            if report := self._run(chore, now, go_on):
+            record = self._record(chore)
+            if self._usually_due(chore, record, now) > now:
+                self._waiting_since.pop(chore.name, None)  # somebody else has done it
+            elif self._due_at(chore, record, now) > now:
+                pass  # it was put off
+            elif report := self._run(chore, now, go_on):
                 reports.append(report)
         return reports
 
@@ -72,6 +77,7 @@ class Chores:
         return [self._status(chore, self._record(chore), now) for chore in self._chores()]
 
     def _status(self, chore: Chore, record: ChoreRecord, now: datetime) -> ChoreStatus:
+        due = self._due_at(chore, record, now)
         return ChoreStatus(
             chore=chore.name,
             last_run=record.began_at,
@@ -80,7 +86,7 @@ class Chores:
             saved=record.saved,
             saved_in_all=record.saved_in_all,
             failures=record.failures,
-            next_at=self._due_at(chore, record, now),
+            next_at=None if due == AT_ONCE else due,
         )
 
     def _chores(self) -> list[Chore]:
@@ -99,7 +105,7 @@ class Chores:
 
     def _usually_due(self, chore: Chore, record: ChoreRecord, now: datetime) -> datetime:
         if record.began_at is None or record.ended_at is None:
-            return now
+            return AT_ONCE
         match record.outcome:
             case ChoreOutcome.FAILED:
                 wait = min(FIRST_BACKOFF * 2 ** min(record.failures - 1, 10), LONGEST_BACKOFF)
@@ -109,14 +115,13 @@ class Chores:
             case _:
                 due = record.began_at + chore.every
         # Another machine's clock may be ahead; one that is ahead by more than that was wrong.
-        return due if due <= now + 2 * chore.every else now
+        return due if due <= now + 2 * chore.every else AT_ONCE
 
     # What
 
     def _run(self, chore: Chore, now: datetime, go_on: GoOn) -> ChoreReport | None:
         """None where it is put off, or somebody else's."""
-        due = self._usually_due(chore, self._record(chore), now)
-        since = min(due, self._waiting_since.setdefault(chore.name, now))
+        since = self._waiting_since.setdefault(chore.name, now)
         waits = now - since < self._patience
         if waits and (rested := self._writers.resting_at(now)) > now:
             self._not_before[chore.name] = rested
@@ -133,8 +138,9 @@ class Chores:
                 chore.place.keep(chore.name, done.text())
         except Exception as error:  # noqa: BLE001 - whatever it was, the other chores are to be done
             done = self._failed(chore, error, now)
-        self._waiting_since.pop(chore.name)
         self._not_before.pop(chore.name, None)
+        if done.outcome is not ChoreOutcome.STOPPED:
+            self._waiting_since.pop(chore.name)
         match done.outcome:
             case ChoreOutcome.STOPPED:
                 self._not_before[chore.name] = now + SOMEBODY_ELSE
@@ -160,7 +166,7 @@ class Chores:
             began_at=now,
             ended_at=self.clock(),
             outcome=ChoreOutcome.DONE if work.is_whole else ChoreOutcome.STOPPED,
-            reason=work.note,
+            reason=work.note if work.is_whole else "stopped for something better; it goes on later",
             saved=work.saved,
             saved_in_all=record.saved_in_all + work.saved,
             position=work.position or record.position,

@@ -9,7 +9,7 @@ from ..event_log.event_mapper import loads, unpacked
 from ..event_log.event_store import EventStore
 from ..event_log.keyed_hash import is_keyed_hash
 from ..event_log.recorder import LogNotification
-from ..event_log.upkeep import Smaller, StoredBody, Upkeep
+from ..event_log.storage import Smaller, Storage, StoredBody
 from .chore import GoOn, Work
 from .chore_record import ChoreRecord
 from .smaller_bodies import SmallerBodies
@@ -29,7 +29,7 @@ class ColdBodies:
     """
 
     store: EventStore
-    place: Upkeep
+    place: Storage
     every: timedelta
     cold_after: timedelta
     level: int

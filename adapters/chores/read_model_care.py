@@ -12,7 +12,7 @@ from ..event_log.plain_errors import speaking_plainly
 from ..read_models.schema import APPLICATION_ID
 from ..sqlite.chore_records import keep_in, records_in
 from ..sqlite.lock_file import alone_by
-from ..sqlite.upkeep import cut_off_log
+from ..sqlite.storage import cut_off_log
 from .chore import GoOn, Work
 from .chore_record import ChoreRecord
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ..event_log.upkeep import Upkeep
+from ..event_log.storage import Storage
 from .chore import GoOn, Work
 from .chore_record import ChoreRecord
 
@@ -12,7 +12,7 @@ from .chore_record import ChoreRecord
 class DatabaseRoutine:
     """One step, which the database itself keeps whole."""
 
-    place: Upkeep
+    place: Storage
     every: timedelta
 
     @property

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ..event_log.upkeep import Smaller, Upkeep
+from ..event_log.storage import Smaller, Storage
 from .chore import Work
 from .chore_record import ChoreRecord
 
@@ -15,7 +15,7 @@ STRIDE = 10_000
 class SmallerBodies:
     """Between two batches the database is everybody else's: there the next bodies are packed."""
 
-    def __init__(self, place: Upkeep, chore: str, record: ChoreRecord) -> None:
+    def __init__(self, place: Storage, chore: str, record: ChoreRecord) -> None:
         self.place, self.chore, self.record = place, chore, record
         self.position = record.position
         self.damaged = 0

@@ -10,8 +10,8 @@ from uuid import UUID
 from eventsourcing.persistence import Notification, Subscription
 
 from ...domain.ranges import Run
+from .storage import Storage
 from .stored_row import StoredRow
-from .upkeep import Upkeep
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Recorder(Protocol):
         """What the database's own clock says; None where it is this machine's."""
         ...
 
-    def upkeep(self) -> Upkeep | None:
+    def storage(self) -> Storage | None:
         """What may be done to keep the storage in order; None where there is nothing to keep."""
         ...
 

@@ -22,9 +22,9 @@ from .datastore import ConnectionLostError, Datastore
 from .failures import TRY_AGAIN
 from .insertion import event_values, insertion
 from .name_tables import PostgresNameTables
+from .storage import PostgresStorage
 from .subscription import PostgresSubscription
 from .tail import Tail
-from .upkeep import PostgresUpkeep
 
 ATTEMPTS = 10
 """How often an append that the server undid for the sake of others is made anew."""
@@ -234,9 +234,9 @@ class PostgresRecorder(PostgresApplicationRecorder):
         """What the clock of the server says."""
         return cast(datetime, self.datastore.read("SELECT clock_timestamp()")[0][0])
 
-    def upkeep(self) -> PostgresUpkeep:
+    def storage(self) -> PostgresStorage:
         """What may be done to keep the tables in order."""
-        return PostgresUpkeep(self.datastore, self.names)
+        return PostgresStorage(self.datastore, self.names)
 
     def complaints(self) -> list[str]:
         """Nothing: PostgreSQL checks each page as it is read, and fails that statement."""

@@ -20,8 +20,8 @@ from .datastore import Datastore
 from .group_commit import GroupCommit
 from .insertion import Write
 from .name_tables import SQLiteNameTables
+from .storage import SQLiteStorage
 from .subscription import SQLiteSubscription
-from .upkeep import SQLiteUpkeep
 
 SELECT_EVENTS = (
     "SELECT originator_version, topic, subject, key_id, tokens, digest, carried, state"
@@ -197,10 +197,10 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
     def server_time(self) -> None:
         """There is no server: whoever opens a file goes by its machine's clock."""
 
-    def upkeep(self) -> SQLiteUpkeep | None:
+    def storage(self) -> SQLiteStorage | None:
         """What may be done to keep the file in order; None in memory."""
         path = self.datastore.path
-        return SQLiteUpkeep(self.datastore, path, self.names) if path else None
+        return SQLiteStorage(self.datastore, path, self.names) if path else None
 
     def complaints(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""

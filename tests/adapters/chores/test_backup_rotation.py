@@ -142,9 +142,9 @@ def test_no_backup_takes_the_place_of_another(
     chores.run_due(clock.now)
     (first,) = files(folder)
     before = (folder / first).read_bytes()
-    upkeep = store.events.recorder.upkeep()
-    assert upkeep
-    upkeep.keep("backup", "{}")
+    storage = store.events.recorder.storage()
+    assert storage
+    storage.keep("backup", "{}")
 
     chores.run_due(clock.now)
 

@@ -107,9 +107,9 @@ def test_each_part_of_the_log_is_gone_through_once(
 def test_bodies_are_stored_in_small_batches_each_with_how_far_it_goes(
     store: SessionStore, clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upkeep = store.events.recorder.upkeep()
-    assert upkeep
-    replace, batches = type(upkeep).replace_bodies, list[int]()
+    storage = store.events.recorder.storage()
+    assert storage
+    replace, batches = type(storage).replace_bodies, list[int]()
 
     def stopped_at_the_third(self: Any, smaller: Any, chore: str, record: str) -> int:
         if chore == "bodies":
@@ -119,7 +119,7 @@ def test_bodies_are_stored_in_small_batches_each_with_how_far_it_goes(
         return replace(self, smaller, chore, record)
 
     monkeypatch.setattr(smaller_bodies, "BATCH", 400)
-    monkeypatch.setattr(type(upkeep), "replace_bodies", stopped_at_the_third)
+    monkeypatch.setattr(type(storage), "replace_bodies", stopped_at_the_third)
     tell(store, 0, 30)
     clock.advance(days=8)
 
@@ -180,9 +180,9 @@ def test_a_body_that_is_changed_while_it_is_packed_stays_as_it_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Somebody erases it, or puts it in cipher, after it was read."""
-    upkeep = store.events.recorder.upkeep()
-    assert upkeep
-    replace = type(upkeep).replace_bodies
+    storage = store.events.recorder.storage()
+    assert storage
+    replace = type(storage).replace_bodies
 
     def late(self: Any, smaller: Any, chore: str, record: str) -> int:
         if chore == "bodies":
@@ -190,7 +190,7 @@ def test_a_body_that_is_changed_while_it_is_packed_stays_as_it_is(
             change("UPDATE bodies SET key_id = 'k' WHERE id = (SELECT max(id) FROM bodies)")
         return replace(self, smaller, chore, record)
 
-    monkeypatch.setattr(type(upkeep), "replace_bodies", late)
+    monkeypatch.setattr(type(storage), "replace_bodies", late)
     tell(store, 0, 3)
     before = sizes(store)
     clock.advance(days=8)

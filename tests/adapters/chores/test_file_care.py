@@ -101,12 +101,12 @@ def test_a_checkpoint_waits_for_no_writer(
     store: SessionStore, database: str, clock: StillClock
 ) -> None:
     tell(store, 0, 100)
-    upkeep = store.events.recorder.upkeep()
-    assert upkeep
+    storage = store.events.recorder.storage()
+    assert storage
     with closing(Path(database)) as writer:
         writer.execute("BEGIN IMMEDIATE")
 
-        assert upkeep.run_routine() == (0, "somebody reads or writes")
+        assert storage.run_routine() == (0, "somebody reads or writes")
 
     # And this thread waits for others as before.
     assert asked(store, "PRAGMA busy_timeout") == [(30_000,)]
@@ -119,9 +119,9 @@ def test_a_file_at_rest_has_nothing_to_write_into_it(tmp_path: Path) -> None:
     before = path.read_bytes()
 
     with cutbank.open(path) as store:
-        upkeep = store.events.recorder.upkeep()
-        assert upkeep
-        assert upkeep.run_routine() == (0, "nobody writes to it")
+        storage = store.events.recorder.storage()
+        assert storage
+        assert storage.run_routine() == (0, "nobody writes to it")
 
     assert path.read_bytes() == before
 

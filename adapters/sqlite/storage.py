@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from ..event_log.log_names import LogNames
-from ..event_log.upkeep import Routine, Smaller, StoredBody
+from ..event_log.storage import Routine, Smaller, StoredBody
 from .chore_records import keep_in, records_in
 from .datastore import Datastore
 from .journal import is_in_use
@@ -15,7 +15,7 @@ from .lock_file import alone_by
 REPLACE_BODY = "UPDATE bodies SET content = ? WHERE id = ? AND key_id IS NULL AND content = ?"
 
 
-class SQLiteUpkeep:
+class SQLiteStorage:
     """The records are a table of the log itself: a backup that is restored has its own."""
 
     routine = "checkpoint"

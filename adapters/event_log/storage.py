@@ -49,7 +49,7 @@ class Place(Protocol):
         ...
 
 
-class Upkeep(Place, Protocol):
+class Storage(Place, Protocol):
     """The log's own place, and what may be done to its storage: nothing that changes an event."""
 
     routine: str

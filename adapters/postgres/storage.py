@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 
 from ..event_log.log_names import LogNames
-from ..event_log.upkeep import Routine, Smaller, StoredBody
+from ..event_log.storage import Routine, Smaller, StoredBody
 from .datastore import Datastore, connected
 
 TABLES = (
@@ -35,7 +35,7 @@ REPLACE_BODY = (
 )
 
 
-class PostgresUpkeep:
+class PostgresStorage:
     """One machine at a time, by a lock of the server's; what a backup copies has no records."""
 
     routine = "statistics"
