@@ -1,5 +1,7 @@
 """What is done when and by whom, and what becomes of what fails."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -281,6 +283,29 @@ def test_what_somebody_else_is_at_is_left_to_them(
             assert chores.next_at() == clock.now + timedelta(minutes=1)
             assert min(sizes(store)) > 10_000
     assert "bodies" in outcomes(chores.run_due(clock.advance(minutes=1)))
+
+
+def test_what_somebody_else_did_a_moment_ago_is_not_done_again(
+    store: SessionStore, clock: StillClock, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at what is due and the lock."""
+    tell(store, 0, 1)
+    storage = store.events.recorder.storage()
+    assert storage
+    alone, others = type(storage).alone, make(every=9.0)
+    done = []
+
+    @contextmanager
+    def late(self: Any) -> Iterator[bool]:
+        monkeypatch.setattr(type(storage), "alone", alone)
+        done.extend(others.run_due(clock.now))
+        with alone(self) as is_alone:
+            yield is_alone
+
+    monkeypatch.setattr(type(storage), "alone", late)
+
+    assert make(every=9.0).run_due(clock.now) == []
+    assert len(done) == 3
 
 
 # Failures

@@ -139,8 +139,10 @@ def test_what_is_in_cipher_stays_as_it_is(
     store: SessionStore, clock: StillClock, make: Make, change: Change
 ) -> None:
     tell(store, 0, 3)
+    change(
+        "UPDATE bodies SET key_id = 'a key', content = $ WHERE id = (SELECT min(id) FROM bodies)"
+    )
     before = sizes(store)
-    change("UPDATE bodies SET key_id = 'a key' WHERE id = (SELECT min(id) FROM bodies)")
     clock.advance(days=8)
 
     (report, *_) = make().run_due(clock.now)

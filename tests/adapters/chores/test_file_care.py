@@ -7,6 +7,7 @@ import pytest
 from databases import asked, on_sqlite
 from faulty import closing, texts
 from read_model_rows import rows_of
+from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, SessionStore
@@ -106,8 +107,12 @@ def test_a_checkpoint_waits_for_no_writer(
     with closing(Path(database)) as writer:
         writer.execute("BEGIN IMMEDIATE")
 
+        said: list[str] = []
+        sqlite_recorder(store).datastore.reader.set_trace_callback(said.append)
         assert storage.run_routine() == (0, "somebody reads or writes")
 
+    last = said.index("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert [line for line in said[:last] if "busy_timeout" in line][-1].endswith("= 0")
     # And this thread waits for others as before.
     assert asked(store, "PRAGMA busy_timeout") == [(30_000,)]
 
