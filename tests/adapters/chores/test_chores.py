@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from databases import asked, on_sqlite
+from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, SessionStore
@@ -16,6 +17,7 @@ from cutbank.adapters.chores.chore_record import ChoreOutcome, ChoreRecord
 from cutbank.adapters.chores.chores import Chores
 from cutbank.adapters.chores.read_model_care import ReadModelCare
 from cutbank.adapters.settings.chore_settings import ChoreSettings
+from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import StorageError
 
 from .conftest import START, Make, StillClock, outcomes, sizes, tell
@@ -339,6 +341,32 @@ def test_a_failure_is_one_line_and_is_tried_again_ever_later(
     clock.advance(hours=6)
     assert outcomes(chores.run_due(clock.now))["backup"] is DONE
     assert [one.failures for one in chores.status()] == [0] * 4
+
+
+@on_sqlite
+def test_a_log_that_cannot_grow_is_told_and_nothing_is_lost(
+    store: SessionStore, clock: StillClock, make: Make
+) -> None:
+    """Not even that it failed can be written down: then this process remembers it."""
+    tell(store, 0, 5)
+    clock.advance(days=8)
+    writer = sqlite_recorder(store).datastore.writer
+    pages = writer.execute("PRAGMA page_count").fetchone()[0]
+    writer.execute(f"PRAGMA max_page_count = {pages}")
+    chores = make()
+
+    reports = {report.chore: report for report in chores.run_due(clock.now)}
+
+    assert reports["bodies"].outcome is FAILED
+    assert "the disk is full: free some space" in str(reports["bodies"].reason)
+    assert reports["bodies"].next_at == clock.now + timedelta(minutes=15)
+    assert chores.next_at() == clock.now + timedelta(minutes=15)
+    assert verify(store).violations == []
+
+    writer.execute("PRAGMA max_page_count = 1000000")
+    reports = {report.chore: report for report in chores.run_due(clock.advance(minutes=15))}
+    assert reports["bodies"].outcome is DONE
+    assert max(sizes(store)) < 1_000
 
 
 def test_a_chore_that_breaks_in_its_own_way_does_not_hinder_the_others(
