@@ -24,7 +24,7 @@ from cutbank.adapters.read_models.location import read_models_of
 from cutbank.adapters.settings.chore_settings import ChoreSettings
 from cutbank.adapters.verifier import verify
 
-from .conftest import sizes
+from .conftest import StillClock, sizes
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
@@ -72,7 +72,6 @@ class Ground:
     def fresh(self) -> None:
         self.clear()
         self.backups.mkdir()
-        now = datetime.now(UTC)
         with cutbank.open(self.address) as store:
             for number in range(12):
                 victims.append_turn(store.session("session"), number)
@@ -81,9 +80,9 @@ class Ground:
                 rest=0.0, cold_after=None, backup_folder=str(self.backups), backup_keep=2
             )
             for days in (3, 2):
-                at = now - timedelta(days=days)
-                store.events.clock = lambda at=at: at
-                Chores(store, settings, lambda at=at: at).run_due(at)
+                clock = StillClock()
+                clock.now = datetime.now(UTC) - timedelta(days=days)
+                Chores(store, settings, clock).run_due(clock.now)
             self.texts = texts(store.session("session"))
             self.large = max(sizes(store))
         assert len(self.whole()) == 2
