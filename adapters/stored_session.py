@@ -473,6 +473,12 @@ class StoredSession:
 
         return Compactor(self._events, self._reader(lineage), self.store.all_listeners)
 
+    def prepared(self, *, lineage: str = MAIN) -> int | None:
+        """The boundary that is recorded and not yet served; None where none is."""
+        with speaking_plainly(self.store.name):
+            chain = self._events.lineage_chain(self.namespace, self.key, lineage)
+            return self._events.lineage_state(chain)[1].prepared or None
+
     def activate(self, *, lineage: str = MAIN) -> int:
         """Serve the boundary that was prepared last; returns it."""
         with speaking_plainly(self.store.name):

@@ -38,7 +38,8 @@ class CompactionState(NamedTuple):
     decided: int = 0
     """The version of the last decision (boundary, activation, revert); plans are made on it."""
     prepared: int = 0
-    """The newest boundary that was recorded and not yet activated."""
+    """The newest boundary that was recorded and neither activated nor dropped; a boundary that is
+    drawn later takes its place."""
     prepared_beneath: int = 0
     requested: int = 0
     """The version of the newest request that came to no end yet."""
@@ -116,11 +117,13 @@ class Compaction(Aggregate[CompactionState]):
 
     def activate(self, boundary: int, effective_from: int) -> None:
         """Serve the prepared boundary."""
-        if boundary == 0 or boundary != self.state.prepared:
-            raise StalePlanError(
-                f"boundary {boundary} is not the prepared one ({self.state.prepared or 'none'})"
-            )
+        self._check_prepared(boundary)
         self._activate(boundary, self.state.prepared_beneath, effective_from)
+
+    def drop(self, boundary: int, reason: str) -> None:
+        """Give up the prepared boundary; what is served stays, and so do plans made on it."""
+        self._check_prepared(boundary)
+        self._trigger(events.PreparationDropped, boundary=boundary, reason=reason)
 
     def revert(self, effective_from: int, *, beneath: int) -> int:
         """Serve what the active boundary builds upon; `beneath` is what that builds upon."""
@@ -141,6 +144,12 @@ class Compaction(Aggregate[CompactionState]):
 
     def fail(self, **failure: Any) -> None:
         self._trigger(events.CompactionFailed, **failure)
+
+    def _check_prepared(self, boundary: int) -> None:
+        if boundary == 0 or boundary != self.state.prepared:
+            raise StalePlanError(
+                f"boundary {boundary} is not the prepared one ({self.state.prepared or 'none'})"
+            )
 
     def _activate(self, boundary: int, previous: int, effective_from: int) -> None:
         self._trigger(
@@ -179,5 +188,7 @@ class Compaction(Aggregate[CompactionState]):
                     decided=version,
                     requested=state.requested,
                 )
+            case events.PreparationDropped():
+                return state._replace(prepared=0, prepared_beneath=0)
             case _:
                 return state

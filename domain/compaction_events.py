@@ -54,6 +54,8 @@ class CompactionRequested(Event):
     """The worker that is at it; None where whoever asked does it."""
     lease_s: float | None = None
     """For how long nobody else need begin, in seconds from the event's timestamp on."""
+    activate: bool = True
+    """Whether the boundary is to be served at once; else it is prepared, and nobody waits."""
 
 
 class Trim(Record):
@@ -148,6 +150,13 @@ class BoundaryActivated(Event):
     effective_from: int
     previous: int | None = None
     """What the boundary builds upon, so that it can be reverted without a search."""
+
+
+class PreparationDropped(Event):
+    """The prepared boundary no longer fits what the session has become; it will not be served."""
+
+    boundary: int
+    reason: str
 
 
 class CompactionRejected(Event):

@@ -129,15 +129,33 @@ class Compactor:
         check_gain(planned, planned.post_tokens(written.draft.text), order)
         return outcome_of(order, planned, written, None)
 
-    def activate(self) -> int:
-        """Serve the boundary that was prepared last."""
+    def activate(self, prepared: int | None = None, **details: Any) -> int:
+        """Serve the boundary that was prepared last; or `prepared`, if it is that still.
+
+        `details` is what listeners are told besides. Raises StalePlanError where others decided.
+        """
         with self._deciding():
             compaction = self._own_lineage()
-            boundary = compaction.state.prepared
+            boundary = compaction.state.prepared if prepared is None else prepared
             compaction.activate(boundary, self._head())
             self._save(compaction)
-        self._tell(Moment.ACTIVATED, boundary)
+        self._tell(Moment.ACTIVATED, boundary, **details)
+        self._tell(Moment.SESSION_START, boundary, source="compact", **details)
         return boundary
+
+    def drop(self, prepared: int, reason: str, **details: Any) -> None:
+        """Give up a prepared boundary, unless others have served or replaced it."""
+        dropped: list[int] = []
+
+        def drop(lineage: Compaction) -> None:
+            dropped.clear()
+            if lineage.state.prepared == prepared:
+                lineage.drop(prepared, reason)
+                dropped.append(prepared)
+
+        self._note(drop)
+        if dropped:
+            self._tell(Moment.DROPPED, prepared, reason=reason, **details)
 
     def revert(self) -> int:
         """Serve again what the active boundary builds upon; returns the reverted boundary."""
@@ -273,6 +291,7 @@ class Compactor:
                 idempotency_key=order.idempotency_key,
                 by=order.by,
                 lease_s=order.chain.longest_s if order.lease_s is None else order.lease_s,
+                activate=order.activate,
             )
             requested.append(version)
 
@@ -443,10 +462,10 @@ class Compactor:
             return None
         return done_before(self.store, self.reader, order.idempotency_key)
 
-    def _tell(self, moment: Moment, boundary: int) -> None:
+    def _tell(self, moment: Moment, boundary: int, **details: Any) -> None:
         reader = self.reader
         happening = Happening(
-            moment, reader.key, reader.namespace, reader.lineage, boundary=boundary
+            moment, reader.key, reader.namespace, reader.lineage, boundary=boundary, **details
         )
         told(self.listeners, happening)
 

@@ -25,6 +25,8 @@ class Moment(StrEnum):
     ACTIVATED = "activated"
     SESSION_START = "session_start"
     """The session goes on with a view that begins at a boundary; `source` is `compact`."""
+    DROPPED = "dropped"
+    """A prepared boundary no longer fits and will not be served: `reason` says why."""
     FAILED = "failed"
     """The compaction came to nothing; the view is as it was."""
     REVERTED = "reverted"

@@ -10,6 +10,7 @@ from ...domain.compaction_events import (
     CompactionRejected,
     CompactionRequested,
     CompactionReverted,
+    PreparationDropped,
     Summary,
 )
 from ...domain.event import Event
@@ -30,6 +31,7 @@ OF_LINEAGES = {
         CompactionRejected,
         CompactionFailed,
         CompactionReverted,
+        PreparationDropped,
     )
 }
 

@@ -348,6 +348,12 @@ def rest_and_leases(db: Database) -> None:
     db.execute("CREATE INDEX idx_lineages_prepared ON lineages (id) WHERE prepared IS NOT NULL")
 
 
+@migrations()
+def dropped_boundaries(db: Database) -> None:
+    """When a prepared boundary was given up; `reason` says why."""
+    db.table("compactions").add_column("dropped_at", str)
+
+
 def is_current(db: Database) -> bool:
     """Whether the file's steps are these, no more and no fewer."""
     applied = [step.name for step in migrations.applied(db)]
@@ -364,6 +370,7 @@ NAMES = [
         blocks_and_their_words,
         views_for_people,
         rest_and_leases,
+        dropped_boundaries,
     )
 ]
 

@@ -9,6 +9,7 @@ from ...domain.compaction_events import (
     CompactionRejected,
     CompactionRequested,
     CompactionReverted,
+    PreparationDropped,
     Summary,
 )
 from ...domain.event import Event
@@ -84,6 +85,8 @@ def completed(event: Event) -> tuple[int, Row] | None:
             return boundary, {"activated_at": time, "effective_from": effective_from}
         case CompactionReverted(boundary=boundary):
             return boundary, {"reverted_at": moment(event.timestamp)}
+        case PreparationDropped(boundary=boundary, reason=reason):
+            return boundary, {"dropped_at": moment(event.timestamp), "reason": reason}
         case _:
             return None
 
@@ -128,6 +131,6 @@ COLUMNS = """
 version outcome boundary trigger policy after first_kept pre_tokens post_tokens kept_positions kept
 pinned hidden trims repairs split_turn previous summariser model input_tokens output_tokens cost_usd
 latency_s summary_tokens covers cites reason rule tried stood_in effective_from activated_at
-reverted_at recorded_at
+reverted_at dropped_at recorded_at
 """.split()  # noqa: SIM905 - a list of forty names, a line each
 """What a row says of itself; where it stands comes before."""
