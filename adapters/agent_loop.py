@@ -1,10 +1,13 @@
 """An agent's three calls: before it asks a model, after, and when the model refuses."""
 
 from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil
+from os import getpid
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from ..domain.compaction import MAIN
+from ..domain.compaction import MAIN, lineage_id
 from ..domain.compaction_events import CompactionRequested, Trigger
 from ..domain.errors import (
     CompactionVetoedError,
@@ -17,11 +20,14 @@ from ..domain.policies.catalog import policy_named
 from ..domain.session_events import Usage
 from ..projections.history_view import HistoryView
 from ..projections.rendering.catalog import RENDERERS
+from .compacting.ahead import prepared_ahead
 from .compacting.cancellation import Cancellation
+from .compacting.compactor import REPLANS
 from .compacting.order import Order
 from .compacting.outcome import Outcome
 from .compacting.overflow_advice import refused
 from .compacting.seen import Seen
+from .compacting.swap import Coming, Swap
 from .event_log.plain_errors import speaking_plainly
 from .telemetry.in_use import timed
 
@@ -40,6 +46,16 @@ class Habits:
     regrowth: float = 0.05
     """The part of the limit by which a session has to grow before it is tried again, once a
     compaction came to nothing."""
+    prepare_at: float | None = None
+    """The part of the policy's threshold from which on a summary is written ahead, in a thread that
+    the agent does not wait for; None leaves that to whoever prepares boundaries besides."""
+
+    def __post_init__(self) -> None:
+        if self.prepare_at is not None and not 0 < self.prepare_at <= 1:
+            raise InvalidSettingError(
+                f"prepare_at cannot be {self.prepare_at}; it is a part of the policy's threshold, "
+                "above 0 and up to 1, or None"
+            )
 
 
 class AgentLoop:
@@ -68,6 +84,8 @@ class AgentLoop:
         self.last: Outcome | None = None
         """What the newest compaction of this loop did, or why it did nothing."""
         self._compactor = session.compactor(lineage)
+        self._lineage_id = lineage_id(session.namespace, session.key, lineage)
+        self._swap = Swap(self._compactor)
         self._unasked = replace(order, trigger=Trigger.THRESHOLD)
         self._running: Cancellation | None = None
 
@@ -84,15 +102,22 @@ class AgentLoop:
             seen = self._compactor.planner.seen(self._unasked)
             if seen.decided.requested and self._picks_up(seen):
                 seen = self._compactor.planner.seen(self._unasked)
-            if not self.habits.auto or not self._is_due(seen):
+            if not self.habits.auto:
                 return seen.view
-            try:
-                self._compact(self._unasked)
-            except NothingToCompactError as nothing:
-                if self._compactor.state().futile == seen.decided.futile:
-                    self._compactor.note_futile(nothing)
-            except (CompactionVetoedError, StalePlanError):
-                pass  # a hook forbade it, or others did it: what there is, is served
+            if not self._is_due(seen):
+                self._begin_ahead(seen)
+                return seen.view
+            if self._has_waited():
+                seen = self._compactor.planner.seen(self._unasked)
+            swapped = self._swapped(seen, self._unasked)
+            if swapped is None and seen.decided.prepared:
+                seen = self._compactor.planner.seen(self._unasked)
+                if not self._is_due(seen):
+                    return seen.view  # others have served what was prepared
+            if swapped is None and not self._is_futile(seen):
+                self._compact_by_threshold(seen.decided.futile)
+            elif swapped and not swapped.is_enough:
+                self._compact_by_threshold(0)
             return self._compactor.reader.view()
 
     def record_call(
@@ -147,6 +172,7 @@ class AgentLoop:
             if overflow.tokens is None and seen.window.used < order.limit:
                 # Nobody says how much it was; but it was more than we take it for.
                 order = replace(order, usage=order.limit)
+                seen = self._compactor.planner.seen(order)
             at = seen.view.coordinate
             self.session.record_overflow(
                 overflow.message,
@@ -156,9 +182,17 @@ class AgentLoop:
             )
             if seen.was_compacted_for(Trigger.OVERFLOW):
                 raise refused(seen.window, overflow, self.model, "after it was compacted for it")
+            if self._has_waited():
+                seen = self._compactor.planner.seen(order)
+            if swapped := self._swapped(seen, order):
+                if swapped.is_enough:
+                    return self._compactor.reader.view()
+                order = replace(order, usage=swapped.window.used)
             try:
                 done = self._compact(order)
             except (NothingToCompactError, CompactionVetoedError) as nothing:
+                if swapped and swapped.window.used < order.limit:
+                    return self._compactor.reader.view()
                 raise refused(seen.window, overflow, self.model, str(nothing)) from nothing
             if not done.compacted and done.post_tokens >= done.pre_tokens:
                 raise refused(seen.window, overflow, self.model, done.reason)
@@ -177,12 +211,13 @@ class AgentLoop:
             self.order.policy.plan(seen.window) is not None
             and not seen.history.is_same_request
             and not self._was_this_turns(seen)
-            and not self._is_futile(seen)
             and self.session.parent is None
         )
 
     def _was_this_turns(self, seen: Seen) -> bool:
-        if not self.habits.once_a_turn or not seen.was_drawn_by(Trigger.THRESHOLD):
+        if not self.habits.once_a_turn:
+            return False
+        if not seen.was_drawn_by(Trigger.THRESHOLD) and not seen.was_swapped_in:
             return False
         return seen.turn_at(seen.history.effective_from) == seen.state.turn
 
@@ -193,6 +228,62 @@ class AgentLoop:
             return False
         grown = seen.state.tokens - seen.state_at(futile).tokens
         return grown < self.habits.regrowth * self.order.limit
+
+    def _swapped(self, seen: Seen, order: Order) -> Coming | None:
+        """The view that was served in place of this one; None where nothing prepared fits."""
+        for _ in range(REPLANS):
+            if not seen.decided.prepared:
+                return None
+            coming = self._swap.coming(seen, order)
+            try:
+                is_served = self._swap.made(coming)
+            except StalePlanError:  # others decided at the same moment
+                seen = self._compactor.planner.seen(order)
+                continue
+            if not is_served:
+                return None
+            self.last = coming.outcome
+            return coming
+        return None
+
+    def _compact_by_threshold(self, futile: int) -> None:
+        """Compact; `futile` is up to where it is known by now that nothing is to be gained."""
+        try:
+            self._compact(self._unasked)
+        except NothingToCompactError as nothing:
+            if self._compactor.state().futile == futile:
+                self._compactor.note_futile(nothing)
+        except (CompactionVetoedError, StalePlanError):
+            pass  # a hook forbade it, or others did it: what there is, is served
+
+    def _begin_ahead(self, seen: Seen) -> None:
+        """Have the summary of the next compaction written, if it is near and nobody is at it."""
+        part, decided = self.habits.prepare_at, seen.decided
+        if part is None or decided.prepared or decided.requested or self._is_futile(seen):
+            return
+        preparations, size = self.session.store.preparations, seen.state.tokens
+        if preparations.is_in_vain(self._lineage_id, size, self.habits.regrowth * self.order.limit):
+            return
+        used = ceil(seen.window.used / part)
+        larger = replace(seen.window, in_use=used, usage=used)
+        if self.order.policy.plan(larger) is None or self.session.parent is not None:
+            return
+        ahead = replace(
+            self._unasked,
+            trigger=Trigger.IDLE,
+            activate=False,
+            by=f"prepare() of process {getpid()}",
+        )
+        work = partial(prepared_ahead, self._compactor, self.session.store.name, ahead)
+        preparations.begin(self._lineage_id, size, work)
+
+    def _has_waited(self) -> bool:
+        """Whether a summary was being written ahead, which is sooner there than another one."""
+        self._running = running = Cancellation()
+        try:
+            return self.session.store.preparations.join(self._lineage_id, running)
+        finally:
+            self._running = None
 
     def _compact(self, order: Order) -> Outcome:
         self._running = running = Cancellation()
@@ -209,6 +300,11 @@ class AgentLoop:
         if held_until is not None and held_until > self.session.store.events.clock():
             return False  # whoever asked may be at it still
         request = cast(CompactionRequested, self._compactor.reader.decision(requested))
+        if not request.activate:
+            if self.session.store.preparations.is_at(self._lineage_id):
+                return False  # it outlives its lease, as where a machine has slept
+            self._compactor.give_up(requested, "whoever prepared a boundary has died at it")
+            return True
         if request.by is not None:
             return False  # other workers take over when the session rests; here somebody waits
         why = "whoever was at it has died, and by now nothing has to be done"

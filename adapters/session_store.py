@@ -30,6 +30,7 @@ from .stored_session import StoredSession, check_name
 
 if TYPE_CHECKING:
     from ..domain.idle import IdleRules
+    from .compacting.ahead import Preparations
     from .idle.notices import Heard
     from .idle.scheduler import IdleScheduler
     from .read_models.follower import Follower
@@ -78,6 +79,7 @@ class SessionStore:
         self._read_models: ReadModels | None = None
         self._followers: list[Follower] = []
         self._scheduler: IdleScheduler | None = None
+        self._preparations: Preparations | None = None
         self._opening = Lock()
         self._starting = Lock()
 
@@ -255,6 +257,16 @@ class SessionStore:
         self._followers.append(follower)
         return follower
 
+    @property
+    def preparations(self) -> "Preparations":
+        """The summaries that agents' loops have written ahead."""
+        from .compacting.ahead import Preparations  # noqa: PLC0415 - as above
+
+        with self._opening:
+            if self._preparations is None:
+                self._preparations = Preparations()
+            return self._preparations
+
     # Idle hours
 
     def start_scheduler(
@@ -288,12 +300,17 @@ class SessionStore:
             return self._scheduler
 
     def close(self) -> None:
-        """Close the database; sessions of this store cannot be used any more."""
+        """Close the database; sessions of this store cannot be used any more.
+
+        Summaries that are written ahead are cancelled, and followers stopped.
+        """
         followers, self._followers = self._followers, []
         scheduler, self._scheduler = self._scheduler, None
         try:
             if scheduler is not None:
                 scheduler.stop()
+            if self._preparations is not None:
+                self._preparations.stop()
             for follower in followers:
                 follower.stop()
         finally:

@@ -23,7 +23,8 @@ class ViewReader:
     """The views of one session on one lineage: O(kept), whatever the history's length.
 
     The newest fold is kept and advanced by what was appended since; any other view is folded
-    anew, by the same code.
+    anew, by the same code. The events of the newest fold are kept, too: where another boundary is
+    served, what it keeps is folded from these, and only what is missing is read.
     """
 
     def __init__(self, store: EventStore, namespace: str, key: str, lineage: str) -> None:
@@ -34,6 +35,8 @@ class ViewReader:
         self.advancing = RLock()
         """Held while the newest fold is used: threads may share a session."""
         self._newest: tuple[History, Coordinate, CompactionState] | None = None
+        self._log: dict[int, Recorded] = {}
+        """The events of the newest fold, by position: they never change."""
 
     def view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
         """The view at a position and lineage version; the newest where they are None."""
@@ -71,14 +74,24 @@ class ViewReader:
         if at is None and lineage_version is None:
             if advanced := self._advanced(chain, coordinate, lineage_state):
                 return advanced, coordinate
-            history = self._folded(chain, coordinate, state, lineage_state)
+            history, self._log = self._folded(chain, coordinate, state, lineage_state, self._log)
             self._newest = (history, coordinate, lineage_state)
             return history, coordinate
         in_effect = self.state_in_effect(position, lineage_version)[1]
-        return (
-            self._folded(chain, coordinate, state, in_effect),
-            coordinate,
+        return self._folded(chain, coordinate, state, in_effect, {})[0], coordinate
+
+    def coming(self, prepared: int, at: Coordinate) -> tuple[History, HistoryView]:
+        """The newest fold and view as they would be were the prepared boundary served now.
+
+        To be read under `advancing`; `at` is the coordinate of the newest view.
+        """
+        chain = self.store.session_chain(self.namespace, self.key)
+        position, state = self.store.head(chain, at.position)
+        served = CompactionState(
+            active=prepared, effective_from=position, switched=at.lineage_version + 1
         )
+        history, _ = self._begun(chain, at, state, served, known=self._log)
+        return history, history.view(self.key, self.namespace, at, self._inherited_from(history))
 
     def state_in_effect(
         self, position: int, lineage_version: int | None = None
@@ -128,11 +141,15 @@ class ViewReader:
         if self._newest is None:
             return None
         history, seen, seen_state = self._newest
-        if seen_state != state or coordinate.position < seen.position:
+        if coordinate.position < seen.position:
+            self._log = {}  # this is not the log that it was
+            return None
+        if seen_state != state:
             return None
         if coordinate.position > seen.position:
-            news = Ranges.span(seen.position + 1, coordinate.position)
-            history.apply_all(self.store.read(chain, news))
+            news = self.store.read(chain, Ranges.span(seen.position + 1, coordinate.position))
+            history.apply_all(news)
+            self._log |= {recorded.position: recorded for recorded in news}
         self._newest = (history, coordinate, state)
         return None if history.is_undone() else history
 
@@ -142,32 +159,63 @@ class ViewReader:
         coordinate: Coordinate,
         state: SessionState,
         in_effect: CompactionState,
-    ) -> History:
-        active, effective_from = in_effect.active, in_effect.effective_from
+        known: dict[int, Recorded],
+    ) -> tuple[History, dict[int, Recorded]]:
+        """The fold at a coordinate and its events; those that are known need not be read."""
         sees_from = 0
         while True:
-            boundary, summary, digest = self.boundary(active) if active else (None, None, b"")
-            kept = boundary.kept if boundary else Ranges()
-            after = boundary.after if boundary else 0
-            history = History(
-                boundary,
-                summary,
-                digest,
-                effective_from if active else 0,
-                reckoning=Reckoning(self.store.tally, partial(self._earlier, in_effect)),
-                sees=self._sight(in_effect, sees_from),
+            history, log = self._begun(
+                chain, coordinate, state, in_effect, known=known, sees_from=sees_from
             )
-            if after:
-                self._add_request(history, chain, self._as_of(chain, state, after))
-            # What a fork inherits may have been decided about later positions than it shares.
-            shared = Ranges.span(1, coordinate.position)
-            positions = (kept | Ranges.span(after + 1, coordinate.position)) & shared
-            history.apply_all(self.store.read(chain, positions))
             if not history.is_undone():
-                self._add_request(history, chain, state)
-                return history
-            active = boundary.previous or 0 if boundary else 0
+                return history, log
+            beneath = history.boundary.previous if history.boundary else None
+            in_effect = in_effect._replace(active=beneath or 0)
             sees_from = history.undone_at
+
+    def _begun(
+        self,
+        chain: Chain,
+        coordinate: Coordinate,
+        state: SessionState,
+        in_effect: CompactionState,
+        *,
+        known: dict[int, Recorded],
+        sees_from: int = 0,
+    ) -> tuple[History, dict[int, Recorded]]:
+        """The fold that begins at the active boundary, undone or not, and its events."""
+        active = in_effect.active
+        boundary, summary, digest = self.boundary(active) if active else (None, None, b"")
+        kept = boundary.kept if boundary else Ranges()
+        after = boundary.after if boundary else 0
+        history = History(
+            boundary,
+            summary,
+            digest,
+            in_effect.effective_from if active else 0,
+            reckoning=Reckoning(self.store.tally, partial(self._earlier, in_effect)),
+            sees=self._sight(in_effect, sees_from),
+        )
+        if after:
+            self._add_request(history, chain, self._as_of(chain, state, after))
+        # What a fork inherits may have been decided about later positions than it shares.
+        shared = Ranges.span(1, coordinate.position)
+        positions = (kept | Ranges.span(after + 1, coordinate.position)) & shared
+        log = self._read(chain, positions, known)
+        history.apply_all(log.values())
+        self._add_request(history, chain, state)
+        return history, log
+
+    def _read(
+        self, chain: Chain, positions: Ranges, known: dict[int, Recorded]
+    ) -> dict[int, Recorded]:
+        """The events at these positions, in order; those that are known are not read again."""
+        # As many as there are of these, however many are known.
+        found = {position: known[position] for position in positions if position in known}
+        missing = positions - Ranges.of(found) if found else positions
+        for recorded in self.store.read(chain, missing) if missing else ():
+            found[recorded.position] = recorded
+        return dict(sorted(found.items())) if missing else found
 
     def _as_of(self, chain: Chain, state: SessionState, after: int) -> SessionState:
         """Which system prompt and tools were in effect when a boundary was decided."""

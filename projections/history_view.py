@@ -150,7 +150,7 @@ class History:
         self.pinned = boundary.pinned if boundary else Ranges()
         self.hides: dict[int, str | None] = {}
         self.retracted = Ranges()
-        self._reopened = Ranges()
+        self.reopened = Ranges()
         """Calls that wait again, because their results were taken back."""
         self._gone: list[tuple[int, Entry]] = []
         """What was taken back since the newest call was sent, and where."""
@@ -204,7 +204,7 @@ class History:
                     self._called_on(call)
             case BlocksRetracted(positions=positions, reopened=reopened):
                 if self._is_news(position):
-                    self._reopened |= Ranges.of(reopened.values())
+                    self.reopened |= Ranges.of(reopened.values())
                     self._retract(positions)
                     self.open_calls |= {at: call for call, at in reopened.items()}
             case BlockPinned(positions=positions):
@@ -322,7 +322,7 @@ class History:
         if self.summary is None or self.boundary is None:
             return False
         gone = self.summary.covers | self.boundary.hidden
-        return bool(self.retracted & self.summary.covers or self._reopened & gone)
+        return bool(self.retracted & self.summary.covers or self.reopened & gone)
 
     def view(
         self, session: str, namespace: str, coordinate: Coordinate, inherited_from: str | None

@@ -67,7 +67,12 @@ def chain_by(
 
 def habits_by(settings: Settings) -> Habits:
     """When a loop compacts by itself."""
-    return Habits(auto=settings.compaction.auto, once_a_turn=settings.compaction.once_a_turn)
+    compaction = settings.compaction
+    return Habits(
+        auto=compaction.auto,
+        once_a_turn=compaction.once_a_turn,
+        prepare_at=compaction.prepare_at,
+    )
 
 
 def overrides_by(settings: Settings) -> Mapping[str, ModelOverride]:

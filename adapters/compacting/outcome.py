@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ...domain.compaction import lineage_id
-from ...domain.compaction_events import Repair
+from ...domain.compaction_events import CompactBoundary, Repair, Summary
 from ...domain.planned_price import pricing_of
 from ...domain.pricing import Pricing
 from ...domain.ranges import Ranges
@@ -103,13 +103,18 @@ def done_before(store: EventStore, reader: ViewReader, idempotency_key: str) -> 
     if done is None:
         return None
     boundary, summary, _ = reader.boundary(done.first)
+    return as_stored(boundary, summary, "done before under the same key")
+
+
+def as_stored(boundary: CompactBoundary, summary: Summary | None, reason: str) -> Outcome:
+    """What a boundary did that was drawn before."""
     return Outcome(
         compacted=True,
-        reason="done before under the same key",
+        reason=reason,
         policy=boundary.policy,
         pre_tokens=boundary.pre_tokens,
         post_tokens=boundary.post_tokens,
-        boundary=done.first,
+        boundary=boundary.originator_version,
         after=boundary.after,
         first_kept=boundary.first_kept,
         left=(summary.covers if summary else Ranges()) - boundary.kept,

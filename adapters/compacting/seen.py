@@ -43,7 +43,9 @@ class Seen:
             self.boundary = self.history.boundary
         if order.cache_is_cold:
             window = replace(window, cached=0)
-        self.window = window if order.usage is None else _as_refused(window, order.usage)
+        self.share = 1.0 if order.usage is None else order.usage / max(window.tokens, 1)
+        """How much larger the provider counted the view than it was reckoned, where it has."""
+        self.window = window if order.usage is None else as_refused(window, order.usage)
 
     @cached_property
     def state(self) -> SessionState:
@@ -60,12 +62,18 @@ class Seen:
         """Whether the view begins at a boundary that this set off."""
         return self.boundary is not None and self.boundary.trigger is trigger
 
+    @property
+    def was_swapped_in(self) -> bool:
+        """Whether what is served now was there before, and not decided when it was switched to."""
+        # Where it was, the switch stands right behind the boundary and its summary.
+        return self.decided.switched - self.decided.active > len(("summary", "activation"))
+
     def was_compacted_for(self, trigger: Trigger) -> bool:
         """Whether this request was compacted already, for that reason."""
         return self.was_drawn_by(trigger) and self.history.is_same_request
 
 
-def _as_refused(window: Window, usage: int) -> Window:
+def as_refused(window: Window, usage: int) -> Window:
     """The window as a provider counted that refused it: it knows better how large blocks are."""
     share = usage / max(window.tokens, 1)
     if share <= 1:

@@ -29,6 +29,13 @@ class CompactionSettings(Section):
     )
     auto: bool = setting(True, help="compact before a call when the policy says so")
     once_a_turn: bool = setting(False, help="compact by threshold at most once in a turn")
+    prepare_at: float | None = setting(
+        None,
+        unit="of the policy's threshold",
+        least=0.1,
+        most=1,
+        help="from which on a summary is written ahead, while the agent works; none is never",
+    )
     minimum_gain: float = setting(
         0.1,
         unit="of the view",

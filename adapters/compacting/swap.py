@@ -1,0 +1,115 @@
+"""Serves a boundary that was prepared before, where it still fits: the swap is one event."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ...domain.compaction_events import CompactBoundary, Trigger
+from ...domain.preparation import Since, misfit
+from ...domain.window import Window
+from ...projections.compaction_window import window_of
+from ...projections.history_view import History
+from .compactor import Compactor
+from .happenings import Stats
+from .order import Order
+from .outcome import Outcome, as_stored
+from .planner import UNASKED
+from .seen import Seen, as_refused
+
+
+@dataclass(frozen=True)
+class Coming:
+    """The view that the prepared boundary would begin, beside the one that is served."""
+
+    order: Order
+    now: Window
+    blocks: int
+    """How many are served now."""
+    history: History
+    window: Window
+    beneath: int
+    served: int
+
+    @property
+    def boundary(self) -> CompactBoundary:
+        assert self.history.boundary is not None, "it begins at the prepared one"
+        return self.history.boundary
+
+    @cached_property
+    def misfit(self) -> str | None:
+        """Why it must not be served any more."""
+        history = self.history
+        since = Since(
+            retracted=history.retracted,
+            reopened=history.reopened,
+            pinned=history.pinned,
+            hidden=history.hides,
+            shown=history.entries,
+        )
+        if why := misfit(
+            self.boundary, history.summary, since, beneath=self.beneath, served=self.served
+        ):
+            return why
+        gained, whole = self.now.tokens - self.window.tokens, self.now.tokens - self.now.request
+        has_to = self.order.minimum_gain * whole if self.order.trigger in UNASKED else 0
+        if gained <= 0 or gained < has_to:
+            return f"it would save {gained:,} of {self.now.tokens:,} tokens by now"
+        return None
+
+    @cached_property
+    def is_enough(self) -> bool:
+        """Whether the policy would leave the view to come as it is."""
+        return self.order.policy.plan(replace(self.window, trigger=Trigger.THRESHOLD)) is None
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the swap does, as a compaction would say it."""
+        number = self.boundary.originator_version
+        return replace(
+            as_stored(self.boundary, self.history.summary, f"boundary {number} was prepared"),
+            pre_tokens=self.now.tokens,
+            post_tokens=self.window.tokens,
+        )
+
+
+class Swap:
+    """Serves what was prepared, or drops it."""
+
+    def __init__(self, compactor: Compactor) -> None:
+        self.compactor = compactor
+
+    def coming(self, seen: Seen, order: Order) -> Coming:
+        """The view to come, of a session that has a prepared boundary."""
+        reader = self.compactor.reader
+        with reader.advancing:
+            history, view = reader.coming(seen.decided.prepared, seen.view.coordinate)
+            window = window_of(history, view, order.limit, order.trigger)
+        if order.usage is not None:
+            window = as_refused(window, round(window.tokens * seen.share))
+        return Coming(
+            order=order,
+            now=seen.window,
+            blocks=len(seen.view.entries),
+            history=history,
+            window=window,
+            beneath=seen.decided.prepared_beneath,
+            served=seen.boundary.originator_version if seen.boundary else 0,
+        )
+
+    def made(self, coming: Coming) -> bool:
+        """Serve it where it fits, or else drop it; whether it is served.
+
+        Raises StalePlanError where others decided at the same moment.
+        """
+        boundary, summary = coming.boundary, coming.history.summary
+        told = {
+            "trigger": coming.order.trigger,
+            "policy": boundary.policy,
+            "summariser": summary.summariser if summary else None,
+            "before": Stats(coming.now.tokens, coming.blocks),
+        }
+        if coming.misfit is not None:
+            self.compactor.drop(boundary.originator_version, coming.misfit, **told)
+            return False
+        after = Stats(coming.window.tokens, len(coming.history.entries))
+        self.compactor.activate(boundary.originator_version, **told, after=after)
+        return True
