@@ -17,6 +17,7 @@ from ..domain.errors import (
 )
 from ..domain.overflow import recognised
 from ..domain.policies.catalog import policy_named
+from ..domain.policies.policy import is_due
 from ..domain.session_events import Usage
 from ..projections.history_view import HistoryView
 from ..projections.rendering.catalog import RENDERERS
@@ -208,7 +209,7 @@ class AgentLoop:
     def _is_due(self, seen: Seen) -> bool:
         """Whether a compaction by threshold may take place in this request."""
         return (
-            self.order.policy.plan(seen.window) is not None
+            is_due(self.order.policy, seen.window)
             and not seen.history.is_same_request
             and not self._was_this_turns(seen)
             and self.session.parent is None
@@ -266,7 +267,7 @@ class AgentLoop:
             return
         used = ceil(seen.window.used / part)
         larger = replace(seen.window, in_use=used, usage=used)
-        if self.order.policy.plan(larger) is None or self.session.parent is not None:
+        if not is_due(self.order.policy, larger) or self.session.parent is not None:
             return
         ahead = replace(
             self._unasked,

@@ -18,6 +18,9 @@ from .event_log.chain import Chain
 from .event_log.event_store import EventStore
 from .models.earlier_calls import told_before
 
+_Fold = tuple[History, Coordinate, CompactionState]
+"""A fold, up to where it was advanced, and what of the lineage it was begun by."""
+
 
 class ViewReader:
     """The views of one session on one lineage: O(kept), whatever the history's length.
@@ -34,9 +37,11 @@ class ViewReader:
         self.lineage = lineage
         self.advancing = RLock()
         """Held while the newest fold is used: threads may share a session."""
-        self._newest: tuple[History, Coordinate, CompactionState] | None = None
+        self._newest: _Fold | None = None
         self._log: dict[int, Recorded] = {}
         """The events of the newest fold, by position: they never change."""
+        self._coming: tuple[_Fold, dict[int, Recorded]] | None = None
+        """A fold that begins at a prepared boundary, as if that were served, and its events."""
 
     def view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
         """The view at a position and lineage version; the newest where they are None."""
@@ -72,6 +77,7 @@ class ViewReader:
             )
         coordinate = Coordinate(position, self.lineage, version)
         if at is None and lineage_version is None:
+            self._swap_in(lineage_state)
             if advanced := self._advanced(chain, coordinate, lineage_state):
                 return advanced, coordinate
             history, self._log = self._folded(chain, coordinate, state, lineage_state, self._log)
@@ -90,7 +96,8 @@ class ViewReader:
         served = CompactionState(
             active=prepared, effective_from=position, switched=at.lineage_version + 1
         )
-        history, _ = self._begun(chain, at, state, served, known=self._log)
+        history, log = self._begun(chain, at, state, served, known=self._log)
+        self._coming = ((history, at, served), log)
         return history, history.view(self.key, self.namespace, at, self._inherited_from(history))
 
     def state_in_effect(
@@ -134,6 +141,17 @@ class ViewReader:
             at = event.previous
         return retracted
 
+    def _swap_in(self, state: CompactionState) -> None:
+        """Go on with the fold that was made for this very boundary, served from that position."""
+        if self._coming is None:
+            return
+        fold, log = self._coming
+        served = fold[2]
+        if _begins(served) == _begins(state):
+            self._newest, self._log = fold, log
+        if served.active != state.prepared:
+            self._coming = None
+
     def _advanced(
         self, chain: Chain, coordinate: Coordinate, state: CompactionState
     ) -> History | None:
@@ -144,7 +162,7 @@ class ViewReader:
         if coordinate.position < seen.position:
             self._log = {}  # this is not the log that it was
             return None
-        if seen_state != state:
+        if _begins(seen_state) != _begins(state):
             return None
         if coordinate.position > seen.position:
             news = self.store.read(chain, Ranges.span(seen.position + 1, coordinate.position))
@@ -243,7 +261,8 @@ class ViewReader:
         """What calls on the view before the newest switch tell; None where there were none."""
         if not in_effect.switched:
             return None
-        return told_before(self.store, self.namespace, self.key, in_effect.effective_from)
+        position, known = in_effect.effective_from, self._log
+        return told_before(self.store, self.namespace, self.key, position, known)
 
     def _add_request(self, history: History, chain: Chain, state: SessionState) -> None:
         """The system prompt, tools and settings in effect, wherever they stand."""
@@ -262,3 +281,8 @@ class ViewReader:
         if where == (self.namespace, self.key, self.lineage):
             return None
         return opened.lineage if opened.key == self.key else f"{opened.lineage} of {opened.key}"
+
+
+def _begins(state: CompactionState) -> tuple[int, int, int]:
+    """All that a fold makes of what a lineage has decided."""
+    return state.active, state.effective_from, state.switched

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...domain.compaction_events import CompactBoundary, Trigger
+from ...domain.policies.policy import is_due
 from ...domain.preparation import Since, misfit
 from ...domain.window import Window
 from ...projections.compaction_window import window_of
@@ -49,16 +50,17 @@ class Coming:
             self.boundary, history.summary, since, beneath=self.beneath, served=self.served
         ):
             return why
-        gained, whole = self.now.tokens - self.window.tokens, self.now.tokens - self.now.request
-        has_to = self.order.minimum_gain * whole if self.order.trigger in UNASKED else 0
+        # As reckoned, which asks for no block: it may be a call's turn, and somebody waits.
+        gained = self.now.used - self.window.used
+        has_to = self.order.minimum_gain * self.now.used if self.order.trigger in UNASKED else 0
         if gained <= 0 or gained < has_to:
-            return f"it would save {gained:,} of {self.now.tokens:,} tokens by now"
+            return f"by now it would save {gained:,} of {self.now.used:,} tokens"
         return None
 
     @cached_property
     def is_enough(self) -> bool:
         """Whether the policy would leave the view to come as it is."""
-        return self.order.policy.plan(replace(self.window, trigger=Trigger.THRESHOLD)) is None
+        return not is_due(self.order.policy, replace(self.window, trigger=Trigger.THRESHOLD))
 
     @property
     def outcome(self) -> Outcome:
@@ -66,8 +68,8 @@ class Coming:
         number = self.boundary.originator_version
         return replace(
             as_stored(self.boundary, self.history.summary, f"boundary {number} was prepared"),
-            pre_tokens=self.now.tokens,
-            post_tokens=self.window.tokens,
+            pre_tokens=self.now.used,
+            post_tokens=self.window.used,
         )
 
 
@@ -105,11 +107,11 @@ class Swap:
             "trigger": coming.order.trigger,
             "policy": boundary.policy,
             "summariser": summary.summariser if summary else None,
-            "before": Stats(coming.now.tokens, coming.blocks),
+            "before": Stats(coming.now.used, coming.blocks),
         }
         if coming.misfit is not None:
             self.compactor.drop(boundary.originator_version, coming.misfit, **told)
             return False
-        after = Stats(coming.window.tokens, len(coming.history.entries))
+        after = Stats(coming.window.used, len(coming.history.entries))
         self.compactor.activate(boundary.originator_version, **told, after=after)
         return True

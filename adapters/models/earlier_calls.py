@@ -1,6 +1,8 @@
 """What calls on a view that a compaction has ended tell about the view that came after it."""
 
+from collections.abc import Mapping
 from itertools import pairwise
+from types import MappingProxyType
 from typing import cast
 
 from ...domain.compaction_events import CompactBoundary, Summary
@@ -9,6 +11,7 @@ from ...domain.ranges import Ranges, Run
 from ...domain.session_events import ModelCalled
 from ...domain.token_budget import estimate_text
 from ...projections.reckoning import Earlier
+from ...projections.recorded import Recorded
 from ..event_log.chain import Chain
 from ..event_log.event_store import EventStore
 
@@ -20,14 +23,20 @@ RUNS = 16
 """Runs of kept blocks that are looked up; what a boundary scattered further is taken as it said."""
 
 
-def told_before(store: EventStore, namespace: str, key: str, position: int) -> Earlier | None:
+def told_before(
+    store: EventStore,
+    namespace: str,
+    key: str,
+    position: int,
+    known: Mapping[int, Recorded] = MappingProxyType({}),
+) -> Earlier | None:
     """What the newest call up to a position, and one before it on its view, tell of a later view.
 
     A few look-ups, whatever the history's length: sizes are differences of the running total that
-    stands beside each event.
+    stands beside each event. Events of the session that are `known` are not read.
     """
     chain = store.session_chain(namespace, key)
-    call = _newest_call(store, chain, position)
+    call = _newest_call(store, chain, position, known)
     if call is None or not call.context or call.context < 0:
         return None
     lineage = store.lineage_chain(namespace, key, call.lineage)
@@ -37,7 +46,7 @@ def told_before(store: EventStore, namespace: str, key: str, position: int) -> E
     view = estimated(store, chain, call.position) - estimated(store, chain, after)
     if boundary is not None:
         view += _kept(store, chain, boundary, summary)
-    ratio = _ratio(store, chain, call, after)
+    ratio = _ratio(store, chain, call, after, known)
     unseen = call.context - ratio * (view + _besides(store, chain, call.position))
     return Earlier(call.model, ratio, max(0, round(unseen)))
 
@@ -47,9 +56,11 @@ def estimated(store: EventStore, chain: Chain, position: int) -> int:
     return store.head(chain, position)[1].tokens if position else 0
 
 
-def _ratio(store: EventStore, chain: Chain, call: ModelCalled, after: int) -> float:
+def _ratio(
+    store: EventStore, chain: Chain, call: ModelCalled, after: int, known: Mapping[int, Recorded]
+) -> float:
     """Tokens that the model made of one estimated token, by what the view grew."""
-    first = _newest_call(store, chain, (after + call.position) // 2)
+    first = _newest_call(store, chain, (after + call.position) // 2, known)
     if first is None or first.context is None or call.context is None:
         return 1.0
     if (first.lineage, first.lineage_version) != (call.lineage, call.lineage_version):
@@ -81,9 +92,16 @@ def _besides(store: EventStore, chain: Chain, position: int) -> int:
     return sum(map(estimate_text, said))
 
 
-def _newest_call(store: EventStore, chain: Chain, position: int) -> ModelCalled | None:
+def _newest_call(
+    store: EventStore, chain: Chain, position: int, known: Mapping[int, Recorded]
+) -> ModelCalled | None:
     """The newest call up to a position whose size was reported; None where none is near."""
     left = FAR
+    while left and (recorded := known.get(position)):
+        event = recorded.event
+        if isinstance(event, ModelCalled) and event.context is not None:
+            return event
+        left, position = left - 1, position - 1
     for segment in reversed(chain.segments):
         last = position if segment.last is None else min(position, segment.last)
         if last < segment.first or not left:

@@ -1,6 +1,6 @@
 """The shape of a policy: a frozen value whose fields are its settings, and how those are read."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
@@ -16,6 +16,9 @@ class Policy(Protocol):
     one of these or None, with `unit` and a one-line `help` in its metadata, and where they apply
     the `least` and `most` that it may be and the texts that it is `among`. `__post_init__` calls
     `check`, and then refuses settings that contradict each other with `refusal`.
+
+    A policy may have `fires(window) -> bool` as well: whether its threshold is passed, told by what
+    is in use and not by the blocks. It is asked before each call of a model.
     """
 
     name: ClassVar[str]
@@ -24,6 +27,12 @@ class Policy(Protocol):
     def plan(self, window: Window, /) -> Plan | None:
         """Where to cut; None where this policy would not compact now."""
         ...
+
+
+def is_due(policy: Policy, window: Window) -> bool:
+    """Whether the policy would compact now, if its plan has to be asked for or not."""
+    fires: Callable[[Window], bool] | None = getattr(policy, "fires", None)
+    return fires(window) if fires else policy.plan(window) is not None
 
 
 P = TypeVar("P", bound=Policy)
