@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 from ..domain.compaction import MAIN, lineage_id
-from ..domain.compaction_events import CompactionRequested, Trigger
+from ..domain.compaction_events import BoundaryActivated, CompactionRequested, Trigger
 from ..domain.errors import (
     CompactionVetoedError,
     InvalidSettingError,
@@ -106,7 +106,10 @@ class AgentLoop:
             if not self.habits.auto:
                 return seen.view
             if not self._is_due(seen):
-                self._begin_ahead(seen)
+                if seen.decided.prepared:
+                    self._swap.awaited(seen.decided.prepared)
+                else:
+                    self._begin_ahead(seen)
                 return seen.view
             if self._has_waited():
                 seen = self._compactor.planner.seen(self._unasked)
@@ -218,9 +221,15 @@ class AgentLoop:
     def _was_this_turns(self, seen: Seen) -> bool:
         if not self.habits.once_a_turn:
             return False
-        if not seen.was_drawn_by(Trigger.THRESHOLD) and not seen.was_swapped_in:
+        if not seen.was_drawn_by(Trigger.THRESHOLD) and not self._was_swapped_in(seen):
             return False
         return seen.turn_at(seen.history.effective_from) == seen.state.turn
+
+    def _was_swapped_in(self, seen: Seen) -> bool:
+        """Whether what is served was prepared before, and waited for the threshold."""
+        switched = seen.decided.switched
+        decision = self._compactor.reader.decision(switched) if switched else None
+        return isinstance(decision, BoundaryActivated) and decision.trigger is Trigger.THRESHOLD
 
     def _is_futile(self, seen: Seen) -> bool:
         """Whether it came to nothing before, and hardly anything was said since."""
@@ -260,7 +269,7 @@ class AgentLoop:
     def _begin_ahead(self, seen: Seen) -> None:
         """Have the summary of the next compaction written, if it is near and nobody is at it."""
         part, decided = self.habits.prepare_at, seen.decided
-        if part is None or decided.prepared or decided.requested or self._is_futile(seen):
+        if part is None or decided.requested or self._is_futile(seen):
             return
         preparations, size = self.session.store.preparations, seen.state.tokens
         if preparations.is_in_vain(self._lineage_id, size, self.habits.regrowth * self.order.limit):

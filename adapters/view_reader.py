@@ -18,6 +18,8 @@ from .event_log.chain import Chain
 from .event_log.event_store import EventStore
 from .models.earlier_calls import told_before
 
+Said = tuple[CompactBoundary, Summary | None, bytes]
+"""A boundary, its summary, and the summary's digest."""
 _Fold = tuple[History, Coordinate, CompactionState]
 """A fold, up to where it was advanced, and what of the lineage it was begun by."""
 
@@ -38,6 +40,7 @@ class ViewReader:
         self.advancing = RLock()
         """Held while the newest fold is used: threads may share a session."""
         self._newest: _Fold | None = None
+        self._boundary: tuple[int, Said | None] = (0, None)
         self._log: dict[int, Recorded] = {}
         """The events of the newest fold, by position: they never change."""
         self._coming: tuple[_Fold, dict[int, Recorded]] | None = None
@@ -120,8 +123,18 @@ class ViewReader:
                 high = middle
         return self.store.lineage_state(chain, low) if low else (0, CompactionState())
 
-    def boundary(self, number: int) -> tuple[CompactBoundary, Summary | None, bytes]:
-        """A boundary by its number, its summary, and the summary's digest."""
+    def boundary(self, number: int) -> Said:
+        """A boundary by its number, its summary, and the summary's digest.
+
+        The newest that was asked for is remembered: whoever will want it soon asks before.
+        """
+        known, said = self._boundary
+        if number != known or said is None:
+            said = self._boundary_read(number)
+            self._boundary = number, said
+        return said
+
+    def _boundary_read(self, number: int) -> Said:
         chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
         found = self.store.read(chain, Ranges.span(number, number + 1)) if number > 0 else []
         if not found or not isinstance(found[0].event, CompactBoundary):
@@ -160,7 +173,7 @@ class ViewReader:
             return None
         history, seen, seen_state = self._newest
         if coordinate.position < seen.position:
-            self._log = {}  # this is not the log that it was
+            self._log, self._boundary = {}, (0, None)  # this is not the log that it was
             return None
         if _begins(seen_state) != _begins(state):
             return None

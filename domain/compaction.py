@@ -115,10 +115,12 @@ class Compaction(Aggregate[CompactionState]):
                 f"{self.state.decided} was decided since: plan again"
             )
 
-    def activate(self, boundary: int, effective_from: int) -> None:
+    def activate(
+        self, boundary: int, effective_from: int, trigger: events.Trigger | None = None
+    ) -> None:
         """Serve the prepared boundary."""
         self._check_prepared(boundary)
-        self._activate(boundary, self.state.prepared_beneath, effective_from)
+        self._activate(boundary, self.state.prepared_beneath, effective_from, trigger)
 
     def drop(self, boundary: int, reason: str) -> None:
         """Give up the prepared boundary; what is served stays, and so do plans made on it."""
@@ -151,12 +153,19 @@ class Compaction(Aggregate[CompactionState]):
                 f"boundary {boundary} is not the prepared one ({self.state.prepared or 'none'})"
             )
 
-    def _activate(self, boundary: int, previous: int, effective_from: int) -> None:
+    def _activate(
+        self,
+        boundary: int,
+        previous: int,
+        effective_from: int,
+        trigger: events.Trigger | None = None,
+    ) -> None:
         self._trigger(
             events.BoundaryActivated,
             boundary=boundary,
             previous=previous or None,
             effective_from=max(effective_from, self.state.effective_from),
+            trigger=trigger,
         )
 
     def next_state(self, event: Event) -> CompactionState:

@@ -150,6 +150,9 @@ class BoundaryActivated(Event):
     effective_from: int
     previous: int | None = None
     """What the boundary builds upon, so that it can be reverted without a search."""
+    trigger: Trigger | None = None
+    """What had a boundary served that was prepared before; None where a person did, or where it was
+    drawn to be served at once."""
 
 
 class PreparationDropped(Event):

@@ -11,7 +11,7 @@ from eventsourcing.persistence import IntegrityError, PersistenceError
 
 from ...domain.blocks import Kind
 from ...domain.compaction import Compaction, CompactionState, lineage_id
-from ...domain.compaction_events import CompactionRequested
+from ...domain.compaction_events import CompactionRequested, Trigger
 from ...domain.errors import (
     CompactionCancelledError,
     CompactionVetoedError,
@@ -129,15 +129,19 @@ class Compactor:
         check_gain(planned, planned.post_tokens(written.draft.text), order)
         return outcome_of(order, planned, written, None)
 
-    def activate(self, prepared: int | None = None, **details: Any) -> int:
+    def activate(
+        self, prepared: int | None = None, trigger: Trigger | None = None, **details: Any
+    ) -> int:
         """Serve the boundary that was prepared last; or `prepared`, if it is that still.
 
-        `details` is what listeners are told besides. Raises StalePlanError where others decided.
+        `trigger` is what sets it off, where nobody asked for it, and `details` what listeners are
+        told besides. Raises StalePlanError where others decided.
         """
+        details |= {"trigger": trigger}
         with self._deciding():
             compaction = self._own_lineage()
             boundary = compaction.state.prepared if prepared is None else prepared
-            compaction.activate(boundary, self._head())
+            compaction.activate(boundary, self._head(), trigger)
             self._save(compaction)
         self._tell(Moment.ACTIVATED, boundary, **details)
         self._tell(Moment.SESSION_START, boundary, source="compact", **details)

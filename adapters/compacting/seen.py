@@ -62,12 +62,6 @@ class Seen:
         """Whether the view begins at a boundary that this set off."""
         return self.boundary is not None and self.boundary.trigger is trigger
 
-    @property
-    def was_swapped_in(self) -> bool:
-        """Whether what is served now was there before, and not decided when it was switched to."""
-        # Where it was, the switch stands right behind the boundary and its summary.
-        return self.decided.switched - self.decided.active > len(("summary", "activation"))
-
     def was_compacted_for(self, trigger: Trigger) -> bool:
         """Whether this request was compacted already, for that reason."""
         return self.was_drawn_by(trigger) and self.history.is_same_request

@@ -79,6 +79,10 @@ class Swap:
     def __init__(self, compactor: Compactor) -> None:
         self.compactor = compactor
 
+    def awaited(self, prepared: int) -> None:
+        """Read now what will be served when somebody waits for it."""
+        self.compactor.reader.boundary(prepared)
+
     def coming(self, seen: Seen, order: Order) -> Coming:
         """The view to come, of a session that has a prepared boundary."""
         reader = self.compactor.reader
