@@ -180,8 +180,9 @@ def test_it_is_reckoned_after_a_swap_as_if_it_were_read_anew(session: StoredSess
         talk(session, 5)
         view = session.view()
         loop.record_call(view, usage=Usage(input=view.tokens * 2, output=100))
-    session.compact(KEEPS_LITTLE, limit=LIMIT, activate=False)
-    fill(session, 12)
+    prepared = session.compact(KEEPS_LITTLE, limit=LIMIT, activate=False)
+    talk(session, 4)
+    session.append(Block.user("and now?"))
 
     loop.prepare()
 
@@ -189,6 +190,9 @@ def test_it_is_reckoned_after_a_swap_as_if_it_were_read_anew(session: StoredSess
     mine, theirs = (one.compactor().planner.seen(loop.order).window for one in (session, other))
     assert mine.boundary is not None
     assert (mine.used, mine.gauge, mine.tokens) == (theirs.used, theirs.gauge, theirs.tokens)
+    assert loop.last is not None
+    assert loop.last.boundary == prepared.boundary
+    assert loop.last.post_tokens == theirs.used  # as the policy was told before
     assert mine.gauge.prior == pytest.approx(2, abs=0.3)
 
 

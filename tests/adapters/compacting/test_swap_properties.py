@@ -1,0 +1,226 @@
+"""Whatever is said, taken back and swapped in: the fold in memory is the fold of the log."""
+
+import shutil
+import tempfile
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import UNPINNED
+from databases import new_schema
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+import cutbank
+from cutbank import Block, ToolCall, ToolResult
+from cutbank.adapters.compacting.swap import Coming
+from cutbank.adapters.verifier import verify
+from cutbank.adapters.view_reader import ViewReader
+from cutbank.domain.errors import (
+    InvalidPositionError,
+    NotFoundError,
+    NothingToCompactError,
+    StalePlanError,
+)
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.session_events import Usage
+from cutbank.projections.history_view import History
+
+LIMIT = 2_000
+POLICY = ReserveHeadroom(reserve_tokens=400, keep_tokens=200)
+SIZES = st.integers(min_value=20, max_value=150)
+
+
+class Swapping(RuleBasedStateMachine):
+    """An agent whose boundaries are prepared, and who takes things back."""
+
+    server: str | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone_at_the_end = ExitStack()
+        if self.server is None:
+            folder = Path(tempfile.mkdtemp(prefix="cutbank-swaps-"))
+            self.gone_at_the_end.callback(shutil.rmtree, folder)
+            database = str(folder / "log.db")
+        else:
+            database = self.gone_at_the_end.enter_context(new_schema(self.server))
+        self.store = cutbank.open(database, synchronous="NORMAL", settings=UNPINNED)
+        self.session = self.store.session("a session")
+        self.loop = self.session.loop(policy=POLICY, limit=LIMIT)
+        self.said: list[int] = []
+        self.open: list[str] = []
+        self.count = 0
+        self.speaks = False
+        """Whether somebody speaks between the look at the view to come and the swap."""
+        self.made, self.loop._swap.made = self.loop._swap.made, self._made  # type: ignore[method-assign]
+
+    def teardown(self) -> None:
+        try:
+            assert verify(self.store).violations == []
+        finally:
+            self.store.close()
+            self.gone_at_the_end.close()
+
+    @rule(size=SIZES, times=st.integers(1, 4))
+    def turns_pass(self, size: int, times: int) -> None:
+        for _ in range(times):
+            self._say(Block.user("ask " * size), Block.assistant("tell " * size))
+
+    @rule(size=SIZES)
+    def a_tool_is_called(self, size: int) -> None:
+        self.count += 1
+        self.open.append(f"c{self.count}")
+        self._say(ToolCall(tool_call_id=self.open[-1], name="read", arguments="x" * size))
+
+    @precondition(lambda self: self.open)
+    @rule(size=SIZES)
+    def a_tool_returns(self, size: int) -> None:
+        self._say(ToolResult(tool_call_id=self.open.pop(0), content="y " * size))
+
+    @rule(more=st.floats(0.7, 2.5))
+    def a_model_answers(self, more: float) -> None:
+        view = self.session.view()
+        tokens = round(view.tokens * more)
+        self.loop.record_call(view, usage=Usage(input=tokens, output=5), model="a model")
+
+    @precondition(lambda self: self.said)
+    @rule(data=st.data(), what=st.sampled_from(["pin", "hide", "replace", "retract"]))
+    def a_person_changes_something(self, data: st.DataObject, what: str) -> None:
+        at = data.draw(st.sampled_from(self.said))
+        with suppress(InvalidPositionError):
+            match what:
+                case "pin":
+                    self.session.pin(at)
+                case "hide":
+                    self.session.hide(at)
+                case "replace":
+                    self.session.hide(at, replacement="not for you")
+                case _:
+                    gone = self.session.retract(at)
+                    self.said = [one for one in self.said if one not in gone]
+                    self.open = list(self.session.state.open_calls)
+
+    @rule()
+    def the_request_changes(self) -> None:
+        self.count += 1
+        self.session.set_system_prompt(f"Be careful, {self.count} times.")
+
+    @rule()
+    def a_boundary_is_prepared(self) -> None:
+        before = self.session.view()
+        with suppress(NothingToCompactError):
+            self.session.compact(POLICY, limit=LIMIT, activate=False)
+        after = self.session.view()
+        assert (after.entries, after.boundary) == (before.entries, before.boundary)
+
+    @rule()
+    def the_agent_asks(self) -> None:
+        """Nothing of the tail is lost, and nothing is served that is not smaller."""
+        before, prepared = self.session.view(), self.session.prepared()
+        view = self.loop.prepare()
+        assert view == self.session.view()
+        if view.boundary == before.boundary:
+            assert view.entries == before.entries
+            return
+        assert view.boundary is not None
+        if view.boundary.originator_version == prepared:
+            tail = [one for one in before.entries if one.position > view.boundary.after]
+            shown = [one for one in view.entries if one.position > view.boundary.after]
+            assert shown[: len(tail)] == tail
+        assert self.session.prepared() is None
+
+    @rule(
+        data=st.data(),
+        size=SIZES,
+        times=st.integers(1, 6),
+        what=st.sampled_from(["nothing", "pin", "hide", "retract"]),
+        speaks=st.booleans(),
+    )
+    def it_is_prepared_and_grows(
+        self, data: st.DataObject, size: int, times: int, what: str, *, speaks: bool
+    ) -> None:
+        """What mostly happens, and what happens to what was prepared meanwhile."""
+        self.turns_pass(140, 5)
+        self.a_boundary_is_prepared()
+        if what != "nothing" and self.said:
+            self.a_person_changes_something(data, what)
+        self.turns_pass(size, times)
+        self.speaks = speaks
+        self.the_agent_asks()
+        self.speaks = False
+
+    @rule()
+    def it_is_reverted(self) -> None:
+        with suppress(NotFoundError):
+            self.session.revert()
+
+    @rule()
+    def it_is_activated(self) -> None:
+        with suppress(StalePlanError):
+            self.session.activate()
+
+    @rule()
+    def an_attempt_fails(self) -> None:
+        if self.session.lineages:
+            self.session.compactor().note_failed("a summariser was away")
+
+    @invariant()
+    def the_fold_in_memory_is_the_fold_of_the_log(self) -> None:
+        mine = self.session._reader("main")
+        fresh = ViewReader(self.store.events, "default", "a session", "main")
+        assert told(*mine.history()) == told(*fresh.history())
+
+    def _made(self, coming: Coming) -> bool:
+        if self.speaks:
+            self._say(Block.user("And this?"))
+        return self.made(coming)
+
+    def _say(self, *blocks: Any) -> None:
+        done = self.session.append(*blocks)
+        for at in range(done.first, done.last + 1):
+            with suppress(InvalidPositionError):
+                self.session.recall(at)
+                self.said.append(at)
+
+
+def told(history: History, coordinate: object) -> dict[str, object]:
+    """All that a fold says, and what is reckoned of it."""
+    of_it = {
+        name: value
+        for name, value in vars(history).items()
+        if name not in {"reckoning", "_sees", "entries"}
+    }
+    return of_it | {
+        "at": coordinate,
+        "entries": list(history.entries.values()),
+        "use": history.use(),
+        "sizes": history.sizes(),
+        "anchored": history.reckoning.anchored_at(),
+    }
+
+
+def on(engine: str, request: pytest.FixtureRequest) -> type[Swapping]:
+    if engine == "sqlite":
+        return Swapping
+    server = request.getfixturevalue("postgres")
+    return type("SwappingOnPostgres", (Swapping,), {"server": server})
+
+
+def test_the_fold_is_the_same_whatever_is_swapped_in(
+    engine: str, request: pytest.FixtureRequest
+) -> None:
+    run_state_machine_as_test(
+        on(engine, request),
+        settings=settings(
+            max_examples=40 if engine == "sqlite" else 10, stateful_step_count=30, deadline=None
+        ),
+    )
