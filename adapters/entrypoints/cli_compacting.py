@@ -40,6 +40,9 @@ def compact(
         typer.Option("--instructions", metavar="TEXT", help="What the summary should care about."),
     ] = None,
     lineage: Lineage = MAIN,
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="Record it now; it is served at the threshold.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would happen, and record nothing.")
     ] = False,
@@ -68,6 +71,7 @@ def compact(
             model=model,
             lineage=lineage,
             instructions=instructions,
+            activate=not prepare,
             dry_run=dry_run,
         )
         known = found.store.settings
@@ -79,11 +83,35 @@ def compact(
         answer = {**as_json(outcome, lineage), "pricing": pricing and pricing_as_json(pricing)}
         say_json({"session": session, "namespace": call.namespace, **answer})
     else:
-        _say_outcome(session, lineage, outcome)
+        _say_outcome(session, lineage, outcome, is_served=not prepare)
         for number, line in enumerate(in_words(pricing) if pricing else ()):
             say(f"{'' if number else 'price':<8} {line}")
     if outcome.summary is None:
         raise typer.Exit(1)
+
+
+def activate(call: Invocation, session: SessionName, lineage: Lineage = MAIN) -> None:
+    """Serve the boundary that was prepared."""
+    with opened_session(call, session) as found:
+        before = found.view(lineage=lineage)
+        if found.prepared(lineage=lineage) is None:
+            raise AnswerIsNoError(f"nothing is prepared of {session!r} on {lineage}")
+        boundary = found.activate(lineage=lineage)
+        after = found.view(lineage=lineage)
+    if call.as_json:
+        say_json(
+            {
+                "session": session,
+                "namespace": call.namespace,
+                "lineage": lineage,
+                "boundary": boundary,
+                "tokens_before": before.tokens,
+                "tokens": after.tokens,
+            }
+        )
+    else:
+        say(f"boundary {boundary} of {session} is served on {lineage}")
+        say(f"view: {before.tokens:,} tokens before, {after.tokens:,} now")
 
 
 def revert(call: Invocation, session: SessionName, lineage: Lineage = MAIN) -> None:
@@ -155,7 +183,7 @@ def as_json(outcome: Outcome, lineage: str) -> dict[str, Any]:
     }
 
 
-def _say_outcome(session: str, lineage: str, outcome: Outcome) -> None:
+def _say_outcome(session: str, lineage: str, outcome: Outcome, *, is_served: bool) -> None:
     if outcome.summary is None:
         say(f"{session} was not compacted: {outcome.reason}")
         return
@@ -173,7 +201,9 @@ def _say_outcome(session: str, lineage: str, outcome: Outcome) -> None:
     say(f"summary  by {outcome.summariser}")
     for complaint in outcome.rejected:
         say(f"         it stood in for another: {complaint}")
-    if outcome.compacted:
+    if outcome.compacted and not is_served:
+        say("It is prepared: an agent's loop serves it at the threshold, `cutbank activate` now.")
+    elif outcome.compacted:
         say("`cutbank view` shows the summary, `cutbank recall` gives back what left.")
 
 

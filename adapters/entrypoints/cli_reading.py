@@ -18,6 +18,7 @@ COLUMNS = {
     "blocks": "blocks",
     "tokens": "tokens",
     "open_calls": "open",
+    "prepared": "prepared",
     "incomplete": "import",
     "title": "title",
 }

@@ -28,6 +28,7 @@ def described(session: StoredSession) -> dict[str, Any]:
         "tokens": state.tokens,
         "open_calls": len(state.open_calls),
         "closed": state.closed,
+        "prepared": session.prepared(),
         "incomplete": session.incomplete_import,
         "lineages": session.lineages,
     }

@@ -94,6 +94,8 @@ def _say_session(log: BlockLog) -> None:
     names = {"turn": "turn", "blocks": "block", "tokens": "token", "open_calls": "open call"}
     sizes = ", ".join(counted(about[key], thing) for key, thing in names.items())
     say(f"{sizes}, ends at #{about['position']}{source}{fork}")
+    if about["prepared"]:
+        say(f"boundary {about['prepared']} is prepared, to be served at the threshold")
     if log.view.boundary:
         at = log.view.coordinate
         say(

@@ -28,6 +28,7 @@ VERBS = {
     "record-call": "cli_looping.record_call",
     "overflowed": "cli_looping.overflowed",
     "compact": "cli_compacting.compact",
+    "activate": "cli_compacting.activate",
     "revert": "cli_compacting.revert",
     "policies": "cli_compacting.policies",
     "settings": "cli_settings.settings",

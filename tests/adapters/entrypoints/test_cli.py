@@ -39,6 +39,7 @@ CALLS = {
     "record-call": ["record-call", "long", "--at", "3", "--lineage-version", "0"],
     "overflowed": ["overflowed", "long", "prompt is too long: 9000 tokens > 8000 maximum"],
     "compact": ["compact", "long", "--set", "keep_tokens=1000"],
+    "activate": ["activate", "long"],
     "revert": ["revert", "long"],
     "policies": ["policies"],
     "settings": ["settings"],
@@ -76,6 +77,8 @@ def test_every_key_of_an_answer_is_in_the_reference(
     Path("small.jsonl").write_text("\n", encoding="utf-8")
     if verb == "revert":
         run(*CALLS["compact"])
+    if verb == "activate":
+        run(*CALLS["compact"], "--prepare")
 
     answer = run(*CALLS[verb], "--json").json
 

@@ -76,6 +76,29 @@ def test_nothing_to_revert_is_answered_with_no(run: Run, talk: Path) -> None:
     assert run("revert", "talk").code == 1
 
 
+def test_what_is_prepared_is_shown_and_served_when_it_is_asked_for(
+    run: Run, long_talk: Path
+) -> None:
+    before = run("view", "long", "--json").json
+
+    outcome = run("compact", "long", *KEEP, "--prepare", "--json").json
+
+    assert run("view", "long", "--json").json["fingerprint"] == before["fingerprint"]
+    assert run("sessions", "--json").json[0]["prepared"] == outcome["boundary"]
+    assert "prepared" in run("sessions").out
+    assert f"boundary {outcome['boundary']} is prepared" in run("show", "long", "--brief").out
+    served = run("activate", "long", "--json").json
+    assert served["boundary"] == outcome["boundary"]
+    assert served["tokens"] < served["tokens_before"] == before["tokens"]
+    assert run("sessions", "--json").json[0]["prepared"] is None
+    assert run("activate", "long").code == 1
+
+
+def test_who_prepares_is_told_how_to_serve_it(run: Run, long_talk: Path) -> None:
+    assert "cutbank activate" in run("compact", "long", *KEEP, "--prepare").out
+    assert "is served on main" in run("activate", "long").out
+
+
 def test_every_policy_is_listed_with_its_settings(run: Run) -> None:
     listed = run("policies", "--json").json
 
