@@ -269,7 +269,7 @@ class AgentLoop:
     def _begin_ahead(self, seen: Seen) -> None:
         """Have the summary of the next compaction written, if it is near and nobody is at it."""
         part, decided = self.habits.prepare_at, seen.decided
-        if part is None or decided.requested or self._is_futile(seen):
+        if part is None or self._is_held(decided.requested) or self._is_futile(seen):
             return
         preparations, size = self.session.store.preparations, seen.state.tokens
         if preparations.is_in_vain(self._lineage_id, size, self.habits.regrowth * self.order.limit):
@@ -303,11 +303,15 @@ class AgentLoop:
             self._running = None
         return self.last
 
+    def _is_held(self, requested: int) -> bool:
+        """Whether the lease of an open request still runs."""
+        held_until = self._compactor.held_until(requested)
+        return held_until is not None and held_until > self.session.store.events.clock()
+
     def _picks_up(self, seen: Seen) -> bool:
         """Carry out what somebody was asked for who has died at it; whether there was any."""
         requested = seen.decided.requested
-        held_until = self._compactor.held_until(requested)
-        if held_until is not None and held_until > self.session.store.events.clock():
+        if self._is_held(requested):
             return False  # whoever asked may be at it still
         request = cast(CompactionRequested, self._compactor.reader.decision(requested))
         if not request.activate:

@@ -129,6 +129,10 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
             session.compact(
                 POLICY, limit=LIMIT, idempotency_key=f"compaction {number}", activate=False
             )
+        if what == "extend":
+            session.compact(POLICY, limit=LIMIT, activate=False)
+            for more in range(number, number + 30):
+                append_turn(session, more)
         if what == "close":
             append_turn(session, number)
         kill_steps.begin()
@@ -145,6 +149,9 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
                 say("boundary", number, outcome.boundary)
             case "activate":
                 say("activated", number, session.activate())
+            case "extend":
+                view = session.loop(policy=POLICY, limit=LIMIT).prepare()
+                say("extended", number, view.boundary and view.boundary.previous)
             case "projection":
                 store.read_models.catch_up()
                 say("projected", store.read_models.position)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from ...domain.compaction_events import CompactBoundary, Trigger
 from ...domain.policies.policy import is_due
@@ -107,7 +108,7 @@ class Swap:
         Raises StalePlanError where others decided at the same moment.
         """
         boundary, summary = coming.boundary, coming.history.summary
-        told = {
+        told: dict[str, Any] = {
             "trigger": coming.order.trigger,
             "policy": boundary.policy,
             "summariser": summary.summariser if summary else None,

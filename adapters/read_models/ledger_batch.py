@@ -79,7 +79,9 @@ class LedgerBatch:
         if isinstance(event, BoundaryActivated | CompactionReverted):
             active = event.boundary if isinstance(event, BoundaryActivated) else event.to
             self.rows.complete("lineages", {"boundary": active}, id=lineage.id)
-        if isinstance(event, CompactBoundary | BoundaryActivated | CompactionReverted):
+        if isinstance(
+            event, CompactBoundary | BoundaryActivated | CompactionReverted | PreparationDropped
+        ):
             waiting = event.originator_version if isinstance(event, CompactBoundary) else None
             self.rows.complete("lineages", {"prepared": waiting}, id=lineage.id)
         if done := completed(event):

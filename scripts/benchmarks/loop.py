@@ -1,4 +1,4 @@
-"""What an agent's loop costs: to be asked before each call, and to append while a summary runs."""
+"""What an agent's loop costs: asked before each call, while a summary runs, and at a swap."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,10 +16,13 @@ from cutbank.domain.summaries.summariser import Draft, Material
 
 from .figure import Figure, Found, Options, Times, against
 from .postgres import NEEDED, server
+from .swaps import swapped
 from .timing import elapsed, paired
 from .workload import SUMMARY, KeepNewest, Piece, as_block, turns
 
 KEPT = 50, 1_000
+TO_SWAP = 300, 1_000
+"""Blocks of a view that is about to be compacted."""
 LIMIT = 10_000_000
 """Tokens of a context that no session here fills."""
 MOST_ADDED, MOST_SLOWER = 0.3, 1.2
@@ -33,6 +36,7 @@ def loop(options: Options) -> Found:
     with open_store(options.folder / "loop.db") as store:
         yield from prepared(store, options.ops)
         yield from appended(store, "", options.ops)
+        yield from all_swapped(store, "", options.ops)
     for module, reason in NEEDED.items():
         if find_spec(module) is None:
             yield f"loop on postgres: skipped: {reason}"
@@ -42,6 +46,13 @@ def loop(options: Options) -> Found:
         closing(open_store(url)) as store,
     ):
         yield from appended(store, "postgres: ", options.ops)
+        yield from all_swapped(store, "postgres: ", options.ops)
+
+
+def all_swapped(store: SessionStore, where: str, ops: int) -> Iterator[Figure]:
+    for blocks in TO_SWAP:
+        base = filled(store, f"to-swap-{blocks}", blocks)
+        yield from swapped(store, where, base, ops)
 
 
 def prepared(store: SessionStore, ops: int) -> Iterator[Figure]:

@@ -30,12 +30,13 @@ OPERATIONS = [
     "turn",
     "boundary",
     "activate",
+    "extend",
     "projection",
     "import",
     "migrate",
     "close",
 ]
-ON_A_SERVER = {"append", "turn", "import", "boundary", "activate"}
+ON_A_SERVER = {"append", "turn", "import", "boundary", "activate", "extend"}
 """Read models are files there, too."""
 MOST = 22
 """Kills for an operation that has more steps."""
@@ -51,6 +52,7 @@ NAMED = {
     "boundary: committed, and not acknowledged": ("boundary", COMMITTED),
     "activation: before it is stored": ("activate", r"^(COMMIT|INSERT INTO stored_events)"),
     "activation: committed, and not acknowledged": ("activate", COMMITTED),
+    "swap: committed, and not extended": ("extend", COMMITTED),
     "projection: before a batch": ("projection", r"^BEGIN"),
     "projection: before COMMIT": ("projection", r"^COMMIT"),
     "migration: before it begins": ("migrate", r"^BEGIN"),
@@ -159,6 +161,15 @@ class Ground:
                 view = session.view()
                 assert view.boundary
                 assert view.boundary.originator_version == again[0]
+            case "extend":
+                # Whatever was served then, the next request goes on from it.
+                session.append(Block.assistant("done"), Block.user("next"))
+                loop = session.loop(policy=victims.POLICY, limit=victims.LIMIT)
+                view = loop.prepare()
+                assert view.boundary
+                assert view.tokens < victims.LIMIT
+                assert session.prepared() is None
+                assert view == loop.prepare()
             case "projection":
                 whole = ReadModels(store.events, str(self.folder / "log.whole.db"))
                 whole.catch_up()

@@ -108,6 +108,7 @@ def test_a_boundary_is_prepared_while_the_agent_goes_on(
         Moment.PRE_COMPACT,
         Moment.REQUESTED,
         Moment.SUMMARISING,
+        Moment.SUMMARISED,
         Moment.RECORDED,
     ]
     assert {happening.trigger for happening in told} == {Trigger.IDLE}

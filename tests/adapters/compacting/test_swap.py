@@ -6,6 +6,7 @@ from threading import Barrier, Thread
 from typing import ClassVar
 
 import pytest
+from read_model_rows import table
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
@@ -541,3 +542,21 @@ def test_what_is_said_at_the_moment_of_a_swap_is_in_the_view(
 
     assert view.entries[-1].text == "one more thing"
     assert view == served_anew(session)
+
+
+def test_the_ledger_says_what_was_dropped_and_why(session: StoredSession) -> None:
+    prepared = prepare(session)
+    pinned(session)
+    fill(session)
+    loop_of(session).prepare()
+
+    models = session.store.read_models
+    models.catch_up()
+    rows = {row["boundary"]: row for row in table(models, "compactions", "outcome = 'boundary'")}
+    (waiting,) = table(models, "lineages")
+
+    assert rows[prepared.boundary]["dropped_at"] is not None
+    assert rows[prepared.boundary]["activated_at"] is None
+    assert "was pinned" in rows[prepared.boundary]["reason"]
+    assert sum(row["activated_at"] is not None for row in rows.values()) == 1
+    assert waiting["prepared"] is None
