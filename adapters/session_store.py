@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .compacting.ahead import Preparations
     from .idle.notices import Heard
     from .idle.scheduler import IdleScheduler
+    from .idle.status import IdleStatus
     from .read_models.follower import Follower
     from .read_models.read_models import ReadModels
     from .read_models.search import Found
@@ -298,6 +299,21 @@ class SessionStore:
             self._scheduler = IdleScheduler(self, rules, kind=kind, name=name, heard=heard)
             self._scheduler.start()
             return self._scheduler
+
+    def idle_status(self, *, last: int = 10) -> "IdleStatus":
+        """How idle work stands, whoever does it: what is due, running, prepared, done and failed.
+
+        From the read models, which take in first what is new; `last` is how many of each kind are
+        named. By the rules of the settings, section `idle`.
+        """
+        from .idle.server_clock import ServerClock  # noqa: PLC0415 - as above
+        from .idle.status import status_of  # noqa: PLC0415
+
+        clock = ServerClock(self.events.recorder, self.events.clock)
+        with speaking_plainly(self.name):
+            clock.compare()
+        self.read_models.catch_up(search=False)
+        return status_of(self.read_models, self.settings.idle.rules(), clock(), last)
 
     def close(self) -> None:
         """Close the database; sessions of this store cannot be used any more.

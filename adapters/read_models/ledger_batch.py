@@ -18,7 +18,7 @@ from ...domain.session import session_id
 from ...projections.read_models.ledger import completed, ledger_row, request_row
 from ...projections.read_models.moments import moment
 from .rows import Rows
-from .streams import Lineage, Streams
+from .streams import Lineage, Streams, Touched
 
 OF_LINEAGES = {
     event.TOPIC
@@ -61,7 +61,8 @@ class LedgerBatch:
             self._open(number, event)
         lineage = self.streams.lineage(event.originator_id)
         assert lineage is not None, "a lineage's first event opens it"
-        lineage.session.row.decided(lineage.name, event)
+        is_futile = _is_futile(event, lineage.session)
+        lineage.session.row.decided(lineage.name, event, is_futile=is_futile)
         self.rows.complete("lineages", {"version": event.originator_version}, id=lineage.id)
         place = {"id": number, "lineage_id": lineage.id}
         if isinstance(event, CompactionRequested):
@@ -74,6 +75,8 @@ class LedgerBatch:
             request = self._request_of(lineage.id, event)
             if request is not None and _ends(event):
                 self._end(lineage.id, event, found["outcome"])
+            if isinstance(event, CompactionFailed):
+                found["rule"] = _why_no_failure(event, is_futile=is_futile)
             more = {"session_id": lineage.session.row.id, "request_id": request}
             self.rows.add("compactions", **place, **more, **found)
         if isinstance(event, BoundaryActivated | CompactionReverted):
@@ -136,6 +139,25 @@ class LedgerBatch:
         ended = {"ended_at": moment(event.timestamp), "outcome": outcome}
         self.rows.complete("compaction_requests", ended, id=request.id)
         self._requests[lineage] = request._replace(is_open=False)
+
+
+def _is_futile(event: Event, session: Touched) -> bool:
+    """Whether it says that of the session as it stands nothing can be gained.
+
+    A failure repeats how far that was known before, which may be long ago.
+    """
+    if not isinstance(event, CompactionFailed) or not event.after:
+        return False
+    newest = session.newest
+    position = newest.originator_version if newest else session.row.position
+    return event.after >= position
+
+
+def _why_no_failure(event: CompactionFailed, *, is_futile: bool) -> str | None:
+    """Why it is not counted as a failed attempt; None where it is one."""
+    if event.cancelled:
+        return "cancelled"
+    return "nothing-gained" if is_futile else None
 
 
 def _ends(event: Event) -> bool:

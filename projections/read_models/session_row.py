@@ -172,8 +172,8 @@ class SessionRow:
             return True
         return lineage == RECORDED and self.served_lineage != MAIN and self.forked_at is None
 
-    def decided(self, lineage: str, event: Event) -> None:
-        """Take note of one event of a lineage."""
+    def decided(self, lineage: str, event: Event, *, is_futile: bool = False) -> None:
+        """Take note of one event of a lineage; one that `is_futile` says nothing can be gained."""
         if not self.serves(lineage):
             return
         self.served_lineage, self.served_version = lineage, event.originator_version
@@ -190,9 +190,9 @@ class SessionRow:
             case CompactBoundary():
                 self.leased_until, self.settled = None, 1
                 self.attempts, self.failed_at = 0, None
-            case CompactionFailed(stood_in=None, cancelled=cancelled, after=after):
+            case CompactionFailed(stood_in=None, cancelled=cancelled):
                 self.leased_until = None
-                if after:
+                if is_futile:
                     self.settled = 1
                 elif not cancelled:
                     self._fail(event)

@@ -1,0 +1,165 @@
+"""Whoever asks is told how idle work stands, by any process, from the read models alone."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from resting import RULES, SetClock, Working, pass_time, talk
+
+from cutbank import Block, SessionStore, StoredSession
+from cutbank.adapters.compacting.summary_chain import SummaryChain
+from cutbank.adapters.idle.status import IdleStatus, status_of
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.errors import NothingToCompactError, SummariserFailedError
+from cutbank.domain.idle import IdleRules
+
+REST = RULES.idle_time_s
+
+
+def status(store: SessionStore, clock: SetClock, rules: IdleRules = RULES) -> IdleStatus:
+    store.read_models.catch_up(search=False)
+    return status_of(store.read_models, rules, clock.now, 10)
+
+
+def test_of_an_empty_store_nothing_is_said(store: SessionStore) -> None:
+    said = store.idle_status()
+
+    assert (said.due, said.running, said.prepared, said.done, said.failing) == (0, (), 0, 0, 0)
+    assert (said.next_due, said.held_back, said.spent) == (None, None, 0.0)
+    assert said.as_json()["due_sessions"] == []
+
+
+def test_what_is_due_waits_longest_first_and_what_rests_is_next(
+    store: SessionStore, working: Working, clock: SetClock
+) -> None:
+    working()  # the file is reckoned with its rules
+    talk(store.session("one"))
+    pass_time(clock, 60)
+    talk(store.session("two"))
+    pass_time(clock, REST - 60)
+    resting = status(store, clock)
+    pass_time(clock, 90)
+
+    said = status(store, clock)
+
+    assert [due.session for due in resting.due_sessions] == ["one"]
+    assert resting.next_due is not None
+    assert resting.next_due > clock.now - timedelta(seconds=90)
+    assert [due.session for due in said.due_sessions] == ["one", "two"]
+    assert said.due_sessions[0].attempts_left == RULES.attempts
+
+
+def test_whoever_is_at_a_session_is_named_until_the_lease_ends(
+    session: StoredSession, clock: SetClock
+) -> None:
+    talk(session)
+    store = session.store.events
+    compaction = store.opened_compaction(session.namespace, session.key, "main")
+    compaction.request(
+        trigger=Trigger.IDLE,
+        policy="reserve-headroom",
+        after=session.position,
+        by="a worker",
+        lease_s=600.0,
+    )
+    store.save(compaction)
+
+    (running,) = status(session.store, clock).running
+    pass_time(clock, 601)
+
+    assert (running.session, running.worker) == (session.key, "a worker")
+    assert running.until - running.since == timedelta(seconds=600)
+    assert status(session.store, clock).running == ()
+
+
+def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(
+    store: SessionStore, working: Working, clock: SetClock
+) -> None:
+    talk(store.session("served"))
+    worker = working(name="w1")
+    pass_time(clock, REST)
+    worker.look()
+    assert worker.wait()
+    talk(store.session("prepared"))
+    worker.go_by(replace(RULES, activate=False))
+    pass_time(clock, 2 * REST)
+    worker.look()
+    assert worker.wait()
+
+    said = status(store, clock)
+    pass_time(clock, 86_400)
+
+    assert (said.done, said.done_in_day, said.prepared) == (2, 2, 1)
+    assert [(done.session, done.worker) for done in said.done_lately] == [
+        ("prepared", "w1"),
+        ("served", "w1"),
+    ]
+    (waiting,) = said.prepared_boundaries
+    assert (waiting.session, waiting.lineage) == ("prepared", "main")
+    assert waiting.post_tokens < waiting.pre_tokens
+    assert status(store, clock).done_in_day == 0
+    assert status(store, clock).done == 2
+
+
+def failing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(*_: object, **__: object) -> None:
+        raise SummariserFailedError("the provider is away")
+
+    monkeypatch.setattr(SummaryChain, "written", written)
+
+
+def test_failures_are_told_with_their_reasons_and_what_is_left_to_try(
+    session: StoredSession, working: Working, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch)
+    talk(session)
+    worker = working(name="w1")
+    found = []
+    for _ in range(RULES.attempts):
+        pass_time(clock, REST)
+        worker.look()
+        assert worker.wait()
+        found.append(status(session.store, clock))
+
+    first, _, last = found
+    (failed,) = first.failed_lately
+    assert (failed.reason, failed.worker) == ("the provider is away", "w1")
+    assert (first.failing, first.given_up) == (1, 0)
+    assert failed.attempts_left == RULES.attempts - 1
+    assert failed.next_at is not None
+    assert failed.next_at > clock.now - timedelta(seconds=2 * REST)
+    assert (last.failing, last.given_up, len(last.failed_lately)) == (1, 1, 3)
+    assert [one.next_at for one in last.failed_lately] == [None, None, None]
+
+
+def test_only_what_the_named_namespaces_hold_is_told(
+    store: SessionStore, working: Working, clock: SetClock
+) -> None:
+    working()
+    for namespace in ("ours", "theirs"):
+        talk(store.session("s", namespace=namespace))
+    pass_time(clock, REST)
+
+    said = status(store, clock, replace(RULES, namespaces=("ours",)))
+
+    assert (said.due, [due.namespace for due in said.due_sessions]) == (1, ["ours"])
+
+
+def test_a_failure_after_what_once_was_futile_is_tried_again(
+    session: StoredSession, working: Working, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.append(*(Block.user(f"word {number} " * 9_000) for number in range(2)))
+    worker = working()
+    pass_time(clock, REST)
+    session.store.read_models.catch_up()
+    session.compactor().note_futile(NothingToCompactError("nothing is to be gained"))
+    talk(session)
+    failing(monkeypatch)
+    pass_time(clock, REST)
+    worker.look()
+    assert worker.wait()
+
+    said = status(session.store, clock)
+
+    assert said.failing == 1
+    assert said.next_due is not None
