@@ -24,7 +24,7 @@ def opened_store(
 
     If it `adopts`, a copy that was made in use is accepted from now on.
     """
-    address = _address(call, creates=creates)
+    address = address_of_call(call, creates=creates)
     if adopts:
         adopt(address)
     with open_store(address, settings=call.settings_file) as store, speaking_plainly(store.name):
@@ -38,7 +38,8 @@ def opened_session(call: Invocation, key: str, *, creates: bool = False) -> Iter
         yield store.session(key, namespace=call.namespace, create=creates)
 
 
-def _address(call: Invocation, *, creates: bool) -> str:
+def address_of_call(call: Invocation, *, creates: bool = False) -> str:
+    """Where the database is that was asked for."""
     if call.db == "":
         raise StorageError("--db needs a path or an address")
     named = call.db or os.environ.get(DATABASE_VARIABLE)

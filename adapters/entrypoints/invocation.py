@@ -76,13 +76,17 @@ SHARED = {
 def accepting_all_options(verb: Callable[..., None]) -> Callable[..., None]:
     """A verb as typer takes it: its own words, and the options that every verb has."""
 
-    def run(**words: Any) -> None:
-        context = words.pop("context")
-        said = Invocation(**{option: words.pop(name) for name, option in SHARED.items()})
-        verb(context.obj.then(said), **words)
-
     context, *shared = inspect.signature(_every_verb).parameters.values()
     own = list(inspect.signature(verb).parameters.values())[1:]
+    # What a verb takes in a way of its own is not taken twice.
+    taken = {parameter.name for parameter in own}
+    shared = [parameter for parameter in shared if parameter.name not in taken]
+
+    def run(**words: Any) -> None:
+        context = words.pop("context")
+        said = {SHARED[one.name]: words.pop(one.name) for one in shared}
+        verb(context.obj.then(Invocation(**said)), **words)
+
     parameters = [context, *own, *shared]
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]

@@ -30,6 +30,8 @@ VERBS = {
     "compact": "cli_compacting.compact",
     "activate": "cli_compacting.activate",
     "revert": "cli_compacting.revert",
+    "idle": "cli_idling.idle",
+    "wake": "cli_waking.wake",
     "policies": "cli_compacting.policies",
     "settings": "cli_settings.settings",
     "verify": "cli_keeping.verify",

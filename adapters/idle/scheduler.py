@@ -81,6 +81,11 @@ class IdleScheduler:
         self.worker = IdleWorker(store, rules, name=name, heard=heard)
         self.worker.on_free = self.look_now
         self._is_asked = False
+        self.looks = 0
+        """How often it has looked; one that is stuck does not."""
+        self.looked_at: datetime | None = None
+        self.next_look: datetime | None = None
+        """When it comes again at the latest, by the workers' clock."""
         scheduler = _Background if kind == "background" else _Asyncio
         self._scheduler: _Background | _Asyncio = scheduler(
             on_jump=lambda: self.worker.tell(About.CLOCK_JUMPED),
@@ -122,6 +127,8 @@ class IdleScheduler:
     def _look(self) -> None:
         self._is_asked = False
         next_at = self.worker.look()
+        self.looks += 1
+        self.looked_at, self.next_look = self.worker.clock(), next_at
         if not self._is_asked:
             # The worker may go by a server's clock, APScheduler goes by this machine's.
             self._come_again(datetime.now(UTC) + (next_at - self.worker.clock()))

@@ -151,15 +151,14 @@ def status_of(models: "ReadModels", rules: IdleRules, now: datetime, last: int) 
         held_back=held_back,
         held_back_until=until,
         running=tuple(
-            RunningNow(*who, _moment(since), _moment(ends)) for *who, since, ends in rows(RUNNING)
+            RunningNow(key, namespace, lineage, worker, _moment(since), _moment(ends))
+            for key, namespace, lineage, worker, since, ends in rows(RUNNING)
         ),
         prepared=prepared[0][-1] if prepared else 0,
-        prepared_boundaries=tuple(PreparedNow(*what, _moment(at)) for *what, at, _ in prepared),
+        prepared_boundaries=tuple(map(_prepared, prepared)),
         done=done[0],
         done_in_day=done[1],
-        done_lately=tuple(
-            DoneLately(*what, _seconds(since, at), _moment(at)) for *what, since, at in rows(DONE)
-        ),
+        done_lately=tuple(map(_done, rows(DONE))),
         failing=failing[0],
         given_up=failing[1],
         failed_lately=tuple(_failed(row, rules) for row in rows(FAILED)),
@@ -186,6 +185,27 @@ def _due(due: Due, rules: IdleRules) -> DueNow:
     return DueNow(due.key, due.namespace, due.due_at, due.view_tokens, due.attempts, left)
 
 
+def _prepared(row: tuple[Any, ...]) -> PreparedNow:
+    key, namespace, lineage, boundary, before, after, at, _ = row
+    return PreparedNow(key, namespace, lineage, boundary, before, after, _moment(at))
+
+
+def _done(row: tuple[Any, ...]) -> DoneLately:
+    key, namespace, worker, boundary, before, after, summariser, cost, since, at = row
+    return DoneLately(
+        session=key,
+        namespace=namespace,
+        worker=worker,
+        boundary=boundary,
+        pre_tokens=before,
+        post_tokens=after,
+        summariser=summariser,
+        cost_usd=cost,
+        took_s=(_moment(at) - _moment(since)).total_seconds(),
+        done_at=_moment(at),
+    )
+
+
 def _failed(row: tuple[Any, ...], rules: IdleRules) -> FailedLately:
     key, namespace, worker, reason, at, attempts, due_at, newest = row
     left = max(rules.attempts - attempts, 0)
@@ -197,10 +217,6 @@ def _failed(row: tuple[Any, ...], rules: IdleRules) -> FailedLately:
 
 def _moment(written: str) -> datetime:
     return datetime.fromisoformat(written)
-
-
-def _seconds(since: str, until: str) -> float:
-    return (_moment(until) - _moment(since)).total_seconds()
 
 
 def _plain(value: Any) -> Any:
