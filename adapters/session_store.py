@@ -323,7 +323,7 @@ class SessionStore:
         followers, self._followers = self._followers, []
         scheduler, self._scheduler = self._scheduler, None
         try:
-            if scheduler is not None:
+            if scheduler is not None and scheduler.is_running:
                 scheduler.stop()
             if self._preparations is not None:
                 self._preparations.stop()

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
+from ...domain.errors import InvalidSettingError
 from ..idle.tally import Ended
 from . import idle_lines
 from .database import address_of_call, opened_store
@@ -68,6 +69,8 @@ def idle(
     parent: Annotated[int | None, typer.Option("--parent", hidden=True)] = None,
 ) -> None:
     """Compact sessions that are at rest, until told to stop."""
+    if once and health is not None:
+        raise InvalidSettingError("--once ends by itself: --health is for a worker that goes on")
     named = namespace or ([call.named] if call.named else [])
     said = {
         "CUTBANK_IDLE_TIME": idle_time,
@@ -144,9 +147,9 @@ def _work_together(
     crew = Crew(words, environ, processes=processes, grace_s=grace, health=health, is_once=is_once)
     code = crew.work()
     document: dict[str, Any] = {
-        "workers": [said.get("worker") for said in crew.said],
-        **{name: sum(said.get(name) or 0 for said in crew.said) for name in SUMMED},
-        "trouble": next((said["trouble"] for said in crew.said if said.get("trouble")), None),
+        "workers": [worker for said in crew.said for worker in said["workers"]],
+        **{name: sum(said[name] for said in crew.said) for name in SUMMED},
+        "trouble": next((said["trouble"] for said in crew.said if said["trouble"]), None),
     }
     _say_ended(call, document)
     return code

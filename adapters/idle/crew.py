@@ -49,13 +49,11 @@ class Member:
     """What it ended with, where it is not to be started again."""
     stillness: Stillness = field(init=False)
 
-    def __post_init__(self) -> None:
+    def begins(self, process: "subprocess.Popen[bytes]") -> None:
+        """It is this process from now on."""
+        self.process = process
+        self.began = monotonic()
         self.stillness = Stillness(self._written_at)
-
-    def _written_at(self) -> int:
-        with suppress(OSError):
-            return self.health.stat().st_mtime_ns
-        return 0
 
     def says(self) -> dict[str, Any]:
         """What its health file says; nothing before it is written."""
@@ -63,6 +61,11 @@ class Member:
             said: dict[str, Any] = json.loads(self.health.read_text(encoding="utf-8"))
             return said
         return {}
+
+    def _written_at(self) -> int:
+        with suppress(OSError):
+            return self.health.stat().st_mtime_ns
+        return 0
 
 
 class Crew:
@@ -155,16 +158,15 @@ class Crew:
 
     def _start(self, member: Member) -> None:
         # In a group of its own: what is typed at the terminal is for this process to pass on.
-        member.process = subprocess.Popen(
-            [*self.words, "--health", str(member.health)],
+        process = subprocess.Popen(  # noqa: S603 - it is this program
+            self.words if self.is_once else [*self.words, "--health", str(member.health)],
             env=dict(self.environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             process_group=0,
         )
-        member.began = monotonic()
-        member.stillness = Stillness(member._written_at)
-        logger.debug("worker process %d is started", member.process.pid)
+        member.begins(process)
+        logger.debug("worker process %d is started", process.pid)
 
     def _bury(self, member: Member, process: "subprocess.Popen[bytes]") -> None:
         output, _ = process.communicate()

@@ -162,7 +162,7 @@ def status_of(models: "ReadModels", rules: IdleRules, now: datetime, last: int) 
         failing=failing[0],
         given_up=failing[1],
         failed_lately=tuple(_failed(row, rules) for row in rows(FAILED)),
-        spent_in_hour=sum(cost for _, cost in due.spent_since(now - SPEND_WINDOW)),
+        spent_in_hour=sum((cost for _, cost in due.spent_since(now - SPEND_WINDOW)), 0.0),
         spend_per_hour=rules.hourly_usd,
         spent=float(spent[0]),
         read_models=models.name,

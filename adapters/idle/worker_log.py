@@ -16,6 +16,7 @@ Form = Literal["text", "json"]
 LEVELS = {
     About.LOOKED: logging.DEBUG,
     About.BEGAN: logging.DEBUG,
+    About.PASSED_OVER: logging.DEBUG,
     About.FAILED: logging.WARNING,
     About.LOST: logging.WARNING,
     About.CHORE_FAILED: logging.WARNING,

@@ -1,0 +1,259 @@
+"""A worker process does what is due, is seen to live, and ends as it is told to."""
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from databases import on_sqlite
+from idle_processes import idling
+from resting import talk
+
+import cutbank
+from cutbank.adapters.idle.notices import About
+from cutbank.adapters.idle.status import IdleStatus
+
+
+@pytest.fixture
+def waiting(database: str) -> str:
+    """A database in which two sessions are due."""
+    with cutbank.open(database) as store:
+        for key in ("one", "two"):
+            talk(store.session(key))
+    return database
+
+
+def status(database: str) -> IdleStatus:
+    with cutbank.open(database) as store:
+        return store.idle_status()
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """A settings file whose summariser never ends, and what to read to know that it is at it."""
+    pipe = tmp_path / "at it"
+    os.mkfifo(pipe)
+    code = f"import signal; open({str(pipe)!r}, 'w').write('x'); signal.pause()"
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        f"[summary]\nchain = ['command']\ncommand = ['{sys.executable}', '-c', \"{code}\"]\n"
+        "[idle]\nconcurrency = 1\n",
+        encoding="utf-8",
+    )
+    read = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(read, True)
+    yield file, read
+    os.close(read)
+
+
+def test_what_is_due_is_compacted_until_the_process_is_told_to_stop(waiting: str) -> None:
+    with idling(waiting) as worker:
+        done = {worker.until(About.DONE)["session"], worker.until(About.DONE)["session"]}
+        worker.process.send_signal(signal.SIGTERM)
+        code, document = worker.ended()
+
+    assert done == {"one", "two"}
+    assert code == 0
+    assert document is not None
+    assert (document["done"], document["failed"], document["trouble"]) == (2, 0, None)
+    assert worker.abouts()[-2:] == [About.STOPPING, About.STOPPED]
+    assert status(waiting).done == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_cancels_what_runs_and_gives_its_lease_up(
+    waiting: str, held: tuple[Path, int], number: signal.Signals
+) -> None:
+    settings, at_it = held
+    with idling(waiting, "--settings", settings) as worker:
+        worker.until(About.BEGAN)
+        assert os.read(at_it, 1) == b"x"
+        assert len(status(waiting).running) == 1
+        worker.process.send_signal(number)
+        code, _ = worker.ended()
+
+    assert code == 0
+    assert status(waiting).running == ()
+    assert status(waiting).failing == 0
+
+
+@on_sqlite
+def test_a_second_signal_ends_the_process_at_once(waiting: str, tmp_path: Path) -> None:
+    settings, at_it = hanging_hook(tmp_path)
+    with idling(waiting, "--settings", settings, "--grace", "600") as worker:
+        worker.until(About.BEGAN)
+        assert os.read(at_it, 1) == b"x"
+        worker.process.send_signal(signal.SIGTERM)
+        worker.until(About.STOPPING)
+        worker.process.send_signal(signal.SIGTERM)
+        code, document = worker.ended()
+
+    assert (code, document) == (128 + signal.SIGTERM, None)
+    os.close(at_it)
+
+
+@on_sqlite
+def test_what_does_not_end_in_the_grace_time_is_not_waited_for(
+    waiting: str, tmp_path: Path
+) -> None:
+    settings, at_it = hanging_hook(tmp_path)
+    with idling(waiting, "--settings", settings, "--grace", "0") as worker:
+        worker.until(About.BEGAN)
+        assert os.read(at_it, 1) == b"x"
+        worker.process.send_signal(signal.SIGTERM)
+        code, document = worker.ended()
+
+    assert code == 1
+    assert document is not None
+    assert document["left_running"] >= 1
+    os.close(at_it)
+
+
+def hanging_hook(tmp_path: Path) -> tuple[Path, int]:
+    """Settings with a hook that no cancellation reaches, and what to read to know that it hangs."""
+    pipe = tmp_path / "at it"
+    os.mkfifo(pipe)
+    code = f"import signal; open({str(pipe)!r}, 'w').write('x'); signal.pause()"
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        f"[[hooks.commands]]\non = ['pre_compact']\ntime_limit = 600\n"
+        f"command = ['{sys.executable}', '-c', \"{code}\"]\n",
+        encoding="utf-8",
+    )
+    read = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(read, True)
+    return file, read
+
+
+def test_the_health_file_says_what_the_worker_does_and_is_gone_at_a_clean_end(
+    waiting: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "health.json"
+    with idling(waiting, "--health", file) as worker:
+        said = worker.until_file(file, lambda said: said["done"] == 2 and not said["running"])
+        later = worker.until_file(file, lambda later: later["at"] > said["at"])
+        worker.process.send_signal(signal.SIGTERM)
+        code, _ = worker.ended()
+
+    assert code == 0
+    assert said["pid"] == worker.process.pid
+    assert said["failed"] == 0
+    assert said["trouble"] is None
+    assert later["looked_at"] <= later["next_look"]
+    assert list(tmp_path.glob("*health*")) == []
+
+
+@on_sqlite
+def test_the_health_file_says_what_trouble_there_is(waiting: str, tmp_path: Path) -> None:
+    file = tmp_path / "health.json"
+    with idling(waiting, "--health", file, env={"CUTBANK_IDLE_TIME": "9999"}) as worker:
+        worker.until(About.LOOKED)
+        moved = Path(waiting).rename(tmp_path / "elsewhere.db")
+        worker.process.send_signal(signal.SIGHUP)
+        said = worker.until_file(file, lambda said: bool(said["trouble"]))
+        assert moved.exists()
+
+    assert "was moved, deleted or replaced" in said["trouble"]
+
+
+@on_sqlite
+def test_the_service_manager_hears_that_the_worker_is_ready_lives_and_stops(
+    waiting: str, tmp_path: Path
+) -> None:
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(address))
+        manager.settimeout(60)
+        with idling(waiting, env={"NOTIFY_SOCKET": str(address)}) as worker:
+            heard = {manager.recv(100) for _ in range(4)}
+            worker.process.send_signal(signal.SIGTERM)
+            while b"STOPPING=1" not in heard:
+                heard.add(manager.recv(100))
+
+    assert heard == {b"READY=1", b"WATCHDOG=1", b"STOPPING=1"}
+
+
+def test_once_does_what_is_due_and_ends(waiting: str) -> None:
+    with idling(waiting, "--once") as worker:
+        code, document = worker.ended()
+    with idling(waiting, "--once") as again:
+        code_again, document_again = again.ended()
+
+    assert (code, code_again) == (0, 0)
+    assert document is not None
+    assert document_again is not None
+    assert (document["done"], document_again["done"]) == (2, 0)
+
+
+@on_sqlite
+def test_once_says_by_its_code_that_something_failed(waiting: str, tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        f"[summary]\nchain = ['command']\ncommand = ['{sys.executable}', '-c', 'exit(1)']\n",
+        encoding="utf-8",
+    )
+    with idling(waiting, "--once", "--settings", file) as worker:
+        code, document = worker.ended()
+
+    assert code == 1
+    assert document is not None
+    assert (document["done"], document["failed"]) == (0, 2)
+    assert status(waiting).failing == 2
+
+
+def test_several_processes_share_the_work_and_end_together(waiting: str, tmp_path: Path) -> None:
+    file = tmp_path / "health.json"
+    with idling(waiting, "--processes", "2", "--health", file) as crew:
+        done = {crew.until(About.DONE)["session"], crew.until(About.DONE)["session"]}
+        said = crew.until_file(file, lambda said: all(said["workers"]))
+        crew.process.send_signal(signal.SIGTERM)
+        code, document = crew.ended()
+
+    assert done == {"one", "two"}
+    assert code == 0
+    assert document is not None
+    assert len(document["workers"]) == 2
+    assert document["done"] == 2
+    assert len({worker["pid"] for worker in said["workers"]}) == 2
+    assert not file.exists()
+
+
+@on_sqlite
+def test_a_process_that_dies_is_started_again(waiting: str, tmp_path: Path) -> None:
+    file = tmp_path / "health.json"
+    with idling(waiting, "--processes", "2", "--health", file) as crew:
+        first = crew.until_file(file, lambda said: all(said["workers"]))
+        os.kill(first["workers"][0]["pid"], signal.SIGKILL)
+        later = crew.until_file(file, lambda said: said["restarts"] == 1 and all(said["workers"]))
+        crew.process.send_signal(signal.SIGTERM)
+        code, _ = crew.ended()
+
+    assert code == 0
+    assert later["workers"][0]["pid"] != first["workers"][0]["pid"]
+    assert later["workers"][1]["pid"] == first["workers"][1]["pid"]
+
+
+@on_sqlite
+def test_processes_end_when_whoever_started_them_is_gone(waiting: str, tmp_path: Path) -> None:
+    file = tmp_path / "health.json"
+    with idling(waiting, "--processes", "2", "--health", file) as crew:
+        crew.until_file(file, lambda said: all(said["workers"]))
+        crew.process.kill()
+        # They hold its streams open for as long as they live.
+        code, _ = crew.ended()
+
+    assert code == -signal.SIGKILL
+    assert crew.abouts().count(About.STOPPED) == 2
+
+
+@on_sqlite
+def test_several_processes_once_do_what_is_due_and_end(waiting: str) -> None:
+    with idling(waiting, "--processes", "2", "--once") as crew:
+        code, document = crew.ended()
+
+    assert code == 0
+    assert document is not None
+    assert document["done"] == 2

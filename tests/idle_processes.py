@@ -1,0 +1,85 @@
+"""`cutbank idle` as a real process, which is waited for by what it says."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+from cutbank.adapters.idle.notices import About
+
+PROGRAM = [sys.executable, "-P", "-c", "from cutbank.adapters.entrypoints.cli import main; main()"]
+AT_ONCE = {
+    "CUTBANK_IDLE_TIME": "0",
+    "CUTBANK_IDLE_LEAST_UTILISATION": "0.05",
+    "CUTBANK_PINS_FIRST_PROMPT": "false",
+}
+"""Sessions are due as soon as somebody looks."""
+LONG = 120.0
+"""Seconds after which a process that does not do what it should is killed, and the test fails."""
+
+
+class IdleProcess:
+    """The process; its log is one JSON object a line."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.log: list[dict[str, Any]] = []
+
+    def until(self, *abouts: About) -> dict[str, Any]:
+        """Read its log until it tells of one of these."""
+        return self.until_said(lambda said: said.get("about") in abouts)
+
+    def until_said(self, is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        assert self.process.stderr
+        for line in self.process.stderr:
+            self.log.append(json.loads(line))
+            if is_wanted(self.log[-1]):
+                return self.log[-1]
+        raise AssertionError(f"it ended without a word of that: {self.log}")
+
+    def until_file(self, path: Path, is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Look at a file that it keeps until it says so."""
+        while self.process.poll() is None:
+            with suppress(FileNotFoundError):
+                said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+                if is_wanted(said):
+                    return said
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(0.02)
+        raise AssertionError(f"it ended before {path} said so: {self.log}")
+
+    def ended(self) -> tuple[int, dict[str, Any] | None]:
+        """Its exit code, and the document on its standard output."""
+        out, err = self.process.communicate()
+        self.log += map(json.loads, err.splitlines())
+        return self.process.returncode, json.loads(out) if out else None
+
+    def abouts(self) -> list[str]:
+        return [said["about"] for said in self.log if "about" in said]
+
+
+@contextmanager
+def idling(
+    database: str, *words: str | Path, env: Mapping[str, str] | None = None
+) -> Iterator[IdleProcess]:
+    """`cutbank idle` with these words, for as long as a test needs it."""
+    process = subprocess.Popen(
+        [*PROGRAM, "idle", "--json", "--log", "json", "--verbose", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **AT_ONCE, "CUTBANK_DB": database, **(env or {})},
+    )
+    guard = Timer(LONG, process.kill)
+    guard.start()
+    try:
+        yield IdleProcess(process)
+    finally:
+        guard.cancel()
+        process.kill()
+        process.communicate()
