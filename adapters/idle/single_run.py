@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 60.0
 """Between two looks while summaries are written; whatever ends is looked at before that."""
+CHORES_PAUSE_S = 0.2
 OFTEN = 3
 """How often one session is passed over in a run before nothing more is awaited of it."""
 
@@ -50,14 +51,23 @@ class SingleRun:
             self._found = None
             self.worker.look()
             if not self.worker.running and self._is_over():
-                return True
+                return self._is_kept()
             if self.worker.running and self.orders.next(PATIENCE_S) in STOPS:
                 return False
 
     def _is_over(self) -> bool:
         found = self._found
         # Without an answer, or where all has to wait, there is nothing to do now.
-        return found is None or not found.due or max(self._passed_over.values(), default=0) >= OFTEN
+        if found is None or found.about is not About.LOOKED or not found.due:
+            return True
+        return max(self._passed_over.values(), default=0) >= OFTEN
+
+    def _is_kept(self) -> bool:
+        """Wait for chores that were begun meanwhile; whether they came to their end."""
+        while not self.worker.wait(CHORES_PAUSE_S):
+            if self.orders.next(0) in STOPS:
+                return False
+        return True
 
     def _hear(self, notice: Notice) -> None:
         match notice.about:

@@ -3,13 +3,16 @@
 import os
 import signal
 import socket
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from select import select
 
 import pytest
 from databases import on_sqlite
-from idle_processes import idling
+from idle_processes import LONG, idling
 from resting import talk
 
 import cutbank
@@ -43,8 +46,8 @@ def held(tmp_path: Path) -> Iterator[tuple[Path, int]]:
         "[idle]\nconcurrency = 1\n",
         encoding="utf-8",
     )
-    read = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    os.set_blocking(read, True)
+    # Whoever may write as well waits for the first byte, and not for a writer.
+    read = os.open(pipe, os.O_RDWR)
     yield file, read
     os.close(read)
 
@@ -70,7 +73,7 @@ def test_a_signal_cancels_what_runs_and_gives_its_lease_up(
     settings, at_it = held
     with idling(waiting, "--settings", settings) as worker:
         worker.until(About.BEGAN)
-        assert os.read(at_it, 1) == b"x"
+        assert is_at_it(at_it)
         assert len(status(waiting).running) == 1
         worker.process.send_signal(number)
         code, _ = worker.ended()
@@ -85,7 +88,7 @@ def test_a_second_signal_ends_the_process_at_once(waiting: str, tmp_path: Path) 
     settings, at_it = hanging_hook(tmp_path)
     with idling(waiting, "--settings", settings, "--grace", "600") as worker:
         worker.until(About.BEGAN)
-        assert os.read(at_it, 1) == b"x"
+        assert is_at_it(at_it)
         worker.process.send_signal(signal.SIGTERM)
         worker.until(About.STOPPING)
         worker.process.send_signal(signal.SIGTERM)
@@ -102,7 +105,7 @@ def test_what_does_not_end_in_the_grace_time_is_not_waited_for(
     settings, at_it = hanging_hook(tmp_path)
     with idling(waiting, "--settings", settings, "--grace", "0") as worker:
         worker.until(About.BEGAN)
-        assert os.read(at_it, 1) == b"x"
+        assert is_at_it(at_it)
         worker.process.send_signal(signal.SIGTERM)
         code, document = worker.ended()
 
@@ -123,9 +126,13 @@ def hanging_hook(tmp_path: Path) -> tuple[Path, int]:
         f"command = ['{sys.executable}', '-c', \"{code}\"]\n",
         encoding="utf-8",
     )
-    read = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    os.set_blocking(read, True)
-    return file, read
+    return file, os.open(pipe, os.O_RDWR)
+
+
+def is_at_it(read: int) -> bool:
+    """Wait until something was written there."""
+    found, _, _ = select([read], [], [], LONG)
+    return bool(found) and os.read(read, 1) == b"x"
 
 
 def test_the_health_file_says_what_the_worker_does_and_is_gone_at_a_clean_end(
@@ -151,12 +158,17 @@ def test_the_health_file_says_what_trouble_there_is(waiting: str, tmp_path: Path
     file = tmp_path / "health.json"
     with idling(waiting, "--health", file, env={"CUTBANK_IDLE_TIME": "9999"}) as worker:
         worker.until(About.LOOKED)
-        moved = Path(waiting).rename(tmp_path / "elsewhere.db")
+        read_models = tmp_path / "test.read.db"
+        read_models.rename(tmp_path / "away.db")
+        with closing(sqlite3.connect(read_models)) as other:
+            other.execute("CREATE TABLE of_others (n)")
         worker.process.send_signal(signal.SIGHUP)
         said = worker.until_file(file, lambda said: bool(said["trouble"]))
-        assert moved.exists()
+        (tmp_path / "away.db").rename(read_models)
+        healed = worker.until_file(file, lambda said: not said["trouble"])
 
-    assert "was moved, deleted or replaced" in said["trouble"]
+    assert "is another program's database" in said["trouble"]
+    assert healed["pid"] == said["pid"]
 
 
 @on_sqlite
