@@ -306,14 +306,13 @@ class SessionStore:
         From the read models, which take in first what is new; `last` is how many of each kind are
         named. By the rules of the settings, section `idle`.
         """
-        from .idle.server_clock import ServerClock  # noqa: PLC0415 - as above
+        from .idle.server_clock import time_of  # noqa: PLC0415 - as above
         from .idle.status import status_of  # noqa: PLC0415
 
-        clock = ServerClock(self.events.recorder, self.events.clock)
         with speaking_plainly(self.name):
-            clock.compare()
+            now = time_of(self.events)
         self.read_models.catch_up(search=False)
-        return status_of(self.read_models, self.settings.idle.rules(), clock(), last)
+        return status_of(self.read_models, self.settings.idle.rules(), now, last)
 
     def close(self) -> None:
         """Close the database; sessions of this store cannot be used any more.

@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -81,15 +81,15 @@ def idle(
         if status:
             _say_status(call, last)
             return
-        _start_logging(log, verbose=verbose, quiet=quiet)
-        if processes == 1:
-            ended = _work(call, health, grace, parent, is_once=once)
-            _say_ended(call, _as_json(ended))
-            code = 0 if ended.went_well or not once else 1
-        else:
-            words = ["idle", "--json", "--grace", str(grace), "--log", log]
-            words += ["--verbose"] * verbose + ["--quiet"] * quiet + ["--once"] * once
-            code = _work_together(call, words, processes, health, grace, is_once=once)
+        with _logging(log, verbose=verbose, quiet=quiet):
+            if processes == 1:
+                ended = _work(call, health, grace, parent, is_once=once)
+                _say_ended(call, _as_json(ended))
+                code = 0 if ended.went_well or not once else 1
+            else:
+                words = ["idle", "--json", "--grace", str(grace), "--log", log]
+                words += ["--verbose"] * verbose + ["--quiet"] * quiet + ["--once"] * once
+                code = _work_together(call, words, processes, health, grace, is_once=once)
     raise typer.Exit(code)
 
 
@@ -171,11 +171,13 @@ def _say_ended(call: Invocation, document: Mapping[str, Any]) -> None:
         idle_lines.say_ended(document)
 
 
-def _start_logging(form: Literal["text", "json"], *, verbose: bool, quiet: bool) -> None:
-    from ..idle.worker_log import log_to_stderr  # noqa: PLC0415 - as above
+def _logging(
+    form: Literal["text", "json"], *, verbose: bool, quiet: bool
+) -> AbstractContextManager[None]:
+    from ..idle.worker_log import logging_to_stderr  # noqa: PLC0415 - as above
 
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-    log_to_stderr(form, level)
+    return logging_to_stderr(form, level)
 
 
 def _leave(code: int) -> NoReturn:

@@ -1,10 +1,11 @@
 """The verbs that look: what sessions there are, what was logged, what is sent, what left."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from . import handles, session_json, session_lines
+from . import handles, session_json, session_lines, session_list
 from .database import opened_session, opened_store
 from .invocation import Invocation
 from .logged_blocks import BlockLog
@@ -20,6 +21,7 @@ COLUMNS = {
     "open_calls": "open",
     "prepared": "prepared",
     "incomplete": "import",
+    "idle": "idle",
     "title": "title",
 }
 """What the list of sessions shows, and above it."""
@@ -29,7 +31,7 @@ TITLE = 40
 def sessions(call: Invocation) -> None:
     """List the sessions: how long they are, and what is open."""
     with opened_store(call) as store:
-        found = [session_json.described(session) for session in store.sessions(call.named)]
+        found = session_list.all_of(store, call.named)
         name = store.name
     if call.as_json:
         say_json(found)
@@ -42,7 +44,7 @@ def sessions(call: Invocation) -> None:
         if len({one["namespace"] for one in found}) > 1:
             shown.insert(0, "namespace")
         headings = [COLUMNS.get(name, name) for name in shown]
-        say_table(headings, [[_cell(name, one[name]) for name in shown] for one in found])
+        say_table(headings, [[_cell(name, one) for name in shown] for one in found])
 
 
 def show(
@@ -134,9 +136,12 @@ def recall(
         raise typer.Exit(1)
 
 
-def _cell(name: str, value: Any) -> str | int:
+def _cell(name: str, session: Mapping[str, Any]) -> str | int:
+    value = session[name]
     if name == "title":
         return clipped(value or "", TITLE)
     if name == "incomplete":
         return "interrupted" if value else ""
+    if name == "idle":
+        return session_list.idle_in_words(session)
     return value if isinstance(value, int) else str(value or "")

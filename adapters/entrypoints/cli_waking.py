@@ -12,7 +12,7 @@ from .invocation import Invocation
 from .printing import say, say_json
 from .words import SessionName
 
-_SPAN = re.compile(r"(\d{1,6}(?:\.\d+)?)\s*([smhd]?)", re.IGNORECASE)
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d+)?)\s*([smhd]?)", re.IGNORECASE)
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -39,7 +39,7 @@ def wake(
         raise InvalidSettingError("wake takes one of --at TIME, --in SPAN and --cancel")
     with opened_session(call, session) as found:
         now = found.store.events.clock()
-        moment = None if cancel else _moment(at) if at is not None else now + _span(after or "")
+        moment = None if cancel else _moment(at) if at is not None else _after(now, after or "")
         if moment is not None and moment <= now:
             raise InvalidSettingError(f"{moment.isoformat(timespec='seconds')} is past: say when")
         found.schedule_wake(moment, reason)
@@ -70,8 +70,11 @@ def _moment(text: str) -> datetime:
         ) from None
 
 
-def _span(text: str) -> timedelta:
+def _after(now: datetime, text: str) -> datetime:
     said = _SPAN.fullmatch(text.strip())
     if said is None:
         raise InvalidSettingError(f"--in takes a span as 90s, 20m, 2h or 1d, not {text!r}")
-    return timedelta(seconds=float(said[1]) * _SECONDS[said[2].lower()])
+    try:
+        return now + timedelta(seconds=float(said[1]) * _SECONDS[said[2].lower()])
+    except OverflowError:
+        raise InvalidSettingError(f"{text} is further away than a calendar goes") from None

@@ -3,6 +3,8 @@
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -45,12 +47,19 @@ class WorkerLog:
         logger.log(level, "%s", line_of(notice), extra={"notice": notice})
 
 
-def log_to_stderr(form: Form, level: int) -> None:
+@contextmanager
+def logging_to_stderr(form: Form, level: int) -> Iterator[None]:
     """Write what this process logs to standard error; of other libraries only warnings."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Objects() if form == "json" else _Lines())
+    ours, before = logging.getLogger("cutbank"), logging.getLogger("cutbank").level
     logging.getLogger().addHandler(handler)
-    logging.getLogger("cutbank").setLevel(level)
+    ours.setLevel(level)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        ours.setLevel(before)
 
 
 class _Lines(logging.Formatter):

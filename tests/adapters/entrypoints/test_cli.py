@@ -41,6 +41,8 @@ CALLS = {
     "compact": ["compact", "long", "--set", "keep_tokens=1000"],
     "activate": ["activate", "long"],
     "revert": ["revert", "long"],
+    "idle": ["idle", "--status"],
+    "wake": ["wake", "long", "--in", "20m"],
     "policies": ["policies"],
     "settings": ["settings"],
     "verify": ["verify"],

@@ -1,0 +1,96 @@
+"""All sessions as a list, from the index: one query, however many there are."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from ...projections.read_models.idle_state import IdleState, Standing
+from ...projections.read_models.moments import moment
+from .read_models import ReadModels
+
+SESSIONS = """
+    SELECT sessions.key, sessions.namespace, sessions.title, sessions.source, sessions.parent_key,
+        origin.key, sessions.position, sessions.turns, sessions.blocks, sessions.tokens,
+        sessions.open_calls, sessions.closed,
+        (SELECT json_group_array(name) FROM
+            (SELECT name FROM lineages WHERE session_id = sessions.id ORDER BY name)),
+        sessions.leased_until, sessions.wake_at, served.prepared, served.boundary,
+        sessions.settled, sessions.attempts, sessions.utilisation, sessions.due_at
+    FROM sessions
+    LEFT JOIN sessions AS origin ON origin.id = sessions.forked_from_id
+    LEFT JOIN lineages AS served ON served.session_id = sessions.id
+        AND served.name = coalesce(sessions.served_lineage, 'main')
+    WHERE :namespace IS NULL OR sessions.namespace = :namespace
+    ORDER BY sessions.namespace, sessions.key
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSession:
+    """A session as the index has it."""
+
+    session: str
+    namespace: str
+    title: str | None
+    source: str | None
+    parent: str | None
+    forked_from: str | None
+    position: int
+    turn: int
+    blocks: int
+    tokens: int
+    open_calls: int
+    closed: bool
+    lineages: list[str]
+    idle: IdleState
+    idle_until: datetime | None
+    """Until when that holds, where time alone ends it."""
+
+
+def listed(models: ReadModels, namespace: str | None, now: datetime) -> Iterator[ListedSession]:
+    """By namespace and key, as of what the read models have taken in."""
+    settings = models.file.settings(models.file.reader)
+    for row in models.file.rows(SESSIONS, {"namespace": namespace}):
+        *what, lineages, leased_until, wake_at, prepared, boundary, settled = row[:-3]
+        attempts, utilisation, due_at = row[-3:]
+        *plain, parent, forked_from, position, turn, blocks, tokens, open_calls, closed = what
+        key, space, title, source = plain
+        standing = Standing(
+            closed=bool(closed),
+            is_sub_agent=parent is not None,
+            leased_until=leased_until,
+            open_calls=open_calls,
+            wake_at=wake_at,
+            is_prepared=prepared is not None,
+            is_served=boundary is not None,
+            settled=bool(settled),
+            attempts=attempts,
+            utilisation=utilisation,
+            due_at=due_at,
+        )
+        state = standing.state(
+            moment(now), attempts=settings.attempts, least_share=settings.least_share
+        )
+        ends = {
+            IdleState.RUNNING: leased_until,
+            IdleState.ASLEEP: wake_at,
+            IdleState.RESTING: due_at,
+        }.get(state)
+        yield ListedSession(
+            session=key,
+            namespace=space,
+            title=title,
+            source=source,
+            parent=parent,
+            forked_from=forked_from,
+            position=position,
+            turn=turn,
+            blocks=blocks,
+            tokens=tokens,
+            open_calls=open_calls,
+            closed=bool(closed),
+            lineages=json.loads(lineages),
+            idle=state,
+            idle_until=datetime.fromisoformat(ends) if ends else None,
+        )

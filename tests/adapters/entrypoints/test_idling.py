@@ -1,0 +1,264 @@
+"""Idle hours from the command line: work in them, see how the work stands, say when to wake."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from databases import on_sqlite
+
+import cutbank
+from cutbank.adapters.entrypoints.session_json import described
+from cutbank.adapters.session_store import open_store
+from cutbank.domain.session_events import Parent
+
+from .conftest import Answer, Run
+
+LONG = "the clay under the river bank slid in the night and nobody had seen it coming " * 160
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions are due as soon as somebody looks."""
+    monkeypatch.setenv("CUTBANK_IDLE_LEAST_UTILISATION", "0.05")
+    monkeypatch.setenv("CUTBANK_PINS_FIRST_PROMPT", "false")
+
+
+@pytest.fixture
+def work(run: Run, at_once: None) -> Callable[..., Answer]:
+    return lambda *words: run("idle", "--once", "--idle-time", "0", *words)
+
+
+def talk(address: str, *keys: str, namespace: str = "default") -> None:
+    with open_store(address) as store:
+        for key in keys:
+            session = store.session(key, namespace=namespace)
+            for turn in range(12):
+                session.append(
+                    cutbank.Block.user(f"{turn}: {LONG}"), cutbank.Block.assistant("So be it.")
+                )
+
+
+def test_the_status_of_an_empty_database_is_said_in_words(run: Run, address: str) -> None:
+    open_store(address).close()
+
+    said = run("idle", "--status")
+
+    assert said.code == 0
+    for words in (
+        "none, and none will be until something is said in a session",
+        "nobody is at a session now",
+        "no boundary waits for the threshold",
+        "no session was compacted in idle hours yet",
+        "no session's newest attempt failed",
+        "$0.0000 of $1.00 in this hour; $0.0000 in all",
+    ):
+        assert words in said.out
+
+
+def test_what_is_due_is_done_once_and_shown(
+    run: Run, work: Callable[..., Answer], address: str
+) -> None:
+    talk(address, "one", "two")
+
+    done = work("--json")
+    again = work()
+    status = run("idle", "--status", "--json").json
+
+    assert (done.code, done.json["done"], done.json["failed"]) == (0, 2, 0)
+    assert len(done.json["workers"]) == 1
+    assert (again.code, again.out) == (0, "nothing was to be done\n")
+    assert (status["due"], status["done"], status["done_in_day"]) == (0, 2, 2)
+    assert {one["session"] for one in status["done_lately"]} == {"one", "two"}
+    assert "tokens by extractive" in run("idle", "--status").out
+
+
+def test_of_each_kind_so_many_are_named_as_one_asks_for(
+    run: Run, work: Callable[..., Answer], address: str
+) -> None:
+    talk(address, "one", "two", "three")
+    work()
+
+    assert len(run("idle", "--status", "--json", "--last", "2").json["done_lately"]) == 2
+
+
+@on_sqlite
+def test_the_log_is_lines_for_people_or_one_json_object_each(
+    work: Callable[..., Answer], address: str
+) -> None:
+    talk(address, "one")
+    lines = work("--verbose").err.splitlines()
+    talk(address, "two")
+    objects = [json.loads(line) for line in work("--log", "json").err.splitlines()]
+    talk(address, "three")
+    quiet = work("--quiet").err
+
+    assert any(" INFO " in line and "compacted one: " in line for line in lines)
+    assert any(" DEBUG " in line and "begins one, attempt 1" in line for line in lines)
+    assert [said["about"] for said in objects] == ["done", "stopping", "stopped"]
+    assert objects[0]["session"] == "two"
+    assert objects[0]["level"] == "info"
+    assert quiet == ""
+
+
+def test_only_the_namespaces_that_are_named_are_worked_in(
+    run: Run, work: Callable[..., Answer], address: str
+) -> None:
+    for namespace in ("ours", "theirs", "default"):
+        talk(address, "s", namespace=namespace)
+
+    done = work("--namespace", "ours", "--namespace", "theirs", "--json").json
+    named = run("idle", "--status", "--namespace", "ours", "--json").json
+
+    assert done["done"] == 2
+    assert named["done"] == 1
+    assert run("sessions", "--namespace", "default", "--json").json[0]["idle"] != "compacted"
+
+
+@on_sqlite
+def test_what_is_said_on_the_command_line_stays_there(
+    work: Callable[..., Answer], address: str, run: Run
+) -> None:
+    open_store(address).close()
+    work("--concurrency", "7")
+
+    settings = {one["name"]: one["value"] for one in run("settings", "--json").json["settings"]}
+
+    assert settings["idle.concurrency"] == 2
+    assert settings["idle.time"] == 300.0
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--once", "--health", "h.json"], "--health is for a worker that goes on"),
+        (["--health", "nowhere/h.json"], "nowhere/h.json cannot be written (No such file"),
+        (["--concurrency", "0"], "should be greater than or equal to 1"),
+        (["--log", "xml"], "invalid value for '--log'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(
+    run: Run, address: str, words: list[str], complaint: str
+) -> None:
+    open_store(address).close()
+
+    answer = run("idle", *words)
+
+    assert answer.code == 2
+    assert complaint in answer.err
+    assert len(answer.err.splitlines()) == 1
+
+
+@pytest.fixture
+def all_kinds(address: str, file: Path) -> str:
+    """A session of each kind that idle work tells from others."""
+    talk(address, "rests")
+    with open_store(address) as store:
+        store.session("small").append(cutbank.Block.user("hello"))
+        store.session("calls", title="It calls").append(
+            cutbank.Block.user("hello"), cutbank.ToolCall(tool_call_id="c1", name="make")
+        )
+        store.session("sleeps").append(cutbank.Block.user("hello"))
+        store.session("sleeps").schedule_wake(datetime.now(UTC) + timedelta(hours=5))
+        store.session("closed").append(cutbank.Block.user("hello"))
+        store.session("closed").close()
+        store.session("helps", parent=Parent(namespace="default", key="small"))
+        forked = store.session("rests").fork("forked", at=9)
+        forked.append(cutbank.Block.user("and now?"))
+        store.session("compacted").append(
+            *(cutbank.Block.user(f"{turn}: {LONG}") for turn in range(12))
+        )
+        store.session("compacted").compact(settings={"keep_tokens": "1000"})
+        store.session("compacted").compactor("a what-if")
+    return address
+
+
+def test_the_list_of_sessions_is_the_same_from_the_index_as_from_the_log(
+    run: Run, all_kinds: str
+) -> None:
+    with open_store(all_kinds) as store:
+        known = [described(session) for session in store.sessions()]
+
+    listed = run("sessions", "--json").json
+
+    assert [{name: one[name] for name in known[0]} for one in listed] == known
+
+
+def test_sessions_say_what_idle_work_makes_of_them(run: Run, all_kinds: str, at_once: None) -> None:
+    run("idle", "--once")  # it goes by the settings, and finds nothing at rest yet
+
+    listed = {one["session"]: one for one in run("sessions", "--json").json}
+    shown = run("sessions").out
+
+    assert {key: one["idle"] for key, one in listed.items()} == {
+        "rests": "resting",
+        "small": "small",
+        "calls": "waiting",
+        "sleeps": "asleep",
+        "closed": "closed",
+        "helps": "sub-agent",
+        "forked": "small",
+        "compacted": "compacted",
+    }
+    assert listed["rests"]["idle_until"] is not None
+    assert listed["small"]["idle_until"] is None
+    for words in ("due in ", "asleep for ", "waits for a call", "works for another", "compacted"):
+        assert words in shown
+
+
+@on_sqlite
+def test_where_no_index_can_be_kept_sessions_are_read_from_the_log(
+    run: Run, all_kinds: str, file: Path
+) -> None:
+    whole = run("sessions", "--json").json
+    index = file.with_name("test.read.db")
+    index.unlink()
+    index.mkdir()
+
+    answer = run("sessions", "--json")
+
+    assert answer.code == 0
+    assert "so nothing is known of idle work" in answer.err
+    assert [one["session"] for one in answer.json] == [one["session"] for one in whole]
+    assert {one["idle"] for one in answer.json} == {None}
+    assert set(answer.json[0]) == set(whole[0])
+
+
+def test_an_agent_says_when_it_goes_on_and_takes_it_back(run: Run, all_kinds: str) -> None:
+    slept = run("wake", "small", "--in", "20m", "--reason", "the build", "--json").json
+    asleep = {one["session"]: one["idle"] for one in run("sessions", "--json").json}
+    at = run("wake", "small", "--at", "2999-01-31T09:00+02:00", "--json").json
+    back = run("wake", "small", "--cancel", "--json").json
+    awake = {one["session"]: one["idle"] for one in run("sessions", "--json").json}
+
+    wakes = datetime.fromisoformat(slept["wake_at"])
+    assert timedelta(minutes=15) < wakes - datetime.now(UTC) <= timedelta(minutes=20)
+    assert (asleep["small"], awake["small"]) == ("asleep", "small")
+    assert at["wake_at"] == "2999-01-31T07:00:00+00:00"
+    assert back["wake_at"] is None
+    assert "goes on at" in run("wake", "small", "--in", "1d").out
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ([], "wake takes one of --at TIME, --in SPAN and --cancel"),
+        (["--in", "5m", "--cancel"], "wake takes one of"),
+        (["--in", "soon"], "--in takes a span as 90s, 20m, 2h or 1d, not 'soon'"),
+        (["--at", "noon"], "--at takes a date and a time as 2026-01-31T09:00, not 'noon'"),
+        (["--at", "2001-01-01T00:00+00:00"], "is past"),
+        (["--in", "0s"], "is past"),
+        (["--in", "9999999d"], "is further away than a calendar goes"),
+    ],
+)
+def test_a_moment_that_is_none_is_refused_in_one_line(
+    run: Run, all_kinds: str, words: list[str], complaint: str
+) -> None:
+    answer = run("wake", "small", *words)
+
+    assert answer.code == 2
+    assert complaint in answer.err
+    assert len(answer.err.splitlines()) == 1
