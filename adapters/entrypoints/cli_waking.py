@@ -34,7 +34,7 @@ def wake(
         str | None, typer.Option("--reason", metavar="TEXT", help="What it waits for.")
     ] = None,
 ) -> None:
-    """Say when the agent goes on by itself; it is not idle until then."""
+    """Say when the agent goes on by itself."""
     if (at is not None) + (after is not None) + cancel != 1:
         raise InvalidSettingError("wake takes one of --at TIME, --in SPAN and --cancel")
     with opened_session(call, session) as found:
