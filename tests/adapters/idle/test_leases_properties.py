@@ -3,15 +3,14 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Event
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from conftest import UNPINNED, Clock
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from resting import GUARD_S, PRICE, RULES, WORDS, decisions, pass_time, recorded
 
 import cutbank
@@ -20,6 +19,7 @@ from cutbank.adapters.compacting import by_settings
 from cutbank.adapters.compacting.summary_chain import SummaryChain
 from cutbank.adapters.idle.due_sessions import Due
 from cutbank.adapters.idle.worker import IdleWorker
+from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.verifier import verify
 from cutbank.domain.compaction_events import (
     CompactBoundary,
@@ -30,11 +30,41 @@ from cutbank.domain.compaction_events import (
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.window import Plan, Window
 
 LEASE_S = 60.0
-WORKED = replace(RULES, lease_s=LEASE_S, concurrency=16, hourly_usd=None, attempts=4)
+WORKED = replace(
+    RULES, least_utilisation=0.02, lease_s=LEASE_S, concurrency=16, hourly_usd=None, attempts=4
+)
 KEYS = st.sampled_from(["s0", "s1"])
 WORKERS = st.integers(0, 2)
+WHICH = st.integers(0, 5)
+MOMENTS = st.sampled_from([1.0, LEASE_S, 4 * RULES.backoff_s])
+BEGINS = st.tuples(st.just("a_worker_begins_what_it_found"), WORKERS, WHICH)
+STEPS = st.one_of(
+    st.tuples(st.just("much_is_said_and_then_nothing"), KEYS),
+    st.tuples(st.just("all_look_what_is_due")),
+    st.tuples(st.just("time_passes"), MOMENTS),
+    BEGINS,
+    BEGINS,
+    st.tuples(st.just("a_summary_is_done"), WHICH),
+    st.tuples(st.just("a_summary_is_done"), WHICH),
+    st.tuples(st.just("an_agent_compacts"), KEYS),
+    st.tuples(st.just("a_worker_is_stopped_and_another_comes"), WORKERS),
+)
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Whatever is in view, half of it can leave: to compact once more would always gain."""
+
+    name: ClassVar[str] = "halves"
+
+    def plan(self, window: Window) -> Plan | None:
+        items = window.open_to_cut
+        if len(items) < 2:
+            return None
+        return Plan(items[len(items) // 2].position, reason="half of it", summary_tokens=400)
 
 
 class Stepwise:
@@ -49,19 +79,16 @@ class Stepwise:
     def summarise(self, material: Material) -> Draft:
         gate = Event()
         self.gates.append(gate)
-        # What was written last is the shortest: to compact once more would gain by it.
-        length = max(0, 150 - 15 * len(self.gates))
         self.on_call()
         assert gate.wait(GUARD_S)
-        text = f"{Extractive().summarise(material).text}\n{WORDS * length}"
+        text = Extractive().summarise(material).text
         return Draft(text=text, model="test/stepwise", cost_usd=PRICE)
 
 
-class Leases(RuleBasedStateMachine):
+class Leases:
     """One step at a time; between two of them everybody waits for a summary, or for nothing."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.patch = pytest.MonkeyPatch()
         self.clock = Clock()
         self.store = cutbank.open(":memory:", clock=self.clock, settings=UNPINNED)
@@ -71,8 +98,9 @@ class Leases(RuleBasedStateMachine):
             "chain_by",
             lambda _, __, first=None: SummaryChain(first or (self.writer,), retries=0),
         )
+        self.patch.setattr(CompactionSettings, "chosen", lambda _: Halves())
         self.workers = [self._new_worker(number) for number in range(3)]
-        self.found: dict[int, list[Due]] = {}
+        self.found: dict[int, list[Due]] = {number: [] for number in range(3)}
         self.writing: list[tuple[int, Future[None], Event]] = []
         self.cancelled = 0
         self.before: dict[str, int] = {}
@@ -84,43 +112,36 @@ class Leases(RuleBasedStateMachine):
     def _session(self, key: str) -> StoredSession:
         return self.store.session(key)
 
-    @rule(key=KEYS)
-    def much_is_said(self, key: str) -> None:
+    def much_is_said_and_then_nothing(self, key: str) -> None:
         session = self._session(key)
-        session.append(*(Block.user(f"{turn}: {WORDS * 320}") for turn in range(6)))
+        session.append(*(Block.user(f"{turn}: {WORDS * 60}") for turn in range(16)))
         self.before[key] = len(decisions(session))
+        pass_time(self.clock, RULES.idle_time_s)
 
-    @rule(seconds=st.sampled_from([1.0, LEASE_S, RULES.idle_time_s, 4 * RULES.backoff_s]))
     def time_passes(self, seconds: float) -> None:
         pass_time(self.clock, seconds)
 
-    @rule(number=WORKERS)
-    def a_worker_looks_what_is_due(self, number: int) -> None:
+    def all_look_what_is_due(self) -> None:
         self.store.read_models.catch_up()
-        self.found[number] = self.workers[number].due.at(self.clock.now, 10)
+        for number, worker in enumerate(self.workers):
+            self.found[number] = worker.due.at(self.clock.now, 10)
 
-    @precondition(lambda self: any(self.found.values()))
-    @rule(data=st.data())
-    def a_worker_begins_what_it_found(self, data: st.DataObject) -> None:
-        number = data.draw(st.sampled_from([one for one, found in self.found.items() if found]))
-        due = data.draw(st.sampled_from(self.found[number]))
+    def a_worker_begins_what_it_found(self, number: int, which: int) -> None:
         worker = self.workers[number]
-        if due.id not in {one.due.id for one in worker.running}:
+        known = {one.due.id for one in worker.running}
+        if found := [due for due in self.found[number] if due.id not in known]:
+            due = found[which % len(found)]
             self._until_it_waits(number, lambda: _begun(worker, due, self.clock))
 
-    @precondition(lambda self: self.writing)
-    @rule(data=st.data())
-    def a_summary_is_done(self, data: st.DataObject) -> None:
-        index = data.draw(st.integers(0, len(self.writing) - 1))
-        number, work, gate = self.writing.pop(index)
-        self._until_it_waits(number, lambda: _let_go(gate, work))
+    def a_summary_is_done(self, which: int) -> None:
+        if self.writing:
+            number, work, gate = self.writing.pop(which % len(self.writing))
+            self._until_it_waits(number, lambda: _let_go(gate, work))
 
-    @rule(key=KEYS)
     def an_agent_compacts(self, key: str) -> None:
         with suppress(NothingToCompactError):
             self._session(key).compact(summariser=Extractive())
 
-    @rule(number=WORKERS)
     def a_worker_is_stopped_and_another_comes(self, number: int) -> None:
         assert self.workers[number].stop(GUARD_S)
         self.cancelled += sum(one == number for one, _, _ in self.writing)
@@ -142,15 +163,17 @@ class Leases(RuleBasedStateMachine):
     def _let_newest_go(self) -> None:
         self.writer.gates[-1].set()
 
-    @invariant()
     def no_rest_is_compacted_again(self) -> None:
         for key, before in self.before.items():
             since = decisions(self._session(key))[before:]
             boundaries = [event for event in since if isinstance(event, CompactBoundary)]
             assert Trigger.IDLE not in [boundary.trigger for boundary in boundaries[1:]], key
 
-    def teardown(self) -> None:
+    def run(self, steps: list[tuple[Any, ...]]) -> None:
         try:
+            for step, *arguments in steps:
+                getattr(self, step)(*arguments)
+                self.no_rest_is_compacted_again()
             self._come_to_rest()
         finally:
             for gate in self.writer.gates:
@@ -205,5 +228,11 @@ def _over() -> "Future[None]":
     return over
 
 
-TestLeases = pytest.mark.slow(Leases.TestCase)
-TestLeases.settings = settings(max_examples=20, stateful_step_count=20)
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(steps=st.lists(STEPS, min_size=8, max_size=30))
+def test_whoever_s_turn_it_is_a_rest_is_compacted_once_and_no_lease_is_left(
+    steps: list[tuple[Any, ...]],
+) -> None:
+    begins = [("much_is_said_and_then_nothing", "s0"), ("all_look_what_is_due",)]
+    Leases().run([*begins, *steps])
