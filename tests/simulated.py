@@ -1,0 +1,334 @@
+"""Hours and days of agents' lives on a clock that is told the time, with workers beside them."""
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal, Self
+
+import pytest
+from resting import Told
+
+import cutbank
+from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.compacting import by_settings
+from cutbank.adapters.idle.notices import About, Notice
+from cutbank.adapters.idle.worker import IdleWorker
+from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
+from cutbank.adapters.settings.settings import Settings
+from cutbank.adapters.settings.summary_settings import SummarySettings
+from cutbank.domain.errors import SummariserFailedError
+from cutbank.domain.idle import SPEND_WINDOW, IdleRules
+from cutbank.domain.session_events import Usage
+from cutbank.domain.summaries.extractive import Extractive
+from cutbank.domain.summaries.summariser import Draft, Material, Summariser
+
+BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
+LIMIT = 10_000
+TURN = "the clay under the river bank slid in the night " * 80
+"""About a thousand tokens: six of them are more than half of what fits, and worth leaving."""
+FULL = 6
+PRICE = 0.3
+RULES = IdleRules(idle_time_s=300, least_utilisation=0.5, concurrency=2, hourly_usd=None)
+SETTINGS = Settings(
+    pins=PinSettings(first_prompt=False, kinds=()),
+    compaction=CompactionSettings(limit=LIMIT, settings={"keep_tokens": "1500"}),
+    summary=SummarySettings(chain=("llm", "extractive"), model="paid", retries=0),
+)
+
+Restart = Literal["", "worker", "rebuild", "delete"]
+What = Literal["say", "call", "answer", "wake", "stay", "close"]
+
+
+@dataclass(frozen=True)
+class Action:
+    """What an agent does, so many seconds after what it did before."""
+
+    key: str
+    after_s: int
+    what: What
+    much: int = 1
+    """Turns that are said, or minutes until it wakes."""
+
+
+@dataclass
+class Time:
+    """A clock that only moves when it is told to."""
+
+    now: datetime = BEGIN
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@dataclass
+class Paid:
+    """Writes for a fixed price; fails so often for each session before it does."""
+
+    clock: Time
+    failures: dict[str, int]
+    name: str = "llm"
+    spent: list[tuple[datetime, float]] = field(default_factory=list)
+
+    def summarise(self, material: Material, /) -> Draft:
+        key = material.gone[0].block.text.partition(":")[0]
+        if self.failures.get(key, 0) > 0:
+            self.failures[key] -= 1
+            raise SummariserFailedError("the provider is out of order")
+        self.spent.append((self.clock(), PRICE))
+        text = "They spoke of the clay under the river bank."
+        return Draft(text, model="paid", usage=Usage(input=9, output=9), cost_usd=PRICE)
+
+
+@dataclass
+class Known:
+    """What the test itself knows of a session."""
+
+    last: datetime
+    calls: list[str] = field(default_factory=list)
+    """Those that are open."""
+    wake: datetime | None = None
+    closed: bool = False
+    turns: int = 0
+    """Since it was compacted."""
+    handled: bool = False
+    """Whether a worker has looked after it since something happened in it."""
+    begun: list[datetime] = field(default_factory=list)
+    """Attempts since something happened in it."""
+    compacted: int = 0
+    """Of this rest."""
+
+    def due_at(self, rules: IdleRules) -> datetime | None:
+        if self.calls or self.closed:
+            return None
+        return max(self.last, self.wake or self.last) + timedelta(seconds=rules.idle_time_s)
+
+
+class Simulation:
+    """One store, its agents, and workers that look when they said they would.
+
+    After each look what is known of every session is held against what the workers did.
+    """
+
+    def __init__(
+        self,
+        rules: IdleRules = RULES,
+        database: str | None = None,
+        *,
+        workers: int = 1,
+        own_files: bool = False,
+        failures: dict[str, int] | None = None,
+    ) -> None:
+        self._stack = ExitStack()
+        self.database = database or f"{self._stack.enter_context(TemporaryDirectory())}/log.db"
+        self.rules = rules
+        self.own_files = own_files
+        self.clock = Time()
+        self.known: dict[str, Known] = {}
+        self.told = Told()
+        self.summariser = Paid(self.clock, dict(failures or {}))
+        self.workers: list[IdleWorker] = [None] * workers  # type: ignore[list-item]  # made below
+        self.looks: list[datetime] = [BEGIN] * workers
+        self.late: Callable[[], float] = lambda: 0.0
+        """By how many seconds each look comes too late, or too early."""
+        self.done: list[tuple[str, datetime, str | None]] = []
+        self._freed = False
+
+    def __enter__(self) -> Self:
+        patch = self._stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(by_settings, "_summariser", self._summariser)
+        self._open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+        self._stack.close()
+
+    # What happens
+
+    def run(self, actions: Iterable[Action], rest_s: float = 3_600) -> None:
+        """All actions, one after the other, and so many seconds of rest."""
+        for action in actions:
+            self.pass_time(action.after_s)
+            self._act(action)
+        self.pass_time(rest_s)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass; workers look when they wanted to."""
+        until = self.clock.now + timedelta(seconds=seconds)
+        while min(self.looks) <= until:
+            number = self.looks.index(min(self.looks))
+            self.clock.now = max(self.clock.now, self.looks[number])
+            self.look(number)
+        self.clock.now = max(self.clock.now, until)
+
+    def jump(self, seconds: float) -> None:
+        """The clock is put forward or back; who waits, waits as long as before."""
+        by = timedelta(seconds=seconds)
+        self.clock.now += by
+        self.looks = [at + by for at in self.looks]
+
+    def look(self, number: int = 0) -> None:
+        """One worker looks, and again whenever somebody is done with."""
+        worker = self.workers[number]
+        while True:
+            self._freed = False
+            next_at = worker.look()
+            assert worker.wait(60)
+            self._hear()
+            if not self._freed:
+                break
+        now = self.clock.now
+        assert next_at > now
+        self.looks[number] = max(next_at + timedelta(seconds=self.late()), now + timedelta.resolution)
+        self._check_nobody_waits()
+
+    def check_all_done(self) -> None:
+        """Whatever rests by now, and would gain, was compacted."""
+        for key, known in self.known.items():
+            if known.due_at(self.rules) is not None:
+                assert known.turns < FULL, f"{key} rests, and was never compacted"
+
+    def restart(self, how: Restart) -> None:
+        """A new worker; or new read models as well, rebuilt or deleted under nobody."""
+        if how == "rebuild":
+            self.stores[0].read_models.rebuild()
+        for number, worker in enumerate(self.workers):
+            worker.stop()
+            self.looks[number] = self.clock.now
+        if how == "delete":
+            files = [Path(store.read_models.name) for store in self.stores]
+            self._close()
+            for file in files:
+                for end in ("", "-wal", "-shm"):
+                    file.with_name(file.name + end).unlink(missing_ok=True)
+            self._open()
+        else:
+            self.workers = [self._worker(store) for store in self._of_workers()]
+
+    def session(self, key: str) -> StoredSession:
+        return self.stores[0].session(key)
+
+    # How
+
+    def _act(self, action: Action) -> None:
+        key, session = action.key, self.session(action.key)
+        known = self.known.setdefault(key, Known(self.clock.now))
+        if known.closed:
+            return
+        match action.what:
+            case "say":
+                for _ in range(action.much):
+                    session.append(Block.user(f"{key}: {session.position} {TURN}"))
+                known.turns += action.much
+            case "call":
+                known.calls.append(str(session.position))
+                session.append(ToolCall(tool_call_id=known.calls[-1], name="x", arguments="{}"))
+            case "answer":
+                if not known.calls:
+                    return
+                session.append(ToolResult(tool_call_id=known.calls.pop(), content="done"))
+            case "wake":
+                known.wake = self.clock.now + timedelta(minutes=action.much)
+                session.schedule_wake(known.wake)
+            case "stay":
+                if known.wake is None:
+                    return
+                known.wake = None
+                session.schedule_wake(None)
+            case _:
+                if known.calls:
+                    return
+                session.close()
+                known.closed = True
+        known.last = self.clock.now
+        known.handled, known.compacted, known.begun = False, 0, []
+
+    def _hear(self) -> None:
+        """Hold what was done against what is known."""
+        heard, self.told.notices = self.told.notices, []
+        assert not [notice for notice in heard if notice.about is About.DATABASE_AWAY], heard
+        for notice in heard:
+            if notice.session is None:
+                continue
+            known = self.known[notice.session]
+            match notice.about:
+                case About.BEGAN:
+                    self._check_may_begin(notice, known)
+                case About.DONE:
+                    known.handled, known.turns = True, 0
+                    known.compacted += 1
+                    assert known.compacted == 1, f"compacted twice in one rest: {notice}"
+                    self.done.append((notice.session, notice.at, notice.summariser))
+                case About.PASSED_OVER | About.LOST:
+                    # Of two workers on one session one is told that it is too late.
+                    assert known.turns < FULL or len(self.workers) > 1, notice
+                    known.handled = known.turns < FULL or known.handled
+                case _:
+                    pass
+
+    def _check_may_begin(self, notice: Notice, known: Known) -> None:
+        due_at = known.due_at(self.rules)
+        assert due_at is not None, f"begun though not at rest: {notice}"
+        assert notice.at >= due_at, f"begun too early: {notice}"
+        assert self.rules.put_off_until(notice.at) is None, f"begun in quiet hours: {notice}"
+        if len(self.workers) > 1:
+            return
+        if known.begun:
+            pause = self.rules.backoff_s * 2 ** (len(known.begun) - 1)
+            assert notice.at >= known.begun[-1] + timedelta(seconds=pause), f"no pause: {notice}"
+        known.begun.append(notice.at)
+        assert notice.attempt == len(known.begun) <= self.rules.attempts, notice
+
+    def _check_nobody_waits(self) -> None:
+        now = self.clock.now
+        self._check_spend(now)
+        if self.rules.put_off_until(now) is not None or self.rules.hourly_usd is not None:
+            return
+        for key, known in self.known.items():
+            due_at = known.due_at(self.rules)
+            if due_at is None or due_at > now or known.turns < FULL or known.begun:
+                continue
+            assert known.handled, f"{key} is due since {due_at}, and at {now} nobody has begun"
+
+    def _check_spend(self, now: datetime) -> None:
+        if self.rules.hourly_usd is None:
+            return
+        spent = sum(cost for at, cost in self.summariser.spent if at > now - SPEND_WINDOW)
+        running = self.rules.concurrency * len(self.workers) * PRICE
+        assert spent < self.rules.hourly_usd + running, f"{spent} in an hour"
+
+    # The store
+
+    def _open(self) -> None:
+        count = len(self.workers) if self.own_files else 1
+        self.stores = [
+            cutbank.open(self.database, clock=self.clock, settings=SETTINGS) for _ in range(count)
+        ]
+        for number, store in enumerate(self.stores[1:], 1):
+            name = f"{self.stores[0].read_models.name}-{number}"
+            store._read_models = ReadModels(store.events, name, log=store.name)
+        self.workers = [self._worker(store) for store in self._of_workers()]
+
+    def _of_workers(self) -> list[SessionStore]:
+        return [self.stores[number % len(self.stores)] for number in range(len(self.workers))]
+
+    def _worker(self, store: SessionStore) -> IdleWorker:
+        worker = IdleWorker(store, self.rules, heard=[self.told])
+        worker.on_free = self._is_free
+        return worker
+
+    def _is_free(self) -> None:
+        self._freed = True
+
+    def _close(self) -> None:
+        for worker in self.workers:
+            worker.stop()
+        for store in self.stores:
+            store.close()
+
+    def _summariser(self, name: str, *_: object) -> Summariser:
+        return Extractive() if name == "extractive" else self.summariser
