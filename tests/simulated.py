@@ -133,7 +133,7 @@ class Simulation:
         self.workers: list[IdleWorker] = [None] * workers  # type: ignore[list-item]  # made below
         self.looks: list[datetime] = [BEGIN] * workers
         self.late: Callable[[], float] = lambda: 0.0
-        """By how many seconds each look comes too late, or too early."""
+        """By how many seconds each look comes too late, or too early (then at most halfway)."""
         self.done: list[tuple[str, datetime, str | None]] = []
         self._freed = False
 
@@ -183,7 +183,8 @@ class Simulation:
                 break
         now = self.clock.now
         assert next_at > now
-        self.looks[number] = max(next_at + timedelta(seconds=self.late()), now + timedelta.resolution)
+        earliest = now + (next_at - now) / 2
+        self.looks[number] = max(next_at + timedelta(seconds=self.late()), earliest)
         self._check_nobody_waits()
 
     def check_all_done(self) -> None:
@@ -221,6 +222,8 @@ class Simulation:
             return
         match action.what:
             case "say":
+                if known.calls:
+                    return  # it waits for its tool, as agents do
                 for _ in range(action.much):
                     session.append(Block.user(f"{key}: {session.position} {TURN}"))
                 known.turns += action.much

@@ -26,7 +26,7 @@ actions = st.lists(
     min_size=3,
     max_size=12,
 )
-few = settings(max_examples=12)
+few = settings(max_examples=8)
 
 
 @few
@@ -145,9 +145,7 @@ def test_restarts_and_new_read_models_change_nothing(
 
 @few
 @given(actions=actions, own_files=st.booleans(), late=st.sampled_from([0, 1, 31]))
-def test_two_workers_do_no_more_than_one(
-    actions: list[Action], own_files: bool, late: int
-) -> None:
+def test_two_workers_do_no_more_than_one(actions: list[Action], own_files: bool, late: int) -> None:
     with Simulation(workers=2, own_files=own_files) as simulation:
         simulation.looks[1] += timedelta(seconds=late)
         simulation.run(actions)

@@ -1,0 +1,265 @@
+"""One job comes when its worker said, whatever clocks and looks do, and leaves no thread behind."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from threading import Event, Thread, enumerate as threads
+from typing import Any
+
+import pytest
+from resting import RULES, SetClock, Told, pass_time, talk
+
+import cutbank
+from cutbank import SessionStore
+from cutbank.adapters.compacting.happenings import Happening
+from cutbank.adapters.idle import scheduler as scheduling
+from cutbank.adapters.idle.notices import About, Notice
+from cutbank.adapters.idle.scheduler import JOB, IdleScheduler
+from cutbank.adapters.idle.worker import LONGEST_LOOK
+from cutbank.domain.errors import InvalidSettingError
+
+GUARD = 60.0
+"""Seconds after which something hangs."""
+pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
+
+
+class Looks:
+    """What a worker does at each look, and that it was done."""
+
+    def __init__(self, scheduler: IdleScheduler) -> None:
+        self.count = 0
+        self.wanted: list[tuple[int, Event]] = []
+        self.does: Callable[[], datetime] = lambda: scheduler.worker.clock() + LONGEST_LOOK
+        scheduler.worker.look = self.look  # type: ignore[method-assign]
+
+    def look(self) -> datetime:
+        self.count += 1
+        try:
+            return self.does()
+        finally:
+            for count, has_come in self.wanted:
+                if self.count >= count:
+                    has_come.set()
+
+    def reach(self, count: int) -> None:
+        """Wait for so many looks."""
+        has_come = Event()
+        self.wanted.append((count, has_come))
+        assert self.count >= count or has_come.wait(GUARD)
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_left() -> Iterator[None]:
+    before = set(threads())
+    yield
+    left = [thread for thread in threads() if thread not in before]
+    for thread in left:
+        thread.join(GUARD)
+    assert not [thread for thread in left if thread.is_alive()]
+
+
+@pytest.fixture
+def scheduler(store: SessionStore, told: Told) -> Iterator[IdleScheduler]:
+    scheduler = IdleScheduler(store, RULES, heard=[told])
+    yield scheduler
+    scheduler.stop()
+
+
+def next_run(scheduler: IdleScheduler) -> datetime:
+    found: datetime = scheduler._scheduler.get_job(JOB).next_run_time
+    return found
+
+
+def test_it_looks_at_once_and_then_when_the_worker_said(scheduler: IdleScheduler) -> None:
+    looks = Looks(scheduler)
+    scheduler.start()
+    looks.reach(1)
+
+    looks.does = lambda: scheduler.worker.clock()
+    scheduler.look_now()
+
+    looks.reach(5)
+
+
+def test_a_session_is_compacted_with_nobody_looking(
+    store: SessionStore, clock: SetClock, told: Told
+) -> None:
+    for number in range(3):
+        talk(store.session(f"s{number}"))
+    pass_time(clock, RULES.idle_time_s)
+    all_done = Event()
+
+    def hear(notice: Notice) -> None:
+        told(notice)
+        if len(told.about(About.DONE)) == 3:
+            all_done.set()
+
+    scheduler = store.start_scheduler(RULES, heard=[hear])
+
+    assert all_done.wait(GUARD)
+    assert scheduler.stop()
+    assert sorted(map(str, told.keys(About.DONE))) == ["s0", "s1", "s2"]
+
+
+def test_many_wishes_at_once_are_one_look_or_two(scheduler: IdleScheduler) -> None:
+    looks = Looks(scheduler)
+    is_at_it, go_on = Event(), Event()
+    plain = looks.does
+
+    def held() -> datetime:
+        is_at_it.set()
+        assert go_on.wait(GUARD)
+        return plain()
+
+    looks.does = held
+    scheduler.start()
+    assert is_at_it.wait(GUARD)
+    asking = [Thread(target=scheduler.look_now) for _ in range(20)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join(GUARD)
+    go_on.set()
+    looks.reach(2)
+
+    assert scheduler.stop()
+    assert looks.count <= 3
+
+
+def test_a_look_that_raises_is_followed_by_the_next(
+    scheduler: IdleScheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    looks = Looks(scheduler)
+    plain = looks.does
+
+    def raises() -> datetime:
+        looks.does = plain
+        raise RuntimeError("out of order")
+
+    looks.does = raises
+    scheduler.start()
+    looks.reach(1)
+    scheduler.look_now()
+    looks.reach(2)
+
+    assert next_run(scheduler) <= datetime.now(UTC) + LONGEST_LOOK
+    assert "out of order" in caplog.text
+
+
+@pytest.mark.parametrize("off", [timedelta(hours=-5), timedelta(days=40)])
+def test_a_machine_whose_clock_is_set_looks_again_at_once_or_when_it_was_to(
+    scheduler: IdleScheduler, told: Told, monkeypatch: pytest.MonkeyPatch, off: timedelta
+) -> None:
+    looks = Looks(scheduler)
+    scheduler.start()
+    looks.reach(1)
+
+    class Set(datetime):
+        """The machine's clock after it was set."""
+
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime.now(tz) + off
+
+    from apscheduler.schedulers import base  # noqa: PLC0415 - where it asks for the time
+
+    monkeypatch.setattr(scheduling, "datetime", Set)
+    monkeypatch.setattr(base, "datetime", Set)
+    scheduler._scheduler.wakeup()
+
+    looks.reach(2)
+    assert (About.CLOCK_JUMPED in [notice.about for notice in told.notices]) == (off < timedelta())
+
+
+def test_a_process_that_slept_looks_once_and_not_for_each_look_that_it_missed(
+    scheduler: IdleScheduler,
+) -> None:
+    looks = Looks(scheduler)
+    scheduler.start()
+    looks.reach(1)
+
+    scheduler._scheduler.modify_job(JOB, next_run_time=datetime.now(UTC) - timedelta(days=3))
+
+    looks.reach(2)
+    assert scheduler.stop()
+    assert looks.count == 2
+
+
+def test_in_a_running_loop_the_loop_stays_free(
+    store: SessionStore, clock: SetClock, told: Told
+) -> None:
+    talk(store.session("s"))
+    pass_time(clock, RULES.idle_time_s)
+
+    async def runs() -> None:
+        done = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def hear(notice: Notice) -> None:
+            told(notice)
+            if notice.about is About.DONE:
+                loop.call_soon_threadsafe(done.set)
+
+        scheduler = store.start_scheduler(RULES, kind="asyncio", heard=[hear])
+        await asyncio.wait_for(done.wait(), GUARD)
+        assert await asyncio.to_thread(scheduler.stop)
+
+    asyncio.run(runs())
+
+    assert told.keys(About.DONE) == ["s"]
+
+
+def test_a_second_one_on_the_same_store_is_refused(store: SessionStore) -> None:
+    first = store.start_scheduler(RULES)
+
+    with pytest.raises(InvalidSettingError, match="running already in this process"):
+        store.start_scheduler(RULES)
+
+    first.stop()
+    store.start_scheduler(RULES)
+
+
+def test_a_store_that_is_closed_ends_the_summary_that_runs(
+    database: str, clock: SetClock, told: Told
+) -> None:
+    is_asked, is_stopping = Event(), Event()
+
+    def hold(happening: Happening) -> None:
+        is_asked.set()
+        assert is_stopping.wait(GUARD)
+
+    def hear(notice: Notice) -> None:
+        told(notice)
+        if notice.about is About.STOPPING:
+            is_stopping.set()
+
+    store = cutbank.open(database, clock=clock)  # type: ignore[arg-type]  # it is called as well
+    talk(store.session("s"))
+    pass_time(clock, RULES.idle_time_s)
+    store.listeners.append(hold)
+    scheduler = store.start_scheduler(RULES, heard=[hear])
+    assert is_asked.wait(GUARD)
+
+    store.close()
+
+    assert not scheduler.is_running
+    assert scheduler.worker.running == []
+    assert told.notices[-1].about is About.STOPPED
+    with cutbank.open(database, clock=clock) as again:  # type: ignore[arg-type]  # as above
+        again.session("s", create=False).view()
+
+
+def test_many_threads_may_stop_it_at_once(scheduler: IdleScheduler) -> None:
+    looks = Looks(scheduler)
+    scheduler.start()
+    looks.reach(1)
+    ended: list[bool] = []
+
+    stopping = [Thread(target=lambda: ended.append(scheduler.stop())) for _ in range(5)]
+    for thread in stopping:
+        thread.start()
+    for thread in stopping:
+        thread.join(GUARD)
+
+    assert ended == [True] * 5
+    assert not scheduler.is_running
