@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from threading import Event, Thread, enumerate as threads
+from threading import Event, Thread
+from threading import enumerate as threads
 from typing import Any
 
 import pytest
@@ -75,7 +76,7 @@ def test_it_looks_at_once_and_then_when_the_worker_said(scheduler: IdleScheduler
     scheduler.start()
     looks.reach(1)
 
-    looks.does = lambda: scheduler.worker.clock()
+    looks.does = scheduler.worker.clock
     scheduler.look_now()
 
     looks.reach(5)
@@ -158,7 +159,7 @@ def test_a_machine_whose_clock_is_set_looks_again_at_once_or_when_it_was_to(
         """The machine's clock after it was set."""
 
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:
+        def now(cls, tz: Any = None) -> Any:
             return datetime.now(tz) + off
 
     from apscheduler.schedulers import base  # noqa: PLC0415 - where it asks for the time

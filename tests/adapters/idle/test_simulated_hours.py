@@ -128,7 +128,8 @@ def test_restarts_and_new_read_models_change_nothing(
 ) -> None:
     rules = replace(RULES, hourly_usd=hourly)
     done = []
-    for hows in (restarts, [""]):
+    unharmed: list[Restart] = [""]
+    for hows in (restarts, unharmed):
         with Simulation(rules, failures=failures) as simulation:
             for action, how in zip(actions, cycle(hows), strict=False):
                 simulation.run([action], rest_s=0)
