@@ -183,7 +183,9 @@ class Simulation:
                 break
         now = self.clock.now
         assert next_at > now
-        earliest = now + (next_at - now) / 2
+        # A look that comes too early has to get there all the same, in the end.
+        is_near = next_at - now <= timedelta(seconds=1)
+        earliest = next_at if is_near else now + (next_at - now) / 2
         self.looks[number] = max(next_at + timedelta(seconds=self.late()), earliest)
         self._check_nobody_waits()
 
