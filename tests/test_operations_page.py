@@ -33,7 +33,11 @@ def test_the_settings_of_the_page_are_settings(tmp_path: Path) -> None:
 
 
 def test_the_page_explains_every_notice_and_says_which_are_told_with_v_only() -> None:
-    rows = [row for row in section("What workers say").splitlines() if row.startswith("| `") and "| means |" not in row]
+    rows = [
+        row
+        for row in section("What workers say").splitlines()
+        if row.startswith("| `") and "| means |" not in row
+    ]
     first = [row.split("|")[1] for row in rows]
     explained = {name for cell in first for name in re.findall(r"`([a-z_]+)`", cell)}
     starred = {re.findall(r"`([a-z_]+)`", cell)[0] for cell in first if "*" in cell}

@@ -14,6 +14,7 @@ ABOUT_REASONS = {
     About.DATABASE_AWAY: "the database cannot be used",
     About.SETTINGS_RELOADED: "goes by new settings",
     About.SETTINGS_REFUSED: "keeps to the settings as they were",
+    About.SETTINGS_DIFFER: "other workers go by other settings",
 }
 
 

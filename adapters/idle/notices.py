@@ -31,6 +31,8 @@ class About(StrEnum):
     DATABASE_BACK = "database_back"
     SETTINGS_RELOADED = "settings_reloaded"
     SETTINGS_REFUSED = "settings_refused"
+    SETTINGS_DIFFER = "settings_differ"
+    """Another worker on the same read models goes by other rules."""
     CLOCK_JUMPED = "clock_jumped"
     STOPPING = "stopping"
     STOPPED = "stopped"

@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from random import shuffle
 from threading import RLock
@@ -26,6 +26,7 @@ from ...domain.errors import (
     StorageError,
 )
 from ...domain.idle import IdleRules
+from ...projections.read_models.session_row import Settings
 from ..compacting.by_settings import order_by
 from ..compacting.cancellation import Cancellation
 from ..compacting.order import DEFAULT_LIMIT, Order
@@ -34,7 +35,8 @@ from ..compacting.summary_chain import SummaryChain
 from ..event_log.event_store import utc_now
 from ..event_log.plain_errors import speaking_plainly
 from ..telemetry.in_use import hear
-from .due_sessions import Due, DueSessions
+from .due_by_own_rules import DueByOwnRules
+from .due_sessions import Due
 from .notices import About, Heard, Notice
 from .server_clock import ServerClock
 from .settings_watch import SettingsWatch
@@ -109,6 +111,7 @@ class IdleWorker:
         self._own_rules = rules
         self._settings = SettingsWatch(store)
         self._is_to_reload = False
+        self._others_rules = False
         self.go_by(rules or store.settings.idle.rules())
 
     @property
@@ -128,13 +131,14 @@ class IdleWorker:
     def go_by(self, rules: IdleRules) -> None:
         """Go by these rules from now on; what was begun is done by those it was begun by."""
         models = self.store.read_models
-        models.reckon_by(
+        reckoning = Settings(
             idle_seconds=rules.idle_time_s,
             least_share=rules.least_utilisation,
             attempts=rules.attempts,
             context_limit=self.store.settings.compaction.limit or DEFAULT_LIMIT,
             backoff_seconds=rules.backoff_s,
         )
+        models.reckon_by(**asdict(reckoning))
         with self._changing:
             before, self._pool = (
                 self._pool,
@@ -142,7 +146,7 @@ class IdleWorker:
             )
             self.rules = rules
             self._aside.clear()
-            self.due = DueSessions(models, rules.namespaces)
+            self.due = DueByOwnRules(models, rules.namespaces, reckoning)
         if before is not None:
             before.shutdown(wait=False)
 
@@ -239,6 +243,17 @@ class IdleWorker:
         else:
             self.tell(About.SETTINGS_RELOADED, reason=self._settings.took(found))
 
+    def _mention_others_rules(self) -> None:
+        """Say so, once, where the read models are reckoned by another worker's rules."""
+        before, self._others_rules = self._others_rules, self.due.are_others_rules
+        if self._others_rules and not before:
+            self.tell(
+                About.SETTINGS_DIFFER,
+                reason=f"{self.store.read_models.name} says when sessions are due by the rules of"
+                " another worker; each goes by its own, and this one looks through all sessions"
+                " each time: give both the same settings",
+            )
+
     # Looking
 
     def _look(self) -> datetime:
@@ -257,6 +272,7 @@ class IdleWorker:
             aside = {due for due, _ in self._aside.values()}
         among = free * (APART if self._has_met_others else 1)
         found = self.due.at(now, among + len(known) + len(aside))
+        self._mention_others_rules()
         found = [due for due in found if due.id not in known and due not in aside]
         next_at = self.due.next_at(now)
         if not found and not aside:

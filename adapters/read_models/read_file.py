@@ -1,7 +1,7 @@
 """The file that read models are kept in: opened, written in whole batches, made anew when unfit."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ RECKONED = Settings(
     idle_seconds=300.0, context_limit=200_000, least_share=0.5, attempts=3, backoff_seconds=60.0
 )
 """What rows are reckoned with where nobody says otherwise."""
+SETTINGS = "SELECT name, value FROM settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,12 @@ class ReadFile:
 
     def settings(self, db: Database) -> Settings:
         """What rows are reckoned with, as the file has it."""
-        said = {row["name"]: row["value"] for row in db.table("settings").rows}
-        whole = {"context_limit", "attempts"}
-        known = {name: int(value) if name in whole else value for name, value in said.items()}
-        return replace(RECKONED, **known)
+        return _settings_of(db.conn.execute(SETTINGS).fetchall())
+
+    @property
+    def reckoned(self) -> Settings:
+        """What rows are reckoned with by now, whoever said so last."""
+        return _settings_of(self.rows(SETTINGS))
 
     def reckon_by(self, asked: Mapping[str, float]) -> None:
         """Reckon with these fields of Settings from now on, also what is in the file already."""
@@ -227,6 +230,12 @@ class ReadFile:
         ):
             connection.execute(f"PRAGMA {pragma}")
         return Database(connection, recursive_triggers=False, execute_plugins=False)
+
+
+def _settings_of(rows: Iterable[tuple[str, float]]) -> Settings:
+    whole = {"context_limit", "attempts"}
+    known: dict[str, Any] = {name: int(value) if name in whole else value for name, value in rows}
+    return replace(RECKONED, **known)
 
 
 def is_damage(error: sqlite3.Error) -> bool:
