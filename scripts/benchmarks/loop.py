@@ -52,7 +52,7 @@ def loop(options: Options) -> Found:
 def all_swapped(store: SessionStore, where: str, ops: int) -> Iterator[Figure]:
     for blocks in TO_SWAP:
         base = filled(store, f"to-swap-{blocks}", blocks)
-        yield from swapped(store, where, base, ops)
+        yield from swapped(where, base, ops)
 
 
 def prepared(store: SessionStore, ops: int) -> Iterator[Figure]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from statistics import median
 
-from cutbank import Block, SessionStore, StoredSession
+from cutbank import Block, StoredSession
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
 
@@ -16,7 +16,7 @@ POLICY = ReserveHeadroom(reserve_tokens=1_000)
 TIMES = 100
 
 
-def swapped(store: SessionStore, where: str, base: StoredSession, ops: int) -> Iterator[Figure]:
+def swapped(where: str, base: StoredSession, ops: int) -> Iterator[Figure]:
     """Each time a fork of a session, of which a boundary is prepared; and one append after it.
 
     The process is warm: the view is in memory, and a call that needed no swap came before.
