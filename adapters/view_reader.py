@@ -45,6 +45,8 @@ class ViewReader:
         """The events of the newest fold, by position: they never change."""
         self._coming: tuple[_Fold, dict[int, Recorded]] | None = None
         """A fold that begins at a prepared boundary, as if that were served, and its events."""
+        self._left: object = None
+        """What was served before a swap: to free it takes as long as the swap, and can wait."""
 
     def view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
         """The view at a position and lineage version; the newest where they are None."""
@@ -156,11 +158,13 @@ class ViewReader:
 
     def _swap_in(self, state: CompactionState) -> None:
         """Go on with the fold that was made for this very boundary, served from that position."""
+        self._left = None
         if self._coming is None:
             return
         fold, log = self._coming
         served = fold[2]
         if _begins(served) == _begins(state):
+            self._left = self._newest, self._log
             self._newest, self._log = fold, log
         if served.active != state.prepared:
             self._coming = None
