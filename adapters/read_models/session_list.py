@@ -42,6 +42,7 @@ class ListedSession:
     tokens: int
     open_calls: int
     closed: bool
+    prepared: int | None
     lineages: list[str]
     idle: IdleState
     idle_until: datetime | None
@@ -90,6 +91,7 @@ def listed(models: ReadModels, namespace: str | None, now: datetime) -> Iterator
             tokens=tokens,
             open_calls=open_calls,
             closed=bool(closed),
+            prepared=prepared,
             lineages=json.loads(lineages),
             idle=state,
             idle_until=datetime.fromisoformat(ends) if ends else None,

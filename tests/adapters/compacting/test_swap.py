@@ -314,6 +314,7 @@ def test_what_gains_next_to_nothing_by_now_is_dropped(session: StoredSession) ->
     assert "by now it would save" in dropped.reason
     assert len(writer.asked) == 1
     assert view.boundary is not None
+    assert prepared.boundary is not None
     assert view.boundary.originator_version > prepared.boundary
 
 
