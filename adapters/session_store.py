@@ -322,7 +322,7 @@ class SessionStore:
         followers, self._followers = self._followers, []
         scheduler, self._scheduler = self._scheduler, None
         try:
-            if scheduler is not None and scheduler.is_running:
+            if scheduler is not None:
                 scheduler.stop()
             if self._preparations is not None:
                 self._preparations.stop()

@@ -66,9 +66,7 @@ class Foreground:
                 logger.error("the worker is stuck: it has not looked for a long time")
             match self.orders.next(BEAT_S if is_ready else BEAT_S / 10):
                 case signal.SIGHUP:
-                    # At the next look settings are read again, whether the file has changed or not.
-                    reload = getattr(scheduler.worker, "reload", scheduler.look_now)
-                    reload()
+                    scheduler.worker.reload()
                 case number if number in STOPS:
                     return
             if self.parent is not None and os.getppid() != self.parent:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
 from apscheduler.executors.pool import ThreadPoolExecutor
@@ -82,7 +81,6 @@ class IdleScheduler:
         self.worker = IdleWorker(store, rules, name=name, heard=heard)
         self.worker.on_free = self.look_now
         self._is_asked = False
-        self._looking = RLock()
         self.looks = 0
         """How often it has looked; one that is stuck does not."""
         self.looked_at: datetime | None = None
@@ -124,19 +122,9 @@ class IdleScheduler:
             # An event loop that was closed before has stopped the scheduler already.
             with suppress(RuntimeError):
                 self._scheduler.shutdown(wait=False)
-        # The store may be closed next: a look that goes on would find it so, and complain.
-        if self._looking.acquire(timeout=-1 if timeout is None else timeout):
-            self._looking.release()
-        else:
-            has_ended = False
         return has_ended
 
     def _look(self) -> None:
-        with self._looking:
-            if not self.worker.is_stopping:
-                self._looked()
-
-    def _looked(self) -> None:
         self._is_asked = False
         next_at = self.worker.look()
         self.looks += 1
