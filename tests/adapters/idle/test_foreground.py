@@ -172,6 +172,30 @@ def test_the_health_file_says_what_trouble_there_is(waiting: str, tmp_path: Path
 
 
 @on_sqlite
+def test_a_hangup_lets_it_read_its_settings_again_and_say_what_is_wrong_with_them(
+    waiting: str, tmp_path: Path
+) -> None:
+    settings, health = tmp_path / "settings.toml", tmp_path / "health.json"
+    settings.write_text("[idle]\nattempts = 3\n", encoding="utf-8")
+    words = ("--settings", settings, "--health", health)
+    with idling(waiting, *words, env={"CUTBANK_IDLE_TIME": "9999"}) as worker:
+        worker.until(About.LOOKED)
+        settings.write_text("[idle]\nattempts = 0\n", encoding="utf-8")
+        worker.process.send_signal(signal.SIGHUP)
+        refused = worker.until(About.SETTINGS_REFUSED)
+        said = worker.until_file(health, lambda said: bool(said["trouble"]))
+        settings.write_text("[idle]\nattempts = 5\n", encoding="utf-8")
+        worker.process.send_signal(signal.SIGHUP)
+        reloaded = worker.until(About.SETTINGS_RELOADED)
+        healed = worker.until_file(health, lambda said: not said["trouble"])
+
+    assert "settings.toml:2: idle.attempts" in refused["reason"]
+    assert said["trouble"] == refused["reason"]
+    assert "idle.attempts" in reloaded["reason"]
+    assert healed["trouble"] is None
+
+
+@on_sqlite
 def test_the_service_manager_hears_that_the_worker_is_ready_lives_and_stops(
     waiting: str, tmp_path: Path
 ) -> None:
