@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -308,11 +309,13 @@ class SessionStore:
         """
         from .idle.server_clock import time_of  # noqa: PLC0415 - as above
         from .idle.status import status_of  # noqa: PLC0415
+        from .idle.upkeep import upkeep_of  # noqa: PLC0415
 
         with speaking_plainly(self.name):
             now = time_of(self.events)
         self.read_models.catch_up(search=False)
-        return status_of(self.read_models, self.settings.idle.rules(), now, last)
+        found = status_of(self.read_models, self.settings.idle.rules(), now, last)
+        return replace(found, chores=tuple(upkeep_of(self).status()))
 
     def close(self) -> None:
         """Close the database; sessions of this store cannot be used any more.

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from ..chores.chore_record import ChoreStatus
 from ..idle.status import DoneLately, DueNow, FailedLately, IdleStatus, PreparedNow, RunningNow
 from .printing import clipped, counted, say
 
@@ -37,12 +38,17 @@ def say_status(status: IdleStatus) -> None:
     allowed = f" of ${status.spend_per_hour:,.2f}" if status.spend_per_hour is not None else ""
     say("spend", bold=True)
     say(f"  ${status.spent_in_hour:,.4f}{allowed} in this hour; ${status.spent:,.4f} in all")
+    say("chores", bold=True)
+    for chore in status.chores:
+        say(f"  {_chore(chore)}")
+    if not status.chores:
+        say("  none: they are turned off, or the log is in memory")
 
 
 def say_ended(document: Mapping[str, Any]) -> None:
     """What came of a run, in one line."""
     kinds = {"done": "compacted", "passed_over": "left as they are", "failed": "failed"}
-    kinds |= {"lost": "not used", "left_running": "still running"}
+    kinds |= {"lost": "not used", "left_running": "still running", "chores_done": "chores done"}
     said = [f"{document[name]:,} {words}" for name, words in kinds.items() if document[name]]
     trouble = f"; {document['trouble']}" if document["trouble"] else ""
     say(f"{', '.join(said) or 'nothing was to be done'}{trouble}")
@@ -107,6 +113,15 @@ def _done(one: DoneLately) -> str:
 def _failed(one: FailedLately) -> str:
     again = f"; again at {_time(one.next_at)}, {one.attempts_left} left" if one.next_at else ""
     return f"{_name(one)}: {_time(one.failed_at)}, {clipped(one.reason, REASON)}{again}"
+
+
+def _chore(chore: ChoreStatus) -> str:
+    again = f"; again at {_time(chore.next_at)}" if chore.next_at else ""
+    if chore.last_run is None:
+        return f"{chore.chore}: not done yet{again}"
+    saved = f", {chore.saved_in_all:,} bytes saved in all" if chore.saved_in_all else ""
+    reason = f", {clipped(chore.reason, REASON)}" if chore.reason else ""
+    return f"{chore.chore}: {chore.outcome} at {_time(chore.last_run)}{saved}{reason}{again}"
 
 
 def _name(one: DueNow | RunningNow | PreparedNow | DoneLately | FailedLately) -> str:

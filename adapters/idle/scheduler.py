@@ -15,6 +15,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from ...domain.idle import IdleRules
 from .notices import About, Heard
+from .upkeep import upkeep_of
 from .worker import LONGEST_LOOK, IdleWorker
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class IdleScheduler:
         name: str | None = None,
         heard: Sequence[Heard] = (),
     ) -> None:
-        self.worker = IdleWorker(store, rules, name=name, heard=heard)
+        self.worker = IdleWorker(store, rules, name=name, heard=heard, upkeep=upkeep_of(store))
         self.worker.on_free = self.look_now
         self._is_asked = False
         self.looks = 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .notices import About, Heard, Notice
 from .orders import STOPS, Orders
 from .tally import Ended, Tally
+from .upkeep import upkeep_of
 from .worker import IdleWorker
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ class SingleRun:
         self.tally = Tally()
         self.grace_s = grace_s
         self.orders = Orders()
-        self.worker = IdleWorker(store, heard=[self.tally, self._hear, *heard])
+        listeners: list[Heard] = [self.tally, self._hear, *heard]
+        self.worker = IdleWorker(store, heard=listeners, upkeep=upkeep_of(store))
         self.worker.on_free = self.orders.nudge
         self._found: Notice | None = None
         self._passed_over: Counter[tuple[str | None, str | None]] = Counter()

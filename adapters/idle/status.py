@@ -11,6 +11,7 @@ from .due_sessions import Due, DueSessions
 from .status_queries import COUNTED_DONE, COUNTED_FAILING, DONE, FAILED, PREPARED, RUNNING, SPENT
 
 if TYPE_CHECKING:
+    from ..chores.chore_record import ChoreStatus
     from ..read_models.read_models import ReadModels
 
 DAY = timedelta(days=1)
@@ -119,6 +120,8 @@ class IdleStatus:
     read_models: str
     position: int
     """The notification of the log that all of this is as of."""
+    chores: "tuple[ChoreStatus, ...]" = ()
+    """The storage's chores, as they are written down where all workers see them."""
 
     def as_json(self) -> dict[str, Any]:
         """As JSON has it: moments as ISO 8601 in UTC."""

@@ -2,7 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..chores.chores import Chores
+    from ..session_store import SessionStore
 
 
 class Report(Protocol):
@@ -34,3 +38,15 @@ class Upkeep(Protocol):
     def run_due(self, now: datetime, go_on: Callable[[], bool]) -> Sequence[Report]:
         """Do what is due, as long as `go_on` says that there is nothing better to do."""
         ...
+
+
+def upkeep_of(store: "SessionStore") -> "Chores":
+    """The chores that the settings of a store ask for."""
+    # They look at stores themselves.
+    from ..chores.chores import Chores  # noqa: PLC0415
+
+    def clock() -> datetime:
+        # Which one the store goes by is decided when a worker begins.
+        return store.events.clock()
+
+    return Chores(store, store.settings.chores, clock)

@@ -13,6 +13,7 @@ SESSIONS = """
     SELECT sessions.key, sessions.namespace, sessions.title, sessions.source, sessions.parent_key,
         origin.key, sessions.position, sessions.turns, sessions.blocks, sessions.tokens,
         sessions.open_calls, sessions.closed,
+        (SELECT prepared FROM lineages WHERE session_id = sessions.id AND name = 'main'),
         (SELECT json_group_array(name) FROM
             (SELECT name FROM lineages WHERE session_id = sessions.id ORDER BY name)),
         sessions.leased_until, sessions.wake_at, served.prepared, served.boundary,
@@ -43,6 +44,7 @@ class ListedSession:
     open_calls: int
     closed: bool
     prepared: int | None
+    """The boundary on `main` that waits for the threshold."""
     lineages: list[str]
     idle: IdleState
     idle_until: datetime | None
@@ -53,7 +55,7 @@ def listed(models: ReadModels, namespace: str | None, now: datetime) -> Iterator
     """By namespace and key, as of what the read models have taken in."""
     settings = models.file.settings(models.file.reader)
     for row in models.file.rows(SESSIONS, {"namespace": namespace}):
-        *what, lineages, leased_until, wake_at, prepared, boundary, settled = row[:-3]
+        *what, waiting, lineages, leased_until, wake_at, prepared, boundary, settled = row[:-3]
         attempts, utilisation, due_at = row[-3:]
         *plain, parent, forked_from, position, turn, blocks, tokens, open_calls, closed = what
         key, space, title, source = plain
@@ -91,7 +93,7 @@ def listed(models: ReadModels, namespace: str | None, now: datetime) -> Iterator
             tokens=tokens,
             open_calls=open_calls,
             closed=bool(closed),
-            prepared=prepared,
+            prepared=waiting,
             lineages=json.loads(lineages),
             idle=state,
             idle_until=datetime.fromisoformat(ends) if ends else None,
