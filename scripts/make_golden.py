@@ -33,7 +33,7 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 from uuid import UUID, uuid5
 
 from eventsourcing.persistence import JSONTranscoder
-from pydantic import JsonValue
+from pydantic import AwareDatetime, JsonValue
 
 import cutbank.domain
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
@@ -148,7 +148,8 @@ def _sample(kind: type[Event], *, every: bool) -> Event:
     return _event(
         kind,
         **{
-            name: _value(field.annotation, f"{kind.__name__}.{name}")
+            # What is true unless it is said otherwise is said otherwise.
+            name: field.default is not True and _value(field.annotation, f"{kind.__name__}.{name}")
             for name, field in kind.model_fields.items()
             if name not in envelope and (every or field.is_required())
         },
@@ -168,6 +169,7 @@ def _value(kind: Any, name: str) -> Any:
         UUID: uuid5(STREAM, name),
         Ranges: Ranges([(2, 4), (7, 7)]),
         Kind: Kind.DOCUMENT,
+        AwareDatetime: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     }
     if kind in simple:
         return simple[kind]
@@ -382,8 +384,12 @@ def _compactions(session: StoredSession, look: Callable[[StoredSession], None]) 
     session.activate()
     look(session)
     session.record_call(session.view(), call_id="after the second boundary")
-    session.append(Block.user("More words, to be compacted once more. " * 30))
-    session.compact(_CutAt(session.position), summariser=_Says("The third summary."))
+    words = session.append(Block.user("More words, to be compacted once more. " * 30)).last
+    session.compact(_CutAt(words), summariser=_Says("Of what is not served."), activate=False)
+    session.compactor().drop(session.prepared() or 0, "it does not fit")
+    look(session)
+    session.schedule_wake(datetime(2026, 2, 1, tzinfo=UTC), "the nightly build")
+    session.compact(_CutAt(words), summariser=_Says("The third summary."))
     look(session)
     session.revert()
     look(session)
