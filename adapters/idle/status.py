@@ -1,7 +1,7 @@
 """How idle work stands, from the read models alone: by any process, whoever works."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +132,8 @@ class IdleStatus:
 def status_of(models: "ReadModels", rules: IdleRules, now: datetime, last: int) -> IdleStatus:
     """As of what the read models have taken in; `last` is how many of each kind are named."""
     due = DueSessions(models, rules.namespaces)
+    # Who is due is said by the rules of the worker that began last: so is what is left to try.
+    rules = replace(rules, attempts=models.file.reckoned.attempts)
     known = {
         "now": moment(now),
         "day_ago": moment(now - DAY),

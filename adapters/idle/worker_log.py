@@ -24,6 +24,7 @@ LEVELS = {
     About.CHORE_FAILED: logging.WARNING,
     About.DATABASE_AWAY: logging.WARNING,
     About.SETTINGS_REFUSED: logging.WARNING,
+    About.SETTINGS_DIFFER: logging.WARNING,
     About.CLOCK_JUMPED: logging.WARNING,
 }
 """Of how much weight a notice is; those that are not here are told unless one asks for quiet."""

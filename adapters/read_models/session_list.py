@@ -53,7 +53,7 @@ class ListedSession:
 
 def listed(models: ReadModels, namespace: str | None, now: datetime) -> Iterator[ListedSession]:
     """By namespace and key, as of what the read models have taken in."""
-    settings = models.file.settings(models.file.reader)
+    settings = models.file.reckoned
     for row in models.file.rows(SESSIONS, {"namespace": namespace}):
         *what, waiting, lineages, leased_until, wake_at, prepared, boundary, settled = row[:-3]
         attempts, utilisation, due_at = row[-3:]
