@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Generator, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from clock import Clock
 from databases import new_schema, postgres_address
 from hypothesis import HealthCheck, settings
 from processes import Killed
@@ -44,17 +44,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 UNPINNED = Settings(pins=PinSettings(first_prompt=False, kinds=()))
 """What stays in a test's views is what the test pins."""
-
-
-class Clock:
-    """A clock that moves a second at each look, and where it is told to."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        self.now += timedelta(seconds=1)
-        return self.now
 
 
 @pytest.fixture(scope="session", autouse=True)

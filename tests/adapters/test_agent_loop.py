@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from conftest import Clock
+from clock import Clock
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
-from conftest import Clock
+from clock import Clock
 from faulty import check_log, texts
 
 import cutbank

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from conftest import Clock
+from clock import Clock
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession

@@ -10,12 +10,12 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from conftest import UNPINNED
 from databases import on_sqlite
 from postgres_server import Server
 from resting import (
     GUARD_S,
     RULES,
+    UNPINNED,
     Held,
     SetClock,
     Told,
@@ -347,7 +347,7 @@ def test_a_scheduler_whose_loop_was_closed_does_no_harm_and_can_be_started_again
     asyncio.run(begin())
     is_done = Event()
     again = store.start_scheduler(
-        rules, heard=[told, lambda notice: notice.about is About.DONE and is_done.set()]
+        rules, heard=[told, lambda notice: is_done.set() if notice.about is About.DONE else None]
     )
 
     assert is_done.wait(GUARD_S)

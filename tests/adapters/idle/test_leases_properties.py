@@ -8,10 +8,10 @@ from threading import Event
 from typing import Any, ClassVar
 
 import pytest
-from conftest import UNPINNED, Clock
+from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from resting import GUARD_S, PRICE, RULES, WORDS, decisions, pass_time, recorded
+from resting import GUARD_S, PRICE, RULES, UNPINNED, WORDS, decisions, pass_time, recorded
 
 import cutbank
 from cutbank import Block, StoredSession

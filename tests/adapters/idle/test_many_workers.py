@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from databases import on_sqlite
@@ -35,7 +36,7 @@ SHIM = Path(__file__).parents[2] / "shifted_clock.c"
 HOUR_S = 3_600
 LEASE_S = 15.0
 """Of those that are killed or stopped: all of them have begun long before it is over."""
-RULES = {
+RULES: dict[str, Any] = {
     "idle_time_s": 0,
     "least_utilisation": 0.05,
     "concurrency": 1,
@@ -43,7 +44,7 @@ RULES = {
     "backoff_s": 0,
     "lease_s": 300.0,
 }
-HOLDING = {**RULES, "lease_s": LEASE_S, "holds": 1}
+HOLDING: dict[str, Any] = {**RULES, "lease_s": LEASE_S, "holds": 1}
 
 
 @pytest.fixture

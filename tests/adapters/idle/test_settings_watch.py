@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from conftest import Clock
+from clock import Clock
 from resting import RULES, SetClock, Told, pass_time, talk
 
 import cutbank

@@ -1,0 +1,14 @@
+"""A clock for tests, which is told the time."""
+
+from datetime import UTC, datetime, timedelta
+
+
+class Clock:
+    """A clock that moves a second at each look, and where it is told to."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
