@@ -6,7 +6,7 @@ from itertools import cycle
 from typing import get_args
 from zoneinfo import ZoneInfo
 
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from simulated import FULL, RULES, Action, Restart, Simulation, What
 
@@ -26,7 +26,7 @@ actions = st.lists(
     min_size=3,
     max_size=12,
 )
-few = settings(max_examples=8)
+few = settings(max_examples=8, phases=[Phase.generate])
 
 
 @few
@@ -91,14 +91,23 @@ def test_nothing_is_begun_in_quiet_hours_and_all_of_it_after(
 
 
 @few
-@given(actions=actions, hourly=st.sampled_from([0.1, 0.3, 0.5, 1.0]))
+@given(
+    pauses=st.lists(st.sampled_from([1, 20, 299, 400]), min_size=12, max_size=12),
+    hourly=st.sampled_from([0.1, 0.3, 0.5, 1.0]),
+)
 def test_an_hour_costs_no_more_than_it_may_and_what_ran_when_that_was_reached(
-    actions: list[Action], hourly: float
+    pauses: list[int], hourly: float
 ) -> None:
+    keys = [f"s{number}" for number in range(len(pauses))]
+    talkative = [
+        Action(key, after_s, "say", 2 * FULL) for key, after_s in zip(keys, pauses, strict=True)
+    ]
     with Simulation(replace(RULES, hourly_usd=hourly)) as simulation:
-        simulation.run(actions, rest_s=0)
-        simulation.pass_time(len(KEYS) * 3_700)
+        simulation.run(talkative, rest_s=0)
+        simulation.pass_time(len(keys) * 3_700)
         simulation.check_all_done()
+        assert len(simulation.done) == len(keys)
+        assert len(simulation.summariser.spent) == len(keys)
 
 
 @few
