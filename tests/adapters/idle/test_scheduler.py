@@ -8,6 +8,7 @@ from threading import enumerate as threads
 from typing import Any
 
 import pytest
+from apscheduler.events import EVENT_JOB_MISSED
 from resting import RULES, SetClock, Told, pass_time, talk
 
 import cutbank
@@ -181,6 +182,8 @@ def test_a_process_that_slept_looks_once_and_not_for_each_look_that_it_missed(
     scheduler.start()
     looks.reach(1)
 
+    missed_looks: list[object] = []
+    scheduler._scheduler.add_listener(missed_looks.append, EVENT_JOB_MISSED)
     # Long before any look that is due by the interval just now.
     missed = datetime.now(UTC) - timedelta(days=3, seconds=LONGEST_LOOK.total_seconds() / 2)
     scheduler._scheduler.modify_job(JOB, next_run_time=missed)
@@ -188,6 +191,7 @@ def test_a_process_that_slept_looks_once_and_not_for_each_look_that_it_missed(
     looks.reach(2)
     assert scheduler.stop()
     assert looks.count == 2
+    assert missed_looks == []
 
 
 def test_in_a_running_loop_the_loop_stays_free(
@@ -238,7 +242,7 @@ def test_a_store_that_is_closed_ends_the_summary_that_runs(
         if notice.about is About.STOPPING:
             is_stopping.set()
 
-    store = cutbank.open(database, clock=clock)  # type: ignore[arg-type]  # it is called as well
+    store = cutbank.open(database, clock=clock)
     talk(store.session("s"))
     pass_time(clock, RULES.idle_time_s)
     store.listeners.append(hold)
@@ -250,7 +254,7 @@ def test_a_store_that_is_closed_ends_the_summary_that_runs(
     assert not scheduler.is_running
     assert scheduler.worker.running == []
     assert told.notices[-1].about is About.STOPPED
-    with cutbank.open(database, clock=clock) as again:  # type: ignore[arg-type]  # as above
+    with cutbank.open(database, clock=clock) as again:
         again.session("s", create=False).view()
 
 

@@ -57,7 +57,7 @@ class Watched:
 
 
 @pytest.fixture
-def watched(tmp_path: Path, database: str, clock: Clock, told: Told) -> Iterator[Watched]:
+def watched(tmp_path: Path, database: str, clock: SetClock, told: Told) -> Iterator[Watched]:
     file = tmp_path / "settings.toml"
     file.write_text(GOOD, encoding="utf-8")
     with cutbank.open(database, clock=clock, settings=file) as store:
@@ -332,7 +332,7 @@ def test_a_database_that_is_away_while_rules_change_gets_them_when_it_is_back(
 
 
 def test_one_file_may_appear_where_settings_usually_are(
-    database: str, clock: Clock, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, clock: SetClock, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     with cutbank.open(database, clock=clock) as store:
