@@ -60,7 +60,8 @@ class _Asyncio(_Steady, AsyncIOScheduler):  # type: ignore[misc]  # as above
     @property
     def is_alive(self) -> bool:
         """Not once its loop was closed, of which APScheduler hears nothing."""
-        return bool(self.running) and not self._eventloop.is_closed()
+        loop = self._eventloop
+        return bool(self.running) and loop is not None and not loop.is_closed()
 
 
 class IdleScheduler:
