@@ -31,7 +31,7 @@ few = settings(max_examples=8)
 
 @few
 @given(actions=actions)
-@example(actions=[Action("a", 1, "say", 2 * FULL), Action("a", 1, "wake", 60)])
+@example(actions=[Action("a", 1, "say", 2 * FULL), Action("a", 1, "wake", 30)])
 def test_whatever_rests_is_compacted_when_it_is_due_and_once(actions: list[Action]) -> None:
     with Simulation() as simulation:
         simulation.run(actions)
@@ -139,7 +139,8 @@ def test_restarts_and_new_read_models_change_nothing(
     rules = replace(RULES, hourly_usd=hourly)
     done = []
     unharmed: list[Restart] = [""]
-    for hows in (restarts, unharmed):
+    both: tuple[list[Restart], list[Restart]] = (restarts, unharmed)
+    for hows in both:
         with Simulation(rules, failures=failures) as simulation:
             for action, how in zip(actions, cycle(hows), strict=False):
                 simulation.run([action], rest_s=0)
