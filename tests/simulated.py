@@ -39,7 +39,6 @@ SETTINGS = Settings(
     summary=SummarySettings(chain=("llm", "extractive"), model="paid", retries=0),
 )
 
-Restart = Literal["", "worker", "rebuild", "delete"]
 What = Literal["say", "call", "answer", "wake", "stay", "close"]
 
 
@@ -196,8 +195,8 @@ class Simulation:
             if due_at is not None and due_at <= self.clock.now:
                 assert known.turns < FULL, f"{key} rests, and was never compacted"
 
-    def restart(self, how: Restart) -> None:
-        """A new worker; or new read models as well, rebuilt or deleted under nobody."""
+    def restart(self, how: str) -> None:
+        """A new `worker`; or new read models as well: `rebuild`, or `delete` the files."""
         if how == "rebuild":
             self.stores[0].read_models.rebuild()
         for number, worker in enumerate(self.workers):
