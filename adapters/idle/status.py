@@ -215,8 +215,8 @@ def _failed(row: tuple[Any, ...], rules: IdleRules) -> FailedLately:
     key, namespace, worker, reason, at, attempts, due_at, newest = row
     left = max(rules.attempts - attempts, 0)
     # What was said since begins anew; of several failures the newest knows what follows.
-    is_newest = newest == at and due_at is not None and left > 0
-    next_at = _moment(due_at) if is_newest else None
+    is_newest = newest == at and left > 0
+    next_at = _moment(due_at) if is_newest and due_at is not None else None
     return FailedLately(key, namespace, worker, reason, _moment(at), left, next_at)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from clock import Clock
 from resting import RULES, SetClock, Told, pass_time, talk
 
 import cutbank
