@@ -77,6 +77,10 @@ class ChoreReport:
     def has_failed(self) -> bool:
         return self.outcome is ChoreOutcome.FAILED
 
+    @property
+    def was_stopped(self) -> bool:
+        return self.outcome is ChoreOutcome.STOPPED
+
 
 @dataclass(frozen=True, slots=True)
 class ChoreStatus:

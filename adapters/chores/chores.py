@@ -35,12 +35,16 @@ class Chores:
     ) -> None:
         self.store = store
         self.clock = clock
-        self.settings = settings
-        self._writers = Writers(store.events, timedelta(seconds=settings.rest))
-        self._patience = timedelta(hours=settings.patience)
+        self.go_by(settings)
         self._not_before: dict[str, datetime] = {}
         """What was put off here; another process decides for itself."""
         self._waiting_since: dict[str, datetime] = {}
+
+    def go_by(self, settings: ChoreSettings) -> None:
+        """Go by these settings from the next run on."""
+        self.settings = settings
+        self._writers = Writers(self.store.events, timedelta(seconds=settings.rest))
+        self._patience = timedelta(hours=settings.patience)
 
     def next_at(self) -> datetime | None:
         """When the earliest is due, which may be past; None where there are none.

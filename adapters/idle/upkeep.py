@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from ..chores.chores import Chores
     from ..session_store import SessionStore
+    from ..settings.chore_settings import ChoreSettings
 
 
 class Report(Protocol):
@@ -27,9 +28,18 @@ class Report(Protocol):
     @property
     def has_failed(self) -> bool: ...
 
+    @property
+    def was_stopped(self) -> bool:
+        """Whether it is to go on later."""
+        ...
+
 
 class Upkeep(Protocol):
     """Chores of the storage, each of which is done by one worker of all at a time."""
+
+    def go_by(self, settings: "ChoreSettings") -> None:
+        """Go by these settings from the next run on."""
+        ...
 
     def next_at(self) -> datetime | None:
         """When the earliest is due; None where none ever is."""

@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from random import shuffle
 from threading import RLock
@@ -13,50 +13,36 @@ from typing import TYPE_CHECKING, Any
 
 from eventsourcing.persistence import PersistenceError
 
-from ...domain.compaction_events import Trigger
 from ...domain.errors import (
-    CompactionCancelledError,
     CutbankError,
-    InvalidSettingError,
-    LeaseHeldError,
-    LeaseLostError,
-    NotFoundError,
-    NothingToCompactError,
-    StalePlanError,
     StorageError,
 )
 from ...domain.idle import IdleRules
 from ...projections.read_models.session_row import Settings
-from ..compacting.by_settings import order_by
 from ..compacting.cancellation import Cancellation
-from ..compacting.order import DEFAULT_LIMIT, Order
-from ..compacting.outcome import Outcome
-from ..compacting.summary_chain import SummaryChain
+from ..compacting.order import DEFAULT_LIMIT
 from ..event_log.event_store import utc_now
 from ..event_log.plain_errors import speaking_plainly
 from ..telemetry.in_use import hear
+from .attempt import Attempt, Fate
 from .due_by_own_rules import DueByOwnRules
 from .due_sessions import Due
+from .housekeeping import Housekeeping
 from .notices import About, Heard, Notice
 from .server_clock import ServerClock
 from .settings_watch import SettingsWatch
 from .trouble import Trouble
-from .upkeep import Upkeep
+from .upkeep import Report, Upkeep
 
 if TYPE_CHECKING:
     from ..session_store import SessionStore
 
 logger = logging.getLogger("cutbank.idle")
 
-CACHE_LIFE = timedelta(hours=1)
-"""The longest that any provider keeps a prompt in its cache unasked."""
 LONGEST_LOOK = timedelta(seconds=30)
 """Somebody may begin to rest meanwhile, or a lease be given up: so long nobody waits to see."""
 APART = 16
 """Who has met others at the same session begins, by lot, with one of so many that are due."""
-
-UNTIL_SETTLED = timedelta(minutes=10)
-"""How long a session is left alone of which the settings ask what cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +90,7 @@ class IdleWorker:
         self._looking = RLock()
         self._stopping = False
         self._has_met_others = False
-        self._has_due_work = False
-        self._keeping: Future[None] | None = None
+        self._chores: Housekeeping | None = None
         self._trouble = Trouble(LONGEST_LOOK)
         self._pool: ThreadPoolExecutor | None = None
         self._own_rules = rules
@@ -182,8 +167,10 @@ class IdleWorker:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is running; whether that is so."""
-        chores = [self._keeping] if self._keeping is not None else []
-        return not wait([*(one.work for one in self.running), *chores], timeout).not_done
+        works = [one.work for one in self.running]
+        if self._chores is not None and self._chores.work is not None:
+            works.append(self._chores.work)
+        return not wait(works, timeout).not_done
 
     def stop(self, timeout: float | None = None) -> bool:
         """Begin nothing more, cancel what runs and wait for it; whether all has ended.
@@ -198,6 +185,8 @@ class IdleWorker:
         self.tell(About.STOPPING, running=len(running))
         for one in running:
             one.cancellation.ask()
+        if self._chores is not None:
+            self._chores.has_to_wait = True
         has_ended = self._has_ended(timeout)
         if self._pool is not None:
             self._pool.shutdown(wait=has_ended)
@@ -234,6 +223,8 @@ class IdleWorker:
             with speaking_plainly(self.store.name):
                 self.store.go_by(found)
                 self.go_by(self._own_rules or found.idle.rules())
+                if self.upkeep is not None:
+                    self.upkeep.go_by(found.chores)
         except (StorageError, PersistenceError) as error:
             self._settings.look_anew()
             self._is_away(error)
@@ -286,7 +277,8 @@ class IdleWorker:
             self._begin(due, now)
         running = len(self.running)
         self.tell(About.LOOKED, due=self.due.count(now), running=running, next_at=next_at)
-        self._has_due_work = bool(running)
+        if self._chores is not None:
+            self._chores.has_to_wait = bool(running)
         keep_at = None if running else self._keep(now)
         return min(filter(None, (latest, next_at, keep_at)))
 
@@ -311,42 +303,35 @@ class IdleWorker:
         if self._trouble.is_over():
             self.tell(About.DATABASE_BACK)
 
-    def _leave(self, due: Due, pause: timedelta) -> None:
-        """Let others go first, for so long, or until more is known of it."""
-        with self._changing:
-            self._aside[due.id] = (due, self.clock() + pause)
-
     # Doing
 
     def _keep(self, now: datetime) -> datetime | None:
         """Begin the chores that are due, unless it is quiet; returns when the next one is."""
-        if self.upkeep is None or self.rules.put_off_until(now):
+        chores, upkeep = self._chores, self.upkeep
+        if upkeep is None or self.rules.put_off_until(now):
             return None
-        keep_at = self.upkeep.next_at()
+        if chores is None or chores.upkeep is not upkeep:
+            chores = self._chores = Housekeeping(upkeep, self._has_kept)
         with self._changing:
-            is_at_it = self._keeping is not None and not self._keeping.done()
-            if keep_at is None or keep_at > now or is_at_it or self._stopping:
-                return keep_at if keep_at is None or keep_at > now else None
             assert self._pool is not None
-            self._keeping = self._pool.submit(self._kept, self.upkeep, now)
-        return None
+            return None if self._stopping else chores.begin(now, self._pool, self._watched)
 
-    def _kept(self, upkeep: Upkeep, now: datetime) -> None:
-        """Do the chores, until a session is due."""
+    def _watched(self, doing: Callable[[], Sequence[Report]]) -> Sequence[Report]:
         try:
             with speaking_plainly(self.store.name):
-                reports = upkeep.run_due(now, lambda: not (self._stopping or self._has_due_work))
+                return doing()
         except (StorageError, PersistenceError) as error:
             self._is_away(error)
-            return
-        for report in reports:
-            self.tell(
-                About.CHORE_FAILED if report.has_failed else About.CHORE_DONE,
-                chore=report.chore,
-                reason=report.reason,
-                took_s=report.took_s,
-                next_at=report.next_at,
-            )
+            return ()
+
+    def _has_kept(self, report: Report) -> None:
+        self.tell(
+            About.CHORE_FAILED if report.has_failed else About.CHORE_DONE,
+            chore=report.chore,
+            reason=report.reason,
+            took_s=report.took_s,
+            next_at=report.next_at,
+        )
 
     def _begin(self, due: Due, now: datetime) -> None:
         with self._changing:
@@ -354,105 +339,34 @@ class IdleWorker:
                 return
             assert self._pool is not None
             cancellation = Cancellation()
-            work = self._pool.submit(self._do, due, now, cancellation)
+            attempt = Attempt(self.store, self.due, due, self.rules, self.name)
+            work = self._pool.submit(self._do, attempt, now, cancellation)
             self._running[due.id] = Running(due, now, cancellation, work)
 
-    def _do(self, due: Due, began: datetime, cancellation: Cancellation) -> None:
+    def _do(self, attempt: Attempt, began: datetime, cancellation: Cancellation) -> None:
+        due = attempt.due
+        about: dict[str, Any] = {"session": due.key, "namespace": due.namespace}
         try:
-            self._done(due, began, cancellation)
+            self.tell(About.BEGAN, attempt=attempt.number, **about)
+            fate = attempt.made(cancellation)
+            self._settle(due, fate)
+            if fate.about is About.DONE:
+                about["took_s"] = (self.clock() - began).total_seconds()
+            self.tell(fate.about, **about, **fate.details)
+            if fate.trouble is not None:
+                self._is_away(fate.trouble)
         finally:
             with self._changing:
                 del self._running[due.id]
             self.on_free()
 
-    def _done(self, due: Due, began: datetime, cancellation: Cancellation) -> None:
-        about: dict[str, Any] = {"session": due.key, "namespace": due.namespace}
-        self.tell(About.BEGAN, attempt=due.attempts + 1, **about)
-
-        def passed_over(why: object, *, for_good: bool) -> None:
-            if for_good:
-                self.due.pass_over(due)
-            else:
-                self._leave(due, LONGEST_LOOK)
-            self.tell(About.PASSED_OVER, reason=str(why), **about)
-
-        try:
-            with speaking_plainly(self.store.name):
-                outcome = self._compacted(due, cancellation)
-        except NothingToCompactError as error:
-            passed_over(error, for_good=True)
-        except NotFoundError as error:
-            passed_over(error, for_good=True)
-        except (LeaseHeldError, StalePlanError) as error:
-            self._has_met_others = True
-            passed_over(error, for_good=False)
-        except LeaseLostError as error:
-            self.tell(About.LOST, reason=str(error), **about)
-        except CompactionCancelledError as error:
-            passed_over(error, for_good=False)
-        except (StorageError, PersistenceError) as error:
-            # Not the session's fault, so no attempt is counted in the log: all work has to wait.
-            self._leave(due, LONGEST_LOOK)
-            self.tell(About.FAILED, reason=str(error), **about)
-            self._is_away(error)
-        except InvalidSettingError as error:
-            # As above; but of other sessions more may be known, such as which model they ask.
-            self._leave(due, UNTIL_SETTLED)
-            self.tell(About.FAILED, reason=str(error), **about)
-        except CutbankError as error:
-            self._failed(due, error, about)
-        except Exception as error:
-            # Policies and summarisers may be users' own, and raise anything.
-            logger.exception("compacting %r of %r failed", due.key, due.namespace)
-            self._failed(due, error, about)
-        else:
+    def _settle(self, due: Due, fate: Fate) -> None:
+        """See that it is not begun again for nothing."""
+        self._has_met_others |= fate.met_others
+        if fate.about is About.DONE:
             self._is_well()
-            if not outcome.compacted:
-                passed_over(outcome.reason, for_good=outcome.boundary is None)
-                return
-            self.tell(
-                About.DONE,
-                boundary=outcome.boundary,
-                pre_tokens=outcome.pre_tokens,
-                post_tokens=outcome.post_tokens,
-                summariser=outcome.summariser,
-                took_s=(self.clock() - began).total_seconds(),
-                reason=outcome.reason,
-                **about,
-            )
-
-    def _failed(self, due: Due, error: Exception, about: dict[str, Any]) -> None:
-        attempt = due.attempts + 1
-        why = str(error) or type(error).__name__
-        pause = timedelta(seconds=self.rules.backoff_s * 2 ** (attempt - 1))
-        again = None if self.rules.is_last(attempt) else self.clock() + pause
-        self.tell(About.FAILED, reason=why, attempt=attempt, next_at=again, **about)
-
-    def _compacted(self, due: Due, cancellation: Cancellation) -> Outcome:
-        session = self.store.session(due.key, namespace=due.namespace, create=False)
-        if session.position != due.position:
-            raise StalePlanError("something was said meanwhile")
-        return session.compactor().compact(self._order(due), cancellation)
-
-    def _order(self, due: Due) -> Order:
-        rules = self.rules
-        order = order_by(
-            self.store.settings,
-            self.due.model_of(due),
-            trigger=Trigger.IDLE,
-            by=self.name,
-            lease_s=rules.lease_s,
-            cache_is_cold=self.clock() - due.last_activity >= CACHE_LIFE,
-            found_at=due.lineage_version,
-            activate=rules.activate,
-        )
-        if due.view_tokens < rules.least_utilisation * order.limit:
-            raise NothingToCompactError(
-                f"its view has {due.view_tokens:,} tokens, less than the"
-                f" {rules.least_utilisation:.0%} of {order.limit:,} that idle work begins at"
-            )
-        if not rules.may_spend(self.due.spent_on(due)):
-            return replace(order, chain=SummaryChain())
-        # In idle hours nobody waits: rather than to stand in, it is tried again.
-        patient = not rules.is_last(due.attempts + 1)
-        return replace(order, chain=replace(order.chain, stands_in=not patient))
+        if fate.is_for_good:
+            self.due.pass_over(due)
+        if fate.aside is not None:
+            with self._changing:
+                self._aside[due.id] = (due, self.clock() + fate.aside)

@@ -8,8 +8,10 @@ import pytest
 from resting import RULES, SetClock, Told, Working, pass_time, talk
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.idle.attempt import Attempt
 from cutbank.adapters.idle.notices import About
 from cutbank.adapters.idle.upkeep import Report
+from cutbank.adapters.settings.chore_settings import ChoreSettings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.idle import QuietHours
 from cutbank.domain.session_events import Parent
@@ -194,6 +196,9 @@ class Sweeping:
     def next_at(self) -> datetime | None:
         return self.due
 
+    def go_by(self, settings: ChoreSettings) -> None:
+        raise AssertionError("nobody has changed the settings")
+
     def run_due(self, now: datetime, go_on: Callable[[], bool]) -> Sequence[Report]:
         self.swept.append(go_on())
         self.due = now + timedelta(days=1)
@@ -207,6 +212,7 @@ class Swept:
     reason: str | None = None
     took_s: float = 1.0
     has_failed: bool = False
+    was_stopped: bool = False
 
 
 def test_chores_are_done_where_no_session_is_due(
@@ -257,7 +263,7 @@ def test_a_cache_that_no_provider_keeps_so_long_is_not_reckoned_as_broken(
     session.store.read_models.catch_up()
     (found,) = worker.due.at(clock.now, 10)
 
-    order = worker._order(found)
+    order = Attempt(session.store, worker.due, found, worker.rules, worker.name).order()
 
     seen = session.compactor().planner.seen(order)
     assert order.cache_is_cold == is_cold
