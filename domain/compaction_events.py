@@ -165,6 +165,8 @@ class PreparationDropped(Event):
 class CompactionRejected(Event):
     """A draft summary was not used. What it cost was spent all the same."""
 
+    request: int | None = None
+    """The request that it was written for, which others may have overtaken."""
     reason: str
     rule: str
     summariser: str

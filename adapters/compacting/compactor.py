@@ -237,7 +237,7 @@ class Compactor:
         cancellation: Cancellation,
     ) -> Outcome:
         """Write and record; where others decided meanwhile, look what is still valid."""
-        written = self._written(order, planned, cancellation, story)
+        written = self._written(order, planned, cancellation, story, request)
         for attempt in range(1, REPLANS + 1):
             try:
                 post_tokens = planned.post_tokens(written.draft.text)
@@ -246,27 +246,31 @@ class Compactor:
                 boundary = self._record(order, planned, written, post_tokens, request)
             except StalePlanError:
                 if attempt == REPLANS:
-                    self._record_spent(written, "overtaken", "others decided again and again")
+                    self._record_spent(
+                        request, written, "overtaken", "others decided again and again"
+                    )
                     raise
             except tuple(UNUSED) as error:
-                self._record_spent(written, UNUSED[type(error)], str(error))
+                self._record_spent(request, written, UNUSED[type(error)], str(error))
                 raise
             else:
                 after = Stats(post_tokens, planned.blocks_after)
                 story.recorded(boundary, written, after, is_served=order.activate)
                 return outcome_of(order, planned, written, boundary)
             if done := self._done(order):
-                self._record_spent(written, "overtaken", "it was done under the same key meanwhile")
+                self._record_spent(
+                    request, written, "overtaken", "it was done under the same key meanwhile"
+                )
                 return done
             again = self._planned_again(order, planned)
             if isinstance(again, Outcome):
-                self._record_spent(written, "overtaken", again.reason)
+                self._record_spent(request, written, "overtaken", again.reason)
                 self.give_up(request, again.reason)
                 return again
             # What another boundary left as it was need not be summarised a second time.
             if not again.is_written_from(planned.material):
-                self._record_spent(written, "overtaken", "others have decided meanwhile")
-                written = self._written(order, again, cancellation, story)
+                self._record_spent(request, written, "overtaken", "others have decided meanwhile")
+                written = self._written(order, again, cancellation, story, request)
             planned = again
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -326,6 +330,7 @@ class Compactor:
         planned: Planned,
         cancellation: Cancellation,
         story: CompactionStory | None = None,
+        request: int | None = None,
     ) -> Written:
         material = planned.material
 
@@ -337,7 +342,7 @@ class Compactor:
         except UnwrittenError as error:
             refusals = error.refusals
             if any(refusal.rule for refusal in refusals):
-                self._note(lambda lineage: _reject(lineage, refusals))
+                self._note(lambda lineage: _reject(lineage, request, refusals))
             raise
 
     def _user_texts(self, draft: Draft, material: Material) -> list[str]:
@@ -362,7 +367,7 @@ class Compactor:
             leased_by = request if order.by is not None else None
             # Before anything is noted in the stream, which is not to be taken back.
             compaction.check_plan(planned.planned_on, leased_by)
-            self._record_refusals(compaction, written)
+            self._record_refusals(compaction, request, written)
             boundary = compaction.draw(
                 {
                     "after": settlement.after,
@@ -404,7 +409,7 @@ class Compactor:
             self._save(compaction, keys=keys)
             return boundary
 
-    def _record_spent(self, written: Written, rule: str, why: str) -> None:
+    def _record_spent(self, request: int, written: Written, rule: str, why: str) -> None:
         """What a summary that is not used has cost: it was spent all the same."""
         draft, took = written.draft, written.latency_s
         spent = list(written.refusals)
@@ -415,10 +420,10 @@ class Compactor:
                 )
             )
         if any(refusal.rule for refusal in spent):
-            self._note(lambda lineage: _reject(lineage, spent))
+            self._note(lambda lineage: _reject(lineage, request, spent))
 
-    def _record_refusals(self, compaction: Compaction, written: Written) -> None:
-        _reject(compaction, written.refusals)
+    def _record_refusals(self, compaction: Compaction, request: int, written: Written) -> None:
+        _reject(compaction, request, written.refusals)
         others = [r for r in written.refusals if r.summariser != written.summariser]
         if others:
             compaction.fail(
@@ -474,10 +479,11 @@ class Compactor:
         told(self.listeners, happening)
 
 
-def _reject(compaction: Compaction, refusals: Sequence[Refusal]) -> None:
+def _reject(compaction: Compaction, request: int | None, refusals: Sequence[Refusal]) -> None:
     for refusal in refusals:
         if refusal.rule is not None:
             compaction.reject(
+                request=request,
                 reason=refusal.reason,
                 rule=refusal.rule,
                 summariser=refusal.summariser,

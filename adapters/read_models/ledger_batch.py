@@ -54,6 +54,7 @@ class LedgerBatch:
         self.rows = rows
         self.streams = streams
         self._requests: dict[int, _Request | None] = {}
+        self._asked: dict[tuple[int, int], int | None] = {}
 
     def take(self, number: int, event: Event) -> None:
         """Fold one event, which is notification `number`."""
@@ -69,6 +70,7 @@ class LedgerBatch:
             if self._open_request(lineage.id) is not None:
                 self._end(lineage.id, event, "taken over")
             self._requests[lineage.id] = _Request(number, is_open=True)
+            self._asked[lineage.id, event.originator_version] = number
             ends = {"ended_at": None, "outcome": None}
             self.rows.add("compaction_requests", **place, **request_row(event), **ends)
         elif found := ledger_row(event):
@@ -115,13 +117,22 @@ class LedgerBatch:
         """The request that an event is the answer to."""
         request = self._newest_request(lineage)
         match event:
+            case CompactionRejected(request=asked) if asked is not None:
+                return self._request_at(lineage, asked)
             case CompactionRejected():
-                # What came too late is told after the end, of whoever came before it.
-                return request and request.id
+                return request and request.id  # of before it was told which
             case CompactBoundary() | CompactionFailed():
                 return request.id if request and request.is_open else None
             case _:
                 return None  # nobody's request asks for a revert
+
+    def _request_at(self, lineage: int, version: int) -> int | None:
+        """By its version: what came too late is told when others have asked since."""
+        if (lineage, version) not in self._asked:
+            query = "SELECT id FROM compaction_requests WHERE lineage_id = ? AND version = ?"
+            found = self.rows.one(query, (lineage, version))
+            self._asked[lineage, version] = found[0] if found else None
+        return self._asked[lineage, version]
 
     def _open_request(self, lineage: int) -> int | None:
         request = self._newest_request(lineage)

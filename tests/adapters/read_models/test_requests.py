@@ -55,6 +55,23 @@ def test_a_request_that_another_one_follows_was_taken_over(store: SessionStore) 
     assert [row["outcome"] for row in requests(store)] == ["taken over", "taken over", None]
 
 
+def test_what_an_unused_summary_cost_belongs_to_the_request_that_it_was_written_for(
+    store: SessionStore,
+) -> None:
+    session = store.session("s")
+    talk(store, "s", 2)
+    late = request(session, by="w1")
+    request(session)
+    lineage = lineage_of(session)
+    lineage.reject(request=late, reason="late", rule="lost-lease", summariser="llm", cost_usd=0.5)
+    store.events.save(lineage)
+    first, _ = requests(store)
+
+    (row,) = table(store.read_models, "compactions")
+
+    assert row["request_id"] == first["id"]
+
+
 def test_what_an_unused_summary_cost_belongs_to_a_request_even_after_the_end(
     store: SessionStore,
 ) -> None:
