@@ -185,8 +185,11 @@ def test_of_many_at_once_one_does_each_chore(ground: Ground) -> None:
 
     ended = ground.run.run_together(6, "chores", ground.address, ground.backups)
 
-    done = sorted(chore for chore, outcome, _ in ended.told("chore") if outcome == "done")
+    # Who finds another one at it leaves a chore for later, and all may have: then it is done now.
+    later = ground.run.run_together(1, "chores", ground.address, ground.backups)
+    told = [*ended.told("chore"), *later.told("chore")]
+    done = sorted(chore for chore, outcome, _ in told if outcome == "done")
     routine = "statistics" if ground.address.startswith("postgresql:") else "checkpoint"
     assert done == sorted(["backup", "bodies", "read-models", routine])
-    assert {outcome for _, outcome, _ in ended.told("chore")} == {"done"}
+    assert {outcome for _, outcome, _ in told} == {"done"}
     ground.check_done()
