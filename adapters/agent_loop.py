@@ -261,15 +261,19 @@ class AgentLoop:
         try:
             self._compact(self._unasked)
         except NothingToCompactError as nothing:
-            if self._compactor.state().futile == futile:
-                self._compactor.note_futile(nothing)
+            if self._compactor.decisions.state().futile == futile:
+                self._compactor.decisions.note_futile(nothing)
         except (CompactionVetoedError, StalePlanError):
             pass  # a hook forbade it, or others did it: what there is, is served
 
     def _begin_ahead(self, seen: Seen) -> None:
         """Have the summary of the next compaction written, if it is near and nobody is at it."""
         part, decided = self.habits.prepare_at, seen.decided
-        if part is None or self._is_held(decided.requested) or self._is_futile(seen):
+        if (
+            part is None
+            or self._compactor.decisions.is_held(decided.requested)
+            or self._is_futile(seen)
+        ):
             return
         preparations, size = self.session.store.preparations, seen.state.tokens
         if preparations.is_in_vain(self._lineage_id, size, self.habits.regrowth * self.order.limit):
@@ -303,21 +307,18 @@ class AgentLoop:
             self._running = None
         return self.last
 
-    def _is_held(self, requested: int) -> bool:
-        """Whether the lease of an open request still runs."""
-        held_until = self._compactor.held_until(requested)
-        return held_until is not None and held_until > self.session.store.events.clock()
-
     def _picks_up(self, seen: Seen) -> bool:
         """Carry out what somebody was asked for who has died at it; whether there was any."""
         requested = seen.decided.requested
-        if self._is_held(requested):
+        if self._compactor.decisions.is_held(requested):
             return False  # whoever asked may be at it still
         request = cast(CompactionRequested, self._compactor.reader.decision(requested))
         if not request.activate:
             if self.session.store.preparations.is_at(self._lineage_id):
                 return False  # it outlives its lease, as where a machine has slept
-            self._compactor.give_up(requested, "whoever prepared a boundary has died at it")
+            self._compactor.decisions.give_up(
+                requested, "whoever prepared a boundary has died at it"
+            )
             return True
         if request.by is not None:
             return False  # other workers take over when the session rests; here somebody waits
@@ -335,5 +336,5 @@ class AgentLoop:
             why = f"whoever was at it has died, and it cannot be picked up: {error}"
         except StalePlanError:
             pass  # others were faster: what they decided has ended it
-        self._compactor.give_up(requested, why)
+        self._compactor.decisions.give_up(requested, why)
         return True

@@ -28,12 +28,12 @@ def prepared_ahead(
 ) -> str | None:
     """Prepare a boundary; returns why there is none, or None where there is one."""
     with speaking_plainly(name):
-        futile = compactor.state().futile
+        futile = compactor.decisions.state().futile
         try:
             outcome = compactor.compact(order, cancellation)
         except NothingToCompactError as nothing:
-            if compactor.state().futile == futile:
-                compactor.note_futile(nothing)
+            if compactor.decisions.state().futile == futile:
+                compactor.decisions.note_futile(nothing)
             return str(nothing)
         except (CompactionVetoedError, LeaseHeldError) as error:
             return str(error)

@@ -181,7 +181,7 @@ def test_what_cannot_become_smaller_is_not_tried_at_every_call(
 
     assert all(view.boundary is None for view in views)
     version = session.view().coordinate.lineage_version
-    assert session.compactor().state().futile == session.position
+    assert session.compactor().decisions.state().futile == session.position
     session.append(Block.user("a little more"))
     loop.prepare()
     assert session.view().coordinate.lineage_version == version
@@ -191,13 +191,13 @@ def test_what_cannot_become_smaller_is_not_tried_at_every_call(
 def test_it_is_tried_again_once_the_session_has_grown(session: StoredSession) -> None:
     loop = held_up(session).loop(limit=LIMIT, settings={"keep_tokens": 100})
     loop.prepare()
-    assert session.compactor().state().futile
+    assert session.compactor().decisions.state().futile
 
     talk(session, 20)
     view = loop.prepare()
 
     assert view.boundary is not None
-    assert session.compactor().state().futile == 0
+    assert session.compactor().decisions.state().futile == 0
 
 
 def test_the_first_prompt_and_standing_instructions_stay_whatever_a_summary_says(
@@ -269,7 +269,7 @@ def test_cancelling_stops_a_summary_and_leaves_the_view_as_it_was(
     assert stopped.is_set()
     after = session.view()
     assert (after.entries, after.boundary) == (before.entries, None)
-    assert session.compactor().state().requested == 0
+    assert session.compactor().decisions.state().requested == 0
     # The next one may succeed.
     assert session.loop(limit=LIMIT).prepare().boundary is not None
 
@@ -492,20 +492,20 @@ def test_a_request_whose_process_died_is_picked_up(
         order = session.loop(limit=LIMIT).order
         planned = session.compactor().planner.planned(order)
         assert isinstance(planned, Planned)
-        session.compactor()._request(order, planned)  # and here its process died
+        session.compactor().decisions.request(order, planned)  # and here its process died
 
     with cutbank.open(database, clock=clock) as store:
         session = store.session("s")
         loop: AgentLoop = session.loop(limit=LIMIT)
         assert loop.prepare().boundary is None  # whoever asked may be at it still
-        assert session.compactor().state().requested
+        assert session.compactor().decisions.state().requested
 
         clock.now += timedelta(seconds=loop.order.chain.longest_s)
         view = loop.prepare()
 
         assert view.boundary is not None
         assert view.boundary.trigger is Trigger.MANUAL
-        assert session.compactor().state().requested == 0
+        assert session.compactor().decisions.state().requested == 0
 
 
 def test_no_agent_waits_for_what_a_dead_worker_wanted(session: StoredSession, clock: Clock) -> None:
@@ -513,13 +513,13 @@ def test_no_agent_waits_for_what_a_dead_worker_wanted(session: StoredSession, cl
     order = replace(session.loop(limit=LIMIT).order, by="a worker", lease_s=60.0)
     planned = session.compactor().planner.planned(order)
     assert isinstance(planned, Planned)
-    requested = session.compactor()._request(order, planned)  # and here its process died
+    requested = session.compactor().decisions.request(order, planned)  # and here its process died
     clock.now += timedelta(hours=1)
 
     view = session.loop(limit=LIMIT).prepare()
 
     assert view.boundary is None
-    assert session.compactor().state().requested == requested
+    assert session.compactor().decisions.state().requested == requested
 
 
 def test_the_default_writer_needs_nothing(session: StoredSession) -> None:

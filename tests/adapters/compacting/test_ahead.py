@@ -236,7 +236,7 @@ def test_who_waits_for_it_may_cancel_it(session: StoredSession, slow: Slow) -> N
 
     assert caught
     assert session.view().boundary is None
-    assert session.compactor().state().requested == 0
+    assert session.compactor().decisions.state().requested == 0
 
 
 def test_closing_the_store_cancels_it_and_waits(database: str, clock: Clock, slow: Slow) -> None:
@@ -250,7 +250,7 @@ def test_closing_the_store_cancels_it_and_waits(database: str, clock: Clock, slo
     assert not thread.is_alive()
     with cutbank.open(database, clock=clock) as store:
         session = store.session("a session")
-        state = session.compactor().state()
+        state = session.compactor().decisions.state()
         assert (state.requested, state.prepared) == (0, 0)
         assert loop_of(session).prepare().boundary is None
 
@@ -306,7 +306,7 @@ def test_what_gains_nothing_is_noted_and_not_tried_at_every_call(session: Stored
     loop.prepare()
     finished(session)
     version = session.view().coordinate.lineage_version
-    assert session.compactor().state().futile
+    assert session.compactor().decisions.state().futile
     # Neither by this process nor by another one.
     session.store._preparations = None
     loop.prepare()
@@ -329,7 +329,7 @@ def test_what_fails_is_logged_and_the_agent_goes_on(
             finished(session)
 
     assert caplog.text.count("a boundary could not be prepared") == 1
-    assert session.compactor().state().requested == 0
+    assert session.compactor().decisions.state().requested == 0
 
 
 def test_a_preparation_whose_process_has_died_is_given_up_and_nobody_waits(
@@ -353,7 +353,7 @@ def test_a_preparation_whose_process_has_died_is_given_up_and_nobody_waits(
     view = loop_of(session).prepare()
 
     assert view.boundary is None
-    assert session.compactor().state().requested != dead
+    assert session.compactor().decisions.state().requested != dead
     finished(session)
     assert session.prepared() is not None
     assert session.view().boundary is None

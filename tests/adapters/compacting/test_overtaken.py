@@ -77,7 +77,7 @@ def test_where_others_did_it_already_nothing_is_recorded(talk: StoredSession) ->
     view = talk.view()
     assert view.summary is not None
     assert view.summary.summariser == "extractive"
-    assert talk.compactor().state().requested == 0
+    assert talk.compactor().decisions.state().requested == 0
 
 
 def test_who_is_overtaken_again_and_again_is_told(talk: StoredSession) -> None:
@@ -98,7 +98,7 @@ def test_who_is_overtaken_again_and_again_is_told(talk: StoredSession) -> None:
     assert len(writer.asked) == 3
     assert talk.view().boundary is None
     assert talk.view().entries[: len(before.entries)] == before.entries
-    assert talk.compactor().state().requested == 0
+    assert talk.compactor().decisions.state().requested == 0
 
 
 def test_a_call_that_waits_again_is_not_behind_a_boundary(session: StoredSession) -> None:

@@ -340,7 +340,7 @@ def test_what_is_not_enough_is_extended_over_what_was_said_since(session: Stored
     assert view.summary is not None
     assert set(view.summary.covers) > set(prepared.left)
     assert view == served_anew(session)
-    assert session.compactor().state().futile == 0
+    assert session.compactor().decisions.state().futile == 0
     assert first.boundary is None
 
 
@@ -352,7 +352,7 @@ def test_what_is_not_enough_and_cannot_be_extended_is_served(session: StoredSess
 
     assert view.boundary is not None
     assert view.boundary.originator_version == prepared.boundary
-    assert session.compactor().state().futile
+    assert session.compactor().decisions.state().futile
 
 
 # After an overflow

@@ -171,7 +171,7 @@ class Swapping(RuleBasedStateMachine):
     @rule()
     def an_attempt_fails(self) -> None:
         if self.session.lineages:
-            self.session.compactor().note_failed("a summariser was away")
+            self.session.compactor().decisions.note_failed("a summariser was away")
 
     @invariant()
     def the_fold_in_memory_is_the_fold_of_the_log(self) -> None:

@@ -257,7 +257,7 @@ def test_a_summariser_that_brings_nothing_is_tried_again_and_replaced_at_the_las
     # Whoever writes by rules writes within the same time, or is replaced in turn.
     (summary,) = recorded(session, Summary)
     assert summary.summariser != "useless"
-    assert session.compactor().state().requested == 0
+    assert session.compactor().decisions.state().requested == 0
 
 
 def test_settings_that_ask_one_session_for_what_cannot_be_hold_up_no_other(

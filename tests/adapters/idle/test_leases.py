@@ -55,7 +55,7 @@ def found(worker: IdleWorker, clock: SetClock) -> Due:
 def done_once(session: StoredSession) -> None:
     """One boundary, no open request, a sound log."""
     assert len(recorded(session, CompactBoundary)) == 1
-    assert session.compactor().state().requested == 0
+    assert session.compactor().decisions.state().requested == 0
     assert verify(session.store).violations == []
 
 
@@ -225,7 +225,7 @@ def test_whatever_becomes_of_the_session_meanwhile_is_kept(
 
     assert session.state == state
     assert [fork.view().fingerprint for fork in forks] == shown
-    assert session.compactor().state().requested == 0
+    assert session.compactor().decisions.state().requested == 0
     assert verify(session.store).violations == []
 
 
@@ -273,7 +273,7 @@ def test_a_failure_is_noted_beside_a_lease_and_does_not_end_it(
     worker = working(LEASED)
     begun(session, worker, held, clock)
 
-    session.compactor().note_failed("a policy of somebody else's")
+    session.compactor().decisions.note_failed("a policy of somebody else's")
     held.let_go()
     assert worker.wait()
 

@@ -196,7 +196,7 @@ class Leases:
         self.no_rest_is_compacted_again()
         assert last.due.count(self.clock.now) == 0
         for session in self.store.sessions():
-            assert session.compactor().state().requested == 0, session
+            assert session.compactor().decisions.state().requested == 0, session
         paid = sum(
             event.cost_usd == PRICE
             for session in self.store.sessions()

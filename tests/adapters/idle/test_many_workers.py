@@ -84,7 +84,7 @@ def check(database: str, *, requests: int) -> list[Event]:
         for session in sessions:
             assert len(recorded(session, CompactBoundary)) == 1, session
             assert len(recorded(session, BoundaryActivated)) == 1, session
-            assert session.compactor().state().requested == 0, session
+            assert session.compactor().decisions.state().requested == 0, session
             _check_leases(session)
         assert sum(len(recorded(one, CompactionRequested)) for one in sessions) == requests
         assert verify(store).violations == []

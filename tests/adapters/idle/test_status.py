@@ -152,7 +152,7 @@ def test_a_failure_after_what_once_was_futile_is_tried_again(
     worker = working()
     pass_time(clock, REST)
     session.store.read_models.catch_up()
-    session.compactor().note_futile(NothingToCompactError("nothing is to be gained"))
+    session.compactor().decisions.note_futile(NothingToCompactError("nothing is to be gained"))
     talk(session)
     failing(monkeypatch)
     pass_time(clock, REST)
