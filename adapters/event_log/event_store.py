@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from threading import Lock, RLock
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 from uuid import UUID
 
 from eventsourcing.application import Application
@@ -26,6 +26,8 @@ from .event_mapper import EventMapper
 from .recorder import AppendKey, Recorder, Stream
 from .stored_row import StoredRow
 
+K = TypeVar("K")
+V = TypeVar("V")
 CACHED_STREAMS = 1_000
 LOCKS = 256
 """Streams that share one wait for each other, which does no harm."""
@@ -62,6 +64,8 @@ class EventStore(Application[UUID]):
         # What never changes once it is there.
         self._chains: dict[UUID, Chain] = {}
         self._lineages: dict[UUID, CompactionOpened] = {}
+        self._sessions: dict[UUID, session_events.SessionOpened] = {}
+        self._carried: dict[tuple[UUID, int], dict[str, Any]] = {}
         self.tally = Tally()
         """How blocks are counted where more is wanted than the estimate beside them."""
 
@@ -224,17 +228,16 @@ class EventStore(Application[UUID]):
             if fork := opened.fork:
                 parent = self.session_chain(fork.namespace, fork.key)
                 chain = parent.continued_by(id, fork.position)
-            self._remember_chain(id, chain)
+            _remember(self._chains, id, chain)
         return chain
-
-    def _remember_chain(self, id: UUID, chain: Chain) -> None:
-        if len(self._chains) > 10 * CACHED_STREAMS:
-            self._chains.clear()
-        self._chains[id] = chain
 
     def opened(self, namespace: str, key: str) -> session_events.SessionOpened:
         """How a session began."""
-        return cast(session_events.SessionOpened, self._first(session_id(namespace, key)))
+        id = session_id(namespace, key)
+        if (opened := self._sessions.get(id)) is None:
+            opened = cast(session_events.SessionOpened, self._first(id))
+            _remember(self._sessions, id, opened)
+        return opened
 
     def lineage_chain(self, namespace: str, key: str, lineage: str) -> Chain:
         """Where a lineage's versions are found.
@@ -251,7 +254,7 @@ class EventStore(Application[UUID]):
             chain = Chain.beginning(id)
             if base is not None:
                 chain = self._chain_of(base.originator_id).continued_by(id, base.version)
-            self._remember_chain(id, chain)
+            _remember(self._chains, id, chain)
             return chain
         fork = self.opened(namespace, key).fork
         if fork and lineage == fork.lineage:
@@ -265,9 +268,7 @@ class EventStore(Application[UUID]):
         """How a lineage began."""
         if (opened := self._lineages.get(originator_id)) is None:
             opened = cast(CompactionOpened, self._first(originator_id))
-            if len(self._lineages) > 10 * CACHED_STREAMS:
-                self._lineages.clear()
-            self._lineages[originator_id] = opened
+            _remember(self._lineages, originator_id, opened)
         return opened
 
     def _chain_of(self, originator_id: UUID) -> Chain:
@@ -311,8 +312,15 @@ class EventStore(Application[UUID]):
             last = segment.last if at is None else min(at, segment.last or at)
             if last is not None and last < segment.first:
                 continue
-            if head := self.recorder.select_head(segment.originator_id, last):
-                return head[0], head[1]
+            id = segment.originator_id
+            if last and (known := self._carried.get((id, last))) is not None:
+                return last, known
+            if head := self.recorder.select_head(id, last):
+                version, carried = head[:2]
+                if version == last:
+                    # What is carried beside an event is as immutable as the event.
+                    _remember(self._carried, (id, version), carried)
+                return version, carried
         return 0, {}
 
     def _first(self, id: UUID) -> Event:
@@ -329,6 +337,13 @@ class EventStore(Application[UUID]):
         if not isinstance(first, session_events.SessionOpened | CompactionOpened):
             raise OperationalError(f"malformed: stream {id} does not begin with its opening")
         return first
+
+
+def _remember(cache: dict[K, V], key: K, value: V) -> None:
+    """Keep what never changes; all is forgotten at once where it becomes too much."""
+    if len(cache) > 10 * CACHED_STREAMS:
+        cache.clear()
+    cache[key] = value
 
 
 def _opened_streams(events: Sequence[Event]) -> list[Stream]:

@@ -495,7 +495,7 @@ def test_who_swaps_while_others_note_something_swaps_all_the_same(
     prepared = prepare(session)
     fill(session)
     others = store.session(session.key).compactor()
-    policy = Interrupts(then=[lambda: others.note_failed("a summariser was away")])
+    policy = Interrupts(then=[lambda: others.decisions.note_failed("a summariser was away")])
 
     view = loop_of(session, policy=policy).prepare()
 
