@@ -89,7 +89,7 @@ def _due(due: DueNow, now: datetime) -> str:
     failed = f", {counted(due.attempts, 'attempt')} failed" if due.attempts else ""
     left = f", {due.attempts_left} left" if due.attempts else ""
     since = _span(due.due_at, now)
-    return f"{_name(due)}: {due.view_tokens:,} tokens, for {since}{failed}{left}"
+    return f"{_name(due)}: {due.in_use:,} tokens, for {since}{failed}{left}"
 
 
 def _running(running: RunningNow) -> str:

@@ -113,9 +113,9 @@ class Attempt:
             found_at=due.lineage_version,
             activate=rules.activate,
         )
-        if due.view_tokens < rules.least_utilisation * order.limit:
+        if due.in_use < rules.least_utilisation * order.limit:
             raise NothingToCompactError(
-                f"its view has {due.view_tokens:,} tokens, less than the"
+                f"{due.in_use:,} tokens are in use, less than the"
                 f" {rules.least_utilisation:.0%} of {order.limit:,} that idle work begins at"
             )
         if not rules.may_spend(self.found.spent_on(due)):

@@ -8,7 +8,7 @@ from ..read_models.read_models import ReadModels
 from .due_sessions import Due, DueSessions
 
 MAY_BE_DUE = (
-    "closed = 0 AND open_calls = 0 AND settled = 0 AND parent_key IS NULL AND view_tokens >= ?"
+    "closed = 0 AND open_calls = 0 AND settled = 0 AND parent_key IS NULL AND in_use >= ?"
 )
 """What no rules change; the rest is reckoned row by row."""
 
@@ -84,5 +84,5 @@ def _due(row: SessionRow, due_at: str) -> Due:
         attempts=row.attempts + (row.leased_until is not None),
         due_at=datetime.fromisoformat(due_at),
         last_activity=datetime.fromisoformat(row.last_activity),
-        view_tokens=row.view_tokens or 0,
+        in_use=row.in_use,
     )

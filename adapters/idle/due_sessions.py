@@ -23,7 +23,8 @@ class Due:
     """How many were begun and came to nothing since something was said in it."""
     due_at: datetime
     last_activity: datetime
-    view_tokens: int
+    in_use: int
+    """Tokens of context, as far as the index knows."""
 
 
 class DueSessions:
@@ -41,7 +42,7 @@ class DueSessions:
             for condition, parameters in self._per_namespace()
             for row in self.models.file.rows(
                 "SELECT due_at, id, namespace, key, position, served_version,"  # noqa: S608 - ours
-                " attempts + (leased_until IS NOT NULL), last_activity, view_tokens FROM sessions"
+                " attempts + (leased_until IS NOT NULL), last_activity, in_use FROM sessions"
                 f" WHERE {condition}{where} ORDER BY due_at LIMIT ?",
                 (*parameters, moment(now), limit),
             )
@@ -56,7 +57,7 @@ class DueSessions:
                 attempts=attempts,
                 due_at=datetime.fromisoformat(due),
                 last_activity=datetime.fromisoformat(last),
-                view_tokens=tokens or 0,
+                in_use=tokens,
             )
             for due, id, namespace, key, position, version, attempts, last, tokens in sorted(found)[
                 :limit

@@ -24,7 +24,7 @@ class DueNow:
     session: str
     namespace: str
     due_at: datetime
-    view_tokens: int
+    in_use: int
     attempts: int
     """How many came to nothing since something was said in it."""
     attempts_left: int
@@ -187,7 +187,7 @@ def _held_back(
 
 def _due(due: Due, rules: IdleRules) -> DueNow:
     left = max(rules.attempts - due.attempts, 0)
-    return DueNow(due.key, due.namespace, due.due_at, due.view_tokens, due.attempts, left)
+    return DueNow(due.key, due.namespace, due.due_at, due.in_use, due.attempts, left)
 
 
 def _prepared(row: tuple[Any, ...]) -> PreparedNow:

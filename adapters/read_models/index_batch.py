@@ -149,6 +149,7 @@ class IndexBatch:
                 self._name_parent(touched.row)
             case ModelCalled():
                 self.meter.take(touched, row.id, event)
+                touched.row.report(event, restored(SessionState, loads(row.carried)).tokens)
             case ContextOverflowed(message=message, model=model):
                 self.rows.add(
                     "context_overflows",

@@ -329,7 +329,8 @@ def rest_and_leases(db: Database) -> None:
     sessions = db.table("sessions")
     for name, kind in (("wake_at", str), ("leased_until", str), ("failed_at", str)):
         sessions.add_column(name, kind)
-    for name in ("settled", "attempts"):
+    sessions.add_column("reported", int)
+    for name in ("reported_at", "in_use", "settled", "attempts"):
         sessions.add_column(name, int, not_null_default=0)
     db.execute(
         "CREATE INDEX idx_sessions_namespace_due_at ON sessions (namespace, due_at)"

@@ -19,6 +19,7 @@ from ...domain.session import SessionState
 from ...domain.session_events import (
     BlockAppended,
     BlocksRetracted,
+    ModelCalled,
     ParentNamed,
     SessionOpened,
     SessionTitled,
@@ -86,6 +87,12 @@ class SessionRow:
     """Its newest version; at first what a fork inherits."""
     steady_from: int = 0
     """From this position on the view only grew; before it, it was another one."""
+    reported: int | None = None
+    """Tokens of the newest prompt on this view, as a provider counted it; None where none did."""
+    reported_at: int = 0
+    """What `tokens` was then."""
+    in_use: int = 0
+    """Tokens of context as far as is known: as reported, and what came since; else as estimated."""
     wake_at: str | None = None
     """When the agent said that it goes on by itself."""
     leased_until: str | None = None
@@ -150,7 +157,7 @@ class SessionRow:
                 self.grow(self.tools_tokens - before)
             case BlocksRetracted():
                 self.steady_from = event.originator_version
-                self.view_tokens = None
+                self.view_tokens = self.reported = None
             case BlockAppended(block=block) if block.kind in NOT_SENT:
                 pass
             case _:
@@ -160,6 +167,11 @@ class SessionRow:
     def stir(self) -> None:
         """Something happened in it: what was decided, or failed, was about less than this."""
         self.settled, self.attempts, self.failed_at = 0, 0, None
+
+    def report(self, call: ModelCalled, tokens: int) -> None:
+        """Take note of what a provider counted; `tokens` is the running total as of then."""
+        if call.context is not None and self.serves(call.lineage):
+            self.reported, self.reported_at = call.context, tokens
 
     def grow(self, tokens: int) -> int:
         if self.view_tokens is not None:
@@ -180,7 +192,7 @@ class SessionRow:
         match event:
             case BoundaryActivated() | CompactionReverted():
                 self.steady_from = max(self.steady_from, event.effective_from)
-                self.view_tokens = None
+                self.view_tokens = self.reported = None
                 self.settled = 1
             case CompactionRequested(lease_s=lease_s):
                 if self.leased_until is not None:
@@ -215,7 +227,11 @@ class SessionRow:
 
     def measure(self, settings: Settings) -> None:
         """Utilisation, when the size of the view is known, and when the session is due."""
-        self.utilisation = utilisation(self.view_tokens or 0, settings)
+        estimated = self.view_tokens or 0
+        reported = 0 if self.reported is None else self.reported + self.tokens - self.reported_at
+        # What is no part of the view, as a note, is counted as if it were: a worker looks closer.
+        self.in_use = max(estimated, reported)
+        self.utilisation = utilisation(self.in_use, settings)
         self.due_at = self._due_at(settings)
 
     def _due_at(self, settings: Settings) -> str | None:

@@ -55,6 +55,43 @@ def test_a_session_is_due_once_it_is_idle_and_waits_for_nothing(store: SessionSt
     assert closed["closed"] == 1
 
 
+def test_what_a_provider_counted_says_how_full_a_session_is(store: SessionStore) -> None:
+    limit = 1_000
+    store.read_models.reckon_by(context_limit=limit, least_share=0.5)
+    session = store.session("s")
+    session.append(Block.user("words " * 100))
+    (unreported,) = rows(store, "sessions")
+    session.record_call(session.view(), call_id="c", usage=Usage(input=600, cache_read=100))
+    session.append(Block.assistant("more words " * 10))
+    (reported,) = rows(store, "sessions")
+    session.record_call(session.view(), call_id="d", model="m")  # of which nothing is known
+    (still,) = rows(store, "sessions")
+    said = session.append(Block.user("no, not that"))
+    session.retract(said.first)
+    (taken_back,) = rows(store, "sessions")
+
+    assert (unreported["in_use"], unreported["due_at"]) == (unreported["view_tokens"], None)
+    grown = reported["tokens"] - unreported["tokens"]
+    assert reported["in_use"] == still["in_use"] == 700 + grown
+    assert reported["utilisation"] == round((700 + grown) / limit, 4)
+    assert reported["due_at"] is not None
+    # It told of a view that is not served any more.
+    assert taken_back["in_use"] == taken_back["view_tokens"]
+
+
+def test_what_a_provider_counted_before_a_boundary_says_nothing_after_it(
+    store: SessionStore,
+) -> None:
+    session = store.session("s")
+    for number in range(40):
+        session.append(Block.user(f"{number}: " + "words " * 300))
+    session.record_call(session.view(), call_id="c", usage=Usage(input=90_000))
+    session.compact(limit=20_000)
+    (row,) = rows(store, "sessions")
+
+    assert row["in_use"] == row["view_tokens"] < 90_000
+
+
 def test_a_session_is_named_by_its_title_or_else_by_its_key(store: SessionStore) -> None:
     store.session("s").append(Block.user("hello"))
     untitled = rows(store, "sessions")[0]
