@@ -7,9 +7,7 @@ from ...projections.read_models.session_row import COLUMNS, SessionRow, Settings
 from ..read_models.read_models import ReadModels
 from .due_sessions import Due, DueSessions
 
-MAY_BE_DUE = (
-    "closed = 0 AND open_calls = 0 AND settled = 0 AND parent_key IS NULL AND in_use >= ?"
-)
+MAY_BE_DUE = "closed = 0 AND open_calls = 0 AND settled = 0 AND parent_key IS NULL AND in_use >= ?"
 """What no rules change; the rest is reckoned row by row."""
 
 
