@@ -164,7 +164,7 @@ def test_a_compaction_that_fails_says_the_kind_of_error_and_no_more(
     def fails(*_: Any, **__: Any) -> None:
         raise StorageError("the disk is full of sesame")
 
-    monkeypatch.setattr(type(compactor), "_record", fails)
+    monkeypatch.setattr(type(compactor.decisions), "draw", fails)
     with pytest.raises(StorageError):
         talk.compact(**HOW)
 
