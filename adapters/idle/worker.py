@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from random import shuffle
 from threading import RLock
@@ -349,7 +349,12 @@ class IdleWorker:
         try:
             self.tell(About.BEGAN, attempt=attempt.number, **about)
             fate = attempt.made(cancellation)
-            self._settle(due, fate)
+            try:
+                with speaking_plainly(self.store.read_models.name):
+                    self._settle(due, fate)
+            except (StorageError, PersistenceError) as error:
+                # It would be found due at once, again and again.
+                fate = replace(fate, trouble=error)
             if fate.about is About.DONE:
                 about["took_s"] = (self.clock() - began).total_seconds()
             self.tell(fate.about, **about, **fate.details)

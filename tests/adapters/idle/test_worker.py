@@ -13,6 +13,7 @@ from cutbank.adapters.idle.notices import About
 from cutbank.adapters.idle.upkeep import Report
 from cutbank.adapters.settings.chore_settings import ChoreSettings
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.errors import StorageError
 from cutbank.domain.idle import QuietHours
 from cutbank.domain.session_events import Parent
 
@@ -150,6 +151,34 @@ def test_what_nothing_can_be_gained_of_is_looked_at_once(
 
     assert len(told.about(About.PASSED_OVER)) == 1
     assert session.view().boundary is None
+
+
+def test_a_worker_waits_where_it_cannot_note_what_it_passed_over(
+    session: StoredSession,
+    working: Working,
+    told: Told,
+    clock: SetClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session.append(Block.user("word " * 20_000))
+    worker = working()
+    pass_time(clock, REST)
+
+    def fails(_: object) -> None:
+        raise StorageError("the disk of the read models is full")
+
+    monkeypatch.setattr(worker.due, "pass_over", fails)
+    now = clock.now
+    monkeypatch.setattr(session.store.events, "clock", lambda: now)  # which does not move
+    worker.look()
+    assert worker.wait()
+    again = worker.look()
+    assert worker.wait()
+
+    assert len(told.about(About.BEGAN)) == len(told.about(About.PASSED_OVER)) == 1
+    (away,) = told.about(About.DATABASE_AWAY)
+    assert away.reason == "the disk of the read models is full"
+    assert again > now
 
 
 def test_no_more_sessions_are_begun_than_a_worker_may(
