@@ -84,10 +84,16 @@ class Repair(Record):
     """What the store changed in a policy's raw plan so that the view stays legal."""
 
     rule: str
-    wanted: int
-    """The position that the policy cut at."""
-    got: int
+    wanted: int | None = None
+    """The position that the policy cut at, where the cut was moved."""
+    got: int | None = None
     """The position that the boundary cuts at."""
+    stays: Ranges = Ranges()
+    """Blocks that the policy would have taken out."""
+    leaves: Ranges = Ranges()
+    """Blocks that the policy would have kept."""
+    trimmed: Ranges = Ranges()
+    """Tool results that are shown shortened, and the policy would have kept whole."""
 
 
 class CompactBoundary(Event):

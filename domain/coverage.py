@@ -6,10 +6,10 @@ from enum import StrEnum
 
 from .blocks import Kind
 from .compaction_events import CompactBoundary, Repair, Replacement, SplitTurn, Summary, Trim
-from .cut_points import legal_cuts, nearest
-from .cut_points.carried import carried_over, leaves_unsaid
-from .errors import NothingToCompactError
+from .cut_points.carried import leaves_unsaid
 from .ranges import Ranges
+from .repairs import made_legal
+from .trims import tokens_saved
 from .window import Item, Plan, Window
 
 
@@ -68,13 +68,10 @@ class Settlement:
 def settle(window: Window, plan: Plan) -> Settlement:
     """The nearest legal settlement of a raw plan.
 
-    Raises NothingToCompactError, naming the largest blocks, where no cut takes anything out.
+    Raises NothingToCompactError, naming the largest blocks, where nothing can be taken out.
     """
-    cut = nearest(legal_cuts(window), plan.cut)
-    if cut is None:
-        raise NothingToCompactError(nothing_to_gain(window))
-    carried = carried_over(window.items, cut)
-    stays = [item for item in window.items if item.position >= cut or item.position in carried]
+    legal = made_legal(window, plan)
+    cut, stays = legal.cut, legal.stays
     pinned = Ranges.of(item.position for item in stays if item.is_pinned)
     earlier = window.boundary
     covered = window.summary.covers if window.summary else Ranges()
@@ -87,8 +84,11 @@ def settle(window: Window, plan: Plan) -> Settlement:
     hidden = (was_hidden | hides) - shown - pinned
     # What stays may have left long ago: a pin brings it back, and what it is bound to.
     standing = Ranges.of(item.position for item in stays)
-    kept = (universe & Ranges.span(cut, window.after) | standing) - hidden
+    left = Ranges.of(item.position for item in window.items) - standing
+    kept = ((universe & Ranges.span(cut, window.after)) - left | standing) - hidden
     covers = (covered | universe) - kept - hidden
+    trims = _trims(window, legal.trims, kept, pinned | shown)
+    kept_items = [item for item in stays if item.position in kept]
     return Settlement(
         after=window.after,
         first_kept=cut,
@@ -96,30 +96,17 @@ def settle(window: Window, plan: Plan) -> Settlement:
         pinned=pinned,
         hidden=hidden,
         covers=covers,
-        trims=_trims(window, plan, kept, pinned | shown),
+        trims=trims,
         replacements=replacements,
-        split_turn=_split(window.items, cut, covers),
-        repairs=_repairs(plan, cut),
+        split_turn=_split(window.items, cut, covers) if legal.is_cut else None,
+        repairs=legal.repairs,
         gone=tuple(
             item
             for item in window.items
             if item.position not in kept and item.position not in hidden
         ),
-        kept_tokens=sum(item.tokens for item in stays if item.position in kept),
-    )
-
-
-def nothing_to_gain(window: Window) -> str:
-    """Why a compaction came to nothing: the floor, and what holds it up."""
-    largest = sorted(window.items, key=lambda item: -item.tokens)[:3]
-    named = ", ".join(
-        f"#{item.position} {item.kind} {item.tokens:,} tokens"
-        + (" (pinned)" if item.is_pinned else " (open)" if item.is_open else "")
-        for item in largest
-    )
-    return (
-        f"nothing to compact: {window.tokens:,} tokens in view, and no legal cut makes it smaller"
-        + (f"; the largest blocks are {named}" if named else "")
+        kept_tokens=sum(item.tokens for item in kept_items)
+        - tokens_saved(kept_items, trims, earlier.trims if earlier else ()),
     )
 
 
@@ -140,9 +127,11 @@ def _replacements(window: Window, stays: Sequence[Item], pinned: Ranges) -> tupl
     )
 
 
-def _trims(window: Window, plan: Plan, kept: Ranges, untouched: Ranges) -> tuple[Trim, ...]:
+def _trims(
+    window: Window, new: Sequence[Trim], kept: Ranges, untouched: Ranges
+) -> tuple[Trim, ...]:
     earlier = window.boundary.trims if window.boundary else ()
-    trims = {trim.position: trim for trim in (*earlier, *plan.trims)}
+    trims = {trim.position: trim for trim in (*earlier, *new)}
     return tuple(
         trim
         for position, trim in sorted(trims.items())
@@ -157,9 +146,3 @@ def _split(items: Sequence[Item], cut: int, covers: Ranges) -> SplitTurn | None:
     if not left or turn == 0:
         return None
     return SplitTurn(turn=turn, prefix=Ranges.span(left[0], left[-1]) & covers)
-
-
-def _repairs(plan: Plan, cut: int) -> tuple[Repair, ...]:
-    if cut == plan.cut:
-        return ()
-    return (Repair(rule="nearest-legal-cut", wanted=plan.cut, got=cut),)

@@ -13,6 +13,11 @@ class QuietHours:
     """Before `begins` it is of the next day."""
     zone: tzinfo
 
+    def __post_init__(self) -> None:
+        # What the wall says is no moment: an hour that comes twice is meant both times.
+        object.__setattr__(self, "begins", self.begins.replace(fold=0))
+        object.__setattr__(self, "ends", self.ends.replace(fold=0))
+
     def hold(self, at: datetime) -> bool:
         """Whether it is quiet then."""
         wall = at.astimezone(self.zone).time()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from .blocks import AnyBlock, Kind
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
@@ -11,6 +12,9 @@ from .counting.gauge import Gauge, Sort
 from .models import ModelFacts
 from .pricing import Pricing
 from .ranges import Ranges
+
+if TYPE_CHECKING:
+    from .summaries.form import SummaryForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,8 @@ class Item:
     is_open: bool = False
     """For a tool call: nobody has answered it yet."""
     is_pinned: bool = False
+    is_unfinished: bool = False
+    """For a piece of a model's message: the model was cut off before it came to an end."""
 
     @property
     def kind(self) -> Kind:
@@ -69,6 +75,13 @@ class Window:
     """The agent's model and what its tokens cost, where that is known."""
     expected_calls: int = 0
     """How many calls there will be on what this compaction leaves."""
+    system: str = ""
+    """The system prompt; what it takes is part of `overhead` and `in_use`."""
+    since_boundary_s: float | None = None
+    """Seconds since the view's boundary was drawn; None where there is none."""
+    evicted: Sequence[Item] = ()
+    """What left with earlier boundaries, for policies that go on counting it; a store has it at
+    hand no more, and leaves this empty."""
 
     @property
     def begins(self) -> int:
@@ -135,11 +148,19 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A policy's answer: where to cut, and why. The store repairs it before it is recorded."""
+    """A policy's answer: what leaves, and why. The store repairs it before it is recorded."""
 
-    cut: int
-    """Position of the first block to keep."""
+    cut: int | None
+    """Position of the first block to keep; None where nothing leaves by a cut."""
     reason: str
     summary_tokens: int
-    """How large the summary may be."""
+    """How large the summary may be; 0 has no summary written, only said that blocks left."""
     trims: tuple[Trim, ...] = ()
+    """Tool results that stay, shown shortened."""
+    drops: Ranges = Ranges()
+    """Blocks behind the cut that leave as well."""
+    turn_tokens: int = 0
+    """For a split turn: how large the summary of its beginning may be, where it has an allowance
+    of its own."""
+    form: "SummaryForm | None" = None
+    """How the summary is asked for and put together; None is cutbank's own way."""

@@ -53,6 +53,7 @@ def window_of(
         called=_called(history, view),
         prices=prices,
         expected_calls=expected_calls,
+        system=view.system_prompt or "",
     )
 
 

@@ -21,6 +21,7 @@ from ...domain.errors import (
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended
 from ...domain.summaries.gate import check
+from ...domain.summaries.notice import Notice
 from ...domain.summaries.summariser import Draft, Material
 from ...domain.window import Window
 from ..event_log.event_store import EventStore
@@ -234,6 +235,11 @@ class Compactor:
         request: int | None = None,
     ) -> Written:
         material = planned.material
+        if not material.gone:
+            return as_before(planned)
+        if not planned.plan.summary_tokens:
+            notice = Notice()
+            return Written(notice.summarise(material), notice.name, 0.0, ())
 
         def judge(draft: Draft) -> None:
             check(draft, material, user_texts=self._user_texts(draft, material))
@@ -267,6 +273,13 @@ class Compactor:
             moment, reader.key, reader.namespace, reader.lineage, boundary=boundary, **details
         )
         told(self.listeners, happening)
+
+
+def as_before(planned: Planned) -> Written:
+    """What stands for earlier blocks goes on standing for them: nothing new needs a text."""
+    summary, material = planned.window.summary, planned.material
+    draft = Draft(material.previous or "", material.previous_sections)
+    return Written(draft, summary.summariser if summary else Notice().name, 0.0, ())
 
 
 def _futile(error: BaseException, planned: Planned) -> int | None:

@@ -170,7 +170,9 @@ class Decisions:
                     # By rules it takes the processor's time, which says nothing of a provider.
                     "latency_s": round(written.latency_s, 3) if draft.model else None,
                     "tokens": estimate_text(draft.text),
-                },
+                }
+                if draft.text
+                else None,  # where blocks are only shown shortened, nothing left
                 planned_on=planned.planned_on,
                 activate_at=self.head() if order.activate else None,
                 leased_by=leased_by,

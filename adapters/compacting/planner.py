@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ...domain.compaction_events import Digest, Trigger
-from ...domain.coverage import Settlement, nothing_to_gain, settle
+from ...domain.coverage import Settlement, settle
 from ...domain.digest import digest_of
 from ...domain.errors import NothingToCompactError
 from ...domain.planned_price import order_of, pricing_of
 from ...domain.pricing_in_words import in_words
 from ...domain.ranges import Ranges
+from ...domain.repairs import nothing_to_gain
 from ...domain.summaries.summariser import Material
 from ...domain.token_budget import estimate_text
 from ...domain.window import Item, Plan, Window
@@ -107,6 +108,8 @@ class Planner:
             gone=settlement.gone,
             covers=settlement.covers,
             budget=plan.summary_tokens,
+            turn_budget=plan.turn_tokens,
+            form=plan.form,
             prefix=settlement.split_turn.prefix if settlement.split_turn else Ranges(),
             previous=before.text if before else None,
             previous_sections=before.sections if before else {},

@@ -41,6 +41,9 @@ class Seen:
                 expected_calls=order.expected_calls,
             )
             self.boundary = self.history.boundary
+        if self.boundary is not None:
+            drawn = (store.clock() - self.boundary.timestamp).total_seconds()
+            window = replace(window, since_boundary_s=max(0.0, drawn))
         if order.cache_is_cold:
             window = replace(window, cached=0)
         self.share = 1.0 if order.usage is None else order.usage / max(window.tokens, 1)

@@ -1,23 +1,36 @@
-"""Every policy by name, and by the name of the program that it comes from."""
+"""Every policy by name, by the name of the program that it comes from, and by preset."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidSettingError
-from .policy import Policy, configured
+from .policy import Policy, configured, presets_of
 from .reserve_headroom import ReserveHeadroom
 
 POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (ReserveHeadroom,)}
-ALIASES = {"klaude-code": "reserve-headroom"}
+ALIASES: dict[str, str] = {
+    alias: name for name, policy in POLICIES.items() if (alias := getattr(policy, "alias", None))
+}
 DEFAULT = "reserve-headroom"
 
 
 def policy_named(text: str, settings: Mapping[str, Any]) -> Policy:
-    """The policy of that name or alias, with these settings."""
-    policy_class = POLICIES.get(ALIASES.get(text, text))
+    """The policy `NAME[@PRESET]`, by its name or alias, with these settings over the preset's."""
+    name, _, preset = text.partition("@")
+    policy_class = POLICIES.get(ALIASES.get(name, name))
     if policy_class is None:
-        raise InvalidSettingError(f"there is no policy {text!r}; there is {_all_names()}")
-    return configured(policy_class, settings)
+        raise InvalidSettingError(f"there is no policy {name!r}; there is {_all_names()}")
+    return configured(policy_class, {**_preset(policy_class, preset), **settings})
+
+
+def _preset(policy_class: type[Policy], name: str) -> Mapping[str, Any]:
+    presets = presets_of(policy_class)
+    if not name:
+        return {}
+    if name not in presets:
+        known = ", ".join(f"@{preset}" for preset in presets) or "none"
+        raise InvalidSettingError(f"{policy_class.name} has no preset @{name}; it has {known}")
+    return presets[name]
 
 
 def _all_names() -> str:

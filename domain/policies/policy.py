@@ -1,7 +1,7 @@
 """The shape of a policy: a frozen value whose fields are its settings, and how those are read."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
 
@@ -13,12 +13,13 @@ class Policy(Protocol):
     """When, where and what to compact.
 
     Implementations are frozen dataclasses. Each field is a setting: an int, float, bool or str, or
-    one of these or None, with `unit` and a one-line `help` in its metadata, and where they apply
-    the `least` and `most` that it may be and the texts that it is `among`. `__post_init__` calls
-    `check`, and then refuses settings that contradict each other with `refusal`.
+    one of these or None, declared by `setting(...)`. `__post_init__` calls `check`, and then
+    refuses settings that contradict each other with `refusal`.
 
     A policy may have `fires(window) -> bool` as well: whether its threshold is passed, told by what
-    is in use and not by the blocks. It is asked before each call of a model.
+    is in use and not by the blocks. It is asked before each call of a model. And it may name, as
+    class variables, its `alias`: the program it comes from; its `source`: the document; and its
+    `presets`: settings by name, as `@as_shipped`.
     """
 
     name: ClassVar[str]
@@ -33,6 +34,29 @@ def is_due(policy: Policy, window: Window) -> bool:
     """Whether the policy would compact now, if its plan has to be asked for or not."""
     fires: Callable[[Window], bool] | None = getattr(policy, "fires", None)
     return fires(window) if fires else policy.plan(window) is not None
+
+
+def setting(
+    default: Any = MISSING,
+    *,
+    help: str,  # noqa: A002 - as the rest of the world calls it
+    unit: str = "",
+    least: float | None = None,
+    most: float | None = None,
+    among: Iterable[str] = (),
+) -> Any:
+    """Declare a setting of a policy, as a field of its dataclass: its unit, bounds and purpose."""
+    told: dict[str, Any] = {"unit": unit, "help": help, "among": tuple(map(str, among))}
+    if least is not None:
+        told["least"] = least
+    if most is not None:
+        told["most"] = most
+    return field(default=default, metadata=told)
+
+
+def presets_of(policy: Policy | type[Policy]) -> Mapping[str, Mapping[str, Any]]:
+    """A policy's settings by the names that they go by together."""
+    return getattr(policy, "presets", {})
 
 
 P = TypeVar("P", bound=Policy)
@@ -98,18 +122,18 @@ def settings_of(policy: Policy | type[Policy]) -> tuple[Setting, ...]:
     policy_class = policy if isinstance(policy, type) else type(policy)
     hints = get_type_hints(policy_class)
     listed: list[Setting] = []
-    for field in fields(policy_class):
-        types = get_args(hints[field.name]) or (hints[field.name],)
+    for declared in fields(policy_class):
+        types = get_args(hints[declared.name]) or (hints[declared.name],)
         listed.append(
             Setting(
-                name=field.name,
+                name=declared.name,
                 type=next(one for one in types if one is not type(None)),
-                default=field.default,
-                unit=field.metadata["unit"],
-                help=field.metadata["help"],
-                least=field.metadata.get("least"),
-                most=field.metadata.get("most"),
-                among=tuple(field.metadata.get("among", ())),
+                default=declared.default,
+                unit=declared.metadata["unit"],
+                help=declared.metadata["help"],
+                least=declared.metadata.get("least"),
+                most=declared.metadata.get("most"),
+                among=tuple(declared.metadata.get("among", ())),
                 may_be_none=type(None) in types,
             )
         )

@@ -36,6 +36,8 @@ class ReserveHeadroom:
     """
 
     name: ClassVar[str] = "reserve-headroom"
+    alias: ClassVar[str] = "klaude-code"
+    source: ClassVar[str] = "seed 003: inspirepan/klaude-code, compaction/AGENTS.md"
 
     reserve_tokens: int | None = field(
         default=None,

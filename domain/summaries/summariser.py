@@ -2,12 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..compaction_events import Digest
 from ..ranges import Ranges
 from ..session_events import Usage
 from ..window import Item
+
+if TYPE_CHECKING:
+    from .form import SummaryForm
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,10 @@ class Material:
     """The exact inventory of all that is hidden, earlier boundaries included."""
     instructions: str | None = None
     """What a person asked the summary to care about."""
+    turn_budget: int = 0
+    """Of the beginning of a split turn, where that has an allowance of its own."""
+    form: "SummaryForm | None" = None
+    """How the policy has it asked for and put together; None is cutbank's own way."""
     originals: Callable[[], Iterable[Item]] | None = None
     """Reads from the log every block that the text will stand for, in order, those that earlier
     summaries stand for included."""

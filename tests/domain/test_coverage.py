@@ -56,7 +56,7 @@ class Story:
     def result(self, n: int) -> None:
         if self.open_calls:
             call = self.open_calls.pop(n % len(self.open_calls))
-            self._append(ToolResult(tool_call_id=str(call)), call)
+            self._append(ToolResult(tool_call_id=str(call), content="x" * 200), call)
 
     def results(self, _: int) -> None:
         while self.open_calls:
@@ -145,9 +145,23 @@ class Story:
         return fate(at, self.boundary, self.summary, self.retracted)
 
     def compact(self, n: int) -> Settlement | None:
-        window = self.window()
         trim = Trim(position=n % self.head + 1, head=10)
         plan = Plan(cut=n % (self.head + 2), reason="", summary_tokens=1, trims=(trim,))
+        return self._settled(plan)
+
+    def prune(self, n: int) -> Settlement | None:
+        """Single blocks leave, wherever they stand; of one in three plans behind a cut."""
+        drops = Ranges.of(at for at in range(1, self.head + 1) if (at * (n // 3)) % 5 == 1)
+        cut = n % (self.head + 2) if n % 3 == 0 else None
+        return self._settled(Plan(cut, reason="", summary_tokens=0, drops=drops))
+
+    def shorten(self, n: int) -> Settlement | None:
+        """Results are shown shortened, and nothing leaves."""
+        trims = tuple(Trim(position=at, head=n % 90) for at in range(1, self.head + 1, n % 3 + 1))
+        return self._settled(Plan(None, reason="", summary_tokens=0, trims=trims))
+
+    def _settled(self, plan: Plan) -> Settlement | None:
+        window = self.window()
         try:
             settlement = settle(window, plan)
         except NothingToCompactError:
@@ -218,24 +232,27 @@ chapters = st.lists(
     st.tuples(
         st.lists(talking, min_size=1, max_size=8),
         st.lists(meddling | talking, max_size=5),
-        st.integers(min_value=0, max_value=500),
+        st.tuples(
+            st.sampled_from(["compact", "compact", "prune", "shorten"]),
+            st.integers(min_value=0, max_value=500),
+        ),
     ),
     min_size=1,
     max_size=5,
 )
-Chapters = list[tuple[list[Act], list[Act], int]]
+Chapters = list[tuple[list[Act], list[Act], Act]]
 
 
 @settings(max_examples=400, deadline=None)
 @given(chapters)
 def test_whatever_happens_every_boundary_obeys_the_rules(told: Chapters) -> None:
     story = Story()
-    for talk, acts, cut in told:
+    for talk, acts, (how, plan) in told:
         for verb, n in (*talk, *acts):
             getattr(story, verb)(n)
         before, covered = story.window(), story.summary.covers if story.summary else Ranges()
         fates = {at: story.fate(at) for at in story.blocks}
-        settlement = story.compact(cut)
+        settlement: Settlement | None = getattr(story, how)(plan)
         if settlement is not None:
             every_block_has_one_fate(story, settlement)
             nothing_is_parted(story, settlement, before)
@@ -293,11 +310,12 @@ def what_was_done_to_a_block_lasts(story: Story, fates: dict[int, Fate | None]) 
 def something_goes(settlement: Settlement, before: Window, covered: Ranges) -> None:
     gone = Ranges.of(item.position for item in settlement.gone)
 
-    assert gone
+    earlier = before.boundary.trims if before.boundary else ()
+    assert gone or set(settlement.trims) - set(earlier)
     assert gone - settlement.covers == Ranges()
     assert not gone & covered
     assert list(settlement.gone) == [item for item in before.items if item.position in gone]
-    assert settlement.kept_tokens < len(before.items)
+    assert settlement.kept_tokens <= len(before.items) - len(gone)
 
 
 def what_stays_is_told_apart(story: Story, settlement: Settlement, before: Window) -> None:
@@ -305,6 +323,7 @@ def what_stays_is_told_apart(story: Story, settlement: Settlement, before: Windo
     shortened = [trim.position for trim in settlement.trims]
     replaced = [replacement.position for replacement in settlement.replacements]
 
+    stays |= Ranges.of(item.position for item in settlement.gone)
     assert all(item.position in stays for item in before.items if item.position >= first)
     one_by_one = [*shortened, *replaced, *settlement.pinned]
     assert len(set(one_by_one)) == len(one_by_one)

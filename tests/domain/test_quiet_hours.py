@@ -91,6 +91,12 @@ def test_in_any_zone_they_end_when_they_hold_no_longer(
     time(2, 30),
     50 * MINUTE,
 )
+@example(
+    (ZoneInfo("America/Havana"), datetime(2011, 11, 13, 4, tzinfo=UTC)),
+    time(0),
+    time(0, 1, fold=1),
+    0 * MINUTE,
+)
 def test_on_days_that_clocks_are_changed_nothing_is_waited_for_that_is_not_quiet(
     change: tuple[ZoneInfo, datetime], begins: time, ends: time, off: timedelta
 ) -> None:

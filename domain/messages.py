@@ -1,0 +1,87 @@
+"""Blocks as the messages of a conversation, which most policies cut between."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+
+from .blocks import BY_ASSISTANT, PROMPTS, Kind
+from .window import Item
+
+
+class Role(StrEnum):
+    """Whose message it is."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL_RESULT = "tool_result"
+    DEVELOPER = "developer"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Consecutive blocks that were said at once."""
+
+    role: Role
+    items: tuple[Item, ...]
+    index: int
+    """Where its first block stands among the items that it was made of."""
+
+    @property
+    def position(self) -> int:
+        """Of its first block: a cut in front of the message stands there."""
+        return self.items[0].position
+
+    @property
+    def tokens(self) -> int:
+        return sum(item.tokens for item in self.items)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the model was cut off in the middle of it."""
+        return any(item.is_unfinished for item in self.items)
+
+    @property
+    def calls(self) -> tuple[Item, ...]:
+        """The tool calls in it."""
+        return tuple(item for item in self.items if item.kind is Kind.TOOL_CALL)
+
+
+def messages_of(items: Sequence[Item]) -> tuple[Message, ...]:
+    """The items in messages. Each tool result is one of its own; notes and artifacts are left out,
+    for no model is sent them."""
+    spoken = [(index, item, role) for index, item in enumerate(items) if (role := role_of(item))]
+    messages: list[Message] = []
+    for _, group in groupby(spoken, key=_same_message):
+        pieces = list(group)
+        index, _, role = pieces[0]
+        messages.append(Message(role, tuple(item for _, item, _ in pieces), index))
+    return tuple(messages)
+
+
+def role_of(item: Item) -> Role | None:
+    """Who says the block; None where no model is sent it."""
+    if item.kind is Kind.TOOL_RESULT:
+        return Role.TOOL_RESULT
+    if item.kind in BY_ASSISTANT:
+        return Role.ASSISTANT
+    if item.kind in PROMPTS:
+        return Role.USER
+    return Role.DEVELOPER if item.kind is Kind.DEVELOPER else None
+
+
+def message_start(items: Sequence[Item], index: int) -> int:
+    """Where the message of an item begins; looks at no other, however long the history is."""
+    name, role = items[index].block.message_id, role_of(items[index])
+    if name is None or role is Role.TOOL_RESULT:
+        return index
+    while index and items[index - 1].block.message_id == name and role_of(items[index - 1]) is role:
+        index -= 1
+    return index
+
+
+def _same_message(piece: tuple[int, Item, Role]) -> tuple[object, ...]:
+    index, item, role = piece
+    name = item.block.message_id
+    # What has no message id, and each tool result, stands for itself.
+    return (role, index) if name is None or role is Role.TOOL_RESULT else (role, name)

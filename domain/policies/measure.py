@@ -1,0 +1,54 @@
+"""How large a text is by rule: characters in one unit or another, by four, rounded."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..token_budget import CHARS_PER_TOKEN
+
+
+class Unit(StrEnum):
+    """What is counted."""
+
+    RECKONED = "reckoned"
+    """What the store reckons of each block, by what providers reported."""
+    CODE_POINTS = "code-points"
+    UTF_16 = "utf-16"
+    """Units of two bytes, as JavaScript counts."""
+    BYTES = "bytes"
+    """Of UTF-8."""
+
+
+class Rounding(StrEnum):
+    """What becomes of a part of a token."""
+
+    DOWN = "down"
+    UP = "up"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Tokens of a text by its length."""
+
+    unit: Unit
+    rounding: Rounding
+    least: int = 0
+    """What even an empty text counts as."""
+
+    def length(self, text: str) -> int:
+        """The text's length in the unit; half a character counts as a whole one."""
+        if self.unit is Unit.BYTES:
+            return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        if self.unit is Unit.UTF_16:
+            if text.isascii():
+                return len(text)
+            return len(text.encode("utf-16-le", "surrogatepass")) // 2
+        return len(text)
+
+    def tokens(self, text: str) -> int:
+        return self.tokens_of(self.length(text))
+
+    def tokens_of(self, length: int) -> int:
+        """Tokens of so much text, in the unit."""
+        down = length // CHARS_PER_TOKEN
+        up = -(-length // CHARS_PER_TOKEN)
+        return max(self.least, up if self.rounding is Rounding.UP else down)

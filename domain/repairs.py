@@ -1,0 +1,150 @@
+"""Turns a policy's raw plan into the nearest legal one, and says what had to be changed for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .blocks import NOT_SENT
+from .compaction_events import Repair, Trim
+from .cut_points import legal_cuts, nearest
+from .cut_points.bonds import bound
+from .cut_points.carried import carried_over, is_carried, leaves_unsaid
+from .errors import NothingToCompactError
+from .ranges import Ranges
+from .trims import effective, largest_shortened, tokens_saved
+from .window import Item, Plan, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Legal:
+    """What of the window stays, so that what is served is a conversation."""
+
+    cut: int
+    """The first block of the kept window; what stays in front of it is carried along."""
+    is_cut: bool
+    """Whether what stands before `cut` leaves; else the window goes on beginning there."""
+    stays: tuple[Item, ...]
+    trims: tuple[Trim, ...]
+    repairs: tuple[Repair, ...]
+
+
+def made_legal(window: Window, plan: Plan) -> Legal:
+    """The legal plan next to a raw one.
+
+    A cut moves to the nearest position where it parts no pair and no message and takes something
+    out. Of what is dropped behind it, pairs and messages leave or stay as a whole. Where the view
+    is still too large for the model, or nothing may leave at all, the largest tool results are
+    shortened. Raises NothingToCompactError where nothing of this helps.
+    """
+    cut, repairs = _cut(window, plan)
+    carried = carried_over(window.items, cut) if cut is not None else frozenset[int]()
+    begins = cut if cut is not None else _first(window)
+    stays = tuple(
+        item
+        for item in window.items
+        if cut is None or item.position >= cut or item.position in carried
+    )
+    if plan.drops:
+        stays, dropping = _dropped(stays, plan.drops)
+        repairs += dropping
+    trims = effective(window, stays, plan.trims)
+    something_goes = _goes(window, stays)
+    if _is_too_large(window, stays, trims) or not (something_goes or trims):
+        extra = largest_shortened(window, [i for i in stays if i.position not in _at(trims)])
+        if extra:
+            repairs += (Repair(rule="shortened-largest", trimmed=Ranges.of(_at(extra))),)
+            trims += extra
+    if not (something_goes or trims):
+        raise NothingToCompactError(nothing_to_gain(window))
+    return Legal(begins, cut is not None, stays, trims, repairs)
+
+
+def nothing_to_gain(window: Window) -> str:
+    """Why a compaction came to nothing: the floor, and what holds it up."""
+    largest = sorted(window.items, key=lambda item: -item.tokens)[:3]
+    named = ", ".join(
+        f"#{item.position} {item.kind} {item.tokens:,} tokens"
+        + (" (pinned)" if item.is_pinned else " (open)" if item.is_open else "")
+        for item in largest
+    )
+    return (
+        f"nothing to compact: {window.tokens:,} tokens in view, and no legal cut makes it smaller"
+        + (f"; the largest blocks are {named}" if named else "")
+    )
+
+
+def _cut(window: Window, plan: Plan) -> tuple[int | None, tuple[Repair, ...]]:
+    if plan.cut is None:
+        return None, ()
+    cut = nearest(legal_cuts(window), plan.cut)
+    if cut is None or cut == plan.cut:
+        return cut, ()
+    return cut, (Repair(rule="nearest-legal-cut", wanted=plan.cut, got=cut),)
+
+
+def _first(window: Window) -> int:
+    """Where the kept window goes on beginning if nothing is cut off."""
+    return next((item.position for item in window.open_to_cut), window.begins)
+
+
+def _dropped(items: Sequence[Item], drops: Ranges) -> tuple[tuple[Item, ...], tuple[Repair, ...]]:
+    """What stays of the items once pairs and messages leave as a whole, and what that changed."""
+    groups = bound(items)
+    leaving = [group for group in groups if _leaves(group, drops)]
+    if not leaving:
+        # Each drop would part a pair: the first that may leave does, with all that it is bound to.
+        touched = (group for group in groups if any(item.position in drops for item in group))
+        leaving = [group for group in touched if not any(map(is_carried, group))][:1]
+    repairs: tuple[Repair, ...] = ()
+    gone = Ranges.of(item.position for group in leaving for item in group)
+    if leaving and all(item.position in gone or item.kind in NOT_SENT for item in items):
+        newest = Ranges.of(item.position for item in max(leaving, key=_newest))
+        gone -= newest
+        repairs = (Repair(rule="never-empty", stays=newest),)
+    wanted = Ranges.of(item.position for item in items if item.position in drops)
+    stays, leaves = wanted - gone, gone - wanted
+    for repair in repairs:
+        stays -= repair.stays
+    if stays or leaves:
+        repairs = (Repair(rule="whole-groups", stays=stays, leaves=leaves), *repairs)
+    return tuple(item for item in items if item.position not in gone), repairs
+
+
+def _leaves(group: Sequence[Item], drops: Ranges) -> bool:
+    """Whether a group leaves of which some was to leave: as most of it would, by tokens.
+
+    It stays with its newest block, which a policy keeps for being recent.
+    """
+    dropped = [item for item in group if item.position in drops]
+    if not dropped or any(map(is_carried, group)):
+        return False
+    if len(dropped) == len(group):
+        return True
+    if _newest(group) not in drops:
+        return False
+    return 2 * sum(item.tokens for item in dropped) > sum(item.tokens for item in group)
+
+
+def _goes(window: Window, stays: Sequence[Item]) -> bool:
+    """Whether a block leaves that a summary can stand for."""
+    unsaid = leaves_unsaid(window)
+    standing = {item.position for item in stays}
+    return any(
+        item.position not in standing and item.position not in unsaid for item in window.items
+    )
+
+
+def _newest(group: Sequence[Item]) -> int:
+    return max(item.position for item in group)
+
+
+def _is_too_large(window: Window, stays: Sequence[Item], trims: Sequence[Trim]) -> bool:
+    """Whether not even what stays fits into the model's context."""
+    if window.limit <= 0:
+        return False
+    earlier = window.boundary.trims if window.boundary else ()
+    blocks = sum(item.tokens for item in stays) - tokens_saved(stays, trims, earlier)
+    return window.request + blocks > window.limit
+
+
+def _at(trims: Sequence[Trim]) -> frozenset[int]:
+    return frozenset(trim.position for trim in trims)

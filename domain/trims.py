@@ -1,0 +1,76 @@
+"""Tool results that stay in the view shortened: what that saves, and which may be."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil
+
+from .blocks import Kind
+from .compaction_events import Trim
+from .cut_points.carried import leaves_unsaid
+from .token_budget import CHARS_PER_TOKEN
+from .window import Item, Window
+
+MARK = 60
+"""Characters, about, of the mark that says what was left out and how to recall it."""
+SHARE = 10
+"""A result that takes more than this part of the model's context may be shortened to it."""
+LEAST = 500
+"""Tokens below which nothing is shortened in an emergency."""
+
+
+def tokens_saved(items: Iterable[Item], trims: Iterable[Trim], earlier: Iterable[Trim]) -> int:
+    """What `trims` take off the items, as these are shown under the `earlier` trims."""
+    shown = {trim.position: trim for trim in earlier}
+    wanted = {trim.position: trim for trim in trims}
+    return sum(
+        _saved(item, wanted[item.position], shown.get(item.position))
+        for item in items
+        if item.position in wanted and wanted[item.position] != shown.get(item.position)
+    )
+
+
+def effective(window: Window, stays: Iterable[Item], trims: Iterable[Trim]) -> tuple[Trim, ...]:
+    """Those of the trims that shorten something: a tool result that stays and is longer."""
+    shown = {trim.position: trim for trim in window.boundary.trims} if window.boundary else {}
+    results = {item.position: item for item in _results(window, stays)}
+    return tuple(
+        trim
+        for trim in trims
+        if min(trim.head, trim.tail) >= 0
+        and (item := results.get(trim.position))
+        and _shown(item, trim) < _shown(item, shown.get(item.position))
+    )
+
+
+def largest_shortened(window: Window, stays: Sequence[Item]) -> tuple[Trim, ...]:
+    """Trims of the results that no view can hold beside much else; none where none is so large.
+
+    Both ends of a result are shown, twice as much of its beginning as of its end. Pinned ones, and
+    what people and models said, are left as they are.
+    """
+    most = max(window.limit // SHARE, LEAST) if window.limit > 0 else LEAST
+    before = {trim.position for trim in window.boundary.trims} if window.boundary else set()
+    room = most * CHARS_PER_TOKEN - MARK
+    return tuple(
+        Trim(position=item.position, head=room * 2 // 3, tail=room // 3)
+        for item in _results(window, stays)
+        if item.tokens > most and item.position not in before and len(item.block.text) > room + MARK
+    )
+
+
+def _results(window: Window, stays: Iterable[Item]) -> Iterator[Item]:
+    """Tool results whose own text shows, and that nobody wants kept word for word."""
+    hidden = leaves_unsaid(window)
+    for item in stays:
+        if item.kind is Kind.TOOL_RESULT and not item.is_pinned and item.position not in hidden:
+            yield item
+
+
+def _saved(item: Item, trim: Trim, earlier: Trim | None) -> int:
+    now, then = _shown(item, earlier), _shown(item, trim)
+    return item.tokens - ceil(item.tokens * then / now) if then < now else 0
+
+
+def _shown(item: Item, trim: Trim | None) -> int:
+    """Characters that are shown."""
+    whole = len(item.block.text)
+    return whole if trim is None else min(whole, trim.head + trim.tail + MARK)
