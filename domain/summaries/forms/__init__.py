@@ -1,0 +1,1 @@
+"""How each reference document has its summaries asked for and put together."""
