@@ -1,4 +1,4 @@
-"""The neutral blocks of the vectors as cutbank's own: shapes are translated, nothing is computed."""
+"""The neutral blocks of the vectors as cutbank's own: translated, nothing is computed."""
 
 from typing import Any
 
