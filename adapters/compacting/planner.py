@@ -78,7 +78,7 @@ class Planner:
         """
         seen = self.seen(order)
         window = seen.window
-        plan = order.policy.plan(window)
+        plan = self._asked(order, window)
         if plan is None:
             return window
         window = replace(window, items=order.pins.applied(window.items, order.limit))
@@ -94,6 +94,16 @@ class Planner:
         check_gain(planned, planned.tokens_besides, order)
         check_price(planned, order)
         return planned
+
+    def _asked(self, order: Order, window: Window) -> Plan | None:
+        """What the policy answers; where it finds nothing to cut of a view that is too large for
+        the model, a plan without a cut, so that results can be shortened at least."""
+        try:
+            return order.policy.plan(window)
+        except NothingToCompactError as nothing:
+            if not 0 < window.limit < window.used:
+                raise
+            return Plan(cut=None, reason=str(nothing), summary_tokens=0)
 
     def _material(
         self,
