@@ -44,7 +44,7 @@ from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.verifier import verify
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
 from cutbank.domain.compaction import RECORDED
-from cutbank.domain.compaction_events import Summary, Trigger
+from cutbank.domain.compaction_events import Summary, Trigger, Trim
 from cutbank.domain.event import Event
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.record import Record
@@ -280,6 +280,21 @@ class _CutAt:
 
 
 @dataclass(frozen=True)
+class _Prunes:
+    """A policy that drops the blocks and shortens the results that it is told to."""
+
+    name: ClassVar[str] = "prunes"
+
+    drops: int = 0
+    shortens: int = 0
+
+    def plan(self, _: Window) -> Plan | None:
+        trims = (Trim(position=self.shortens, head=20, tail=5),) if self.shortens else ()
+        drops = Ranges.of([self.drops]) if self.drops else Ranges()
+        return Plan(None, "the golden story wants it", 0, trims, drops)
+
+
+@dataclass(frozen=True)
 class _Says:
     """A summariser that says what it is told to."""
 
@@ -309,6 +324,17 @@ def _tell(database: Path) -> list[dict[str, Any]]:
         look(fork)
         _recorded(store)
         look(store.session("imported"))
+        pruned = store.session("pruned")
+        _first_turns(pruned)
+        results = sorted(
+            (entry for entry in pruned.view().entries if entry.block.kind is Kind.TOOL_RESULT),
+            key=lambda entry: entry.tokens,
+        )
+        pruned.compact(_Prunes(shortens=results[-1].position))
+        look(pruned)
+        # Its call leaves with it, and the store says that it had to.
+        pruned.compact(_Prunes(drops=results[-2].position))
+        look(pruned)
         session.close("the story ends")
         look(session)
         verdict = verify(store)
