@@ -28,6 +28,7 @@ from .compacting.order import Order
 from .compacting.outcome import Outcome
 from .compacting.overflow_advice import refused
 from .compacting.seen import Seen
+from .compacting.summary_chain import UnwrittenError
 from .compacting.swap import Coming, Swap
 from .event_log.plain_errors import speaking_plainly
 from .telemetry.in_use import timed
@@ -194,7 +195,7 @@ class AgentLoop:
                 order = replace(order, usage=swapped.window.used)
             try:
                 done = self._compact(order)
-            except (NothingToCompactError, CompactionVetoedError) as nothing:
+            except (NothingToCompactError, CompactionVetoedError, UnwrittenError) as nothing:
                 if swapped and swapped.window.used < order.limit:
                     return self._compactor.reader.view()
                 raise refused(seen.window, overflow, self.model, str(nothing)) from nothing
@@ -263,8 +264,8 @@ class AgentLoop:
         except NothingToCompactError as nothing:
             if self._compactor.decisions.state().futile == futile:
                 self._compactor.decisions.note_futile(nothing)
-        except (CompactionVetoedError, StalePlanError):
-            pass  # a hook forbade it, or others did it: what there is, is served
+        except (CompactionVetoedError, StalePlanError, UnwrittenError):
+            pass  # a hook forbade it, others did it, or no summary can be had: what is, is served
 
     def _begin_ahead(self, seen: Seen) -> None:
         """Have the summary of the next compaction written, if it is near and nobody is at it."""
@@ -332,7 +333,12 @@ class AgentLoop:
                 idempotency_key=request.idempotency_key,
             )
             self._compact(order)
-        except (InvalidSettingError, NothingToCompactError, CompactionVetoedError) as error:
+        except (
+            InvalidSettingError,
+            NothingToCompactError,
+            CompactionVetoedError,
+            UnwrittenError,
+        ) as error:
             why = f"whoever was at it has died, and it cannot be picked up: {error}"
         except StalePlanError:
             pass  # others were faster: what they decided has ended it

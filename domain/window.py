@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -146,6 +147,17 @@ class Window:
         return tuple(accumulate((item.tokens for item in self.open_to_cut), initial=0))
 
 
+class OnFailure(StrEnum):
+    """What becomes of a plan where all who were asked for its summary failed."""
+
+    EXTRACTIVE = "extractive"
+    """A summary by rules stands in, and where even that will not do, a list of what left."""
+    NOTICE = "notice"
+    """The blocks leave all the same, and a line says so."""
+    UNCHANGED = "unchanged"
+    """The compaction fails, and the view stays as it was."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A policy's answer: what leaves, and why. The store repairs it before it is recorded."""
@@ -164,3 +176,6 @@ class Plan:
     of its own."""
     form: "SummaryForm | None" = None
     """How the summary is asked for and put together; None is cutbank's own way."""
+    on_failure: OnFailure = OnFailure.EXTRACTIVE
+    """What happens where no summary can be had; a summariser that was named in settings is asked
+    before, the extractive one as well."""

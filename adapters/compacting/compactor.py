@@ -74,11 +74,11 @@ class Compactor:
     def compact(self, order: Order, cancellation: Cancellation | None = None) -> Outcome:
         """Compact if the policy says so.
 
-        Raises NothingToCompactError where the view would not become smaller,
-        CompactionVetoedError where a hook forbids it, CompactionCancelledError where it was
-        cancelled, StalePlanError where others decided boundaries again and again meanwhile; and of
-        an order under a lease LeaseHeldError where somebody is at it, LeaseLostError where
-        somebody has taken over.
+        Raises NothingToCompactError where the view would not become smaller, UnwrittenError where
+        no summary can be had and the policy wants none to stand in, CompactionVetoedError where a
+        hook forbids it, CompactionCancelledError where it was cancelled, StalePlanError where
+        others decided boundaries again and again meanwhile; and of an order under a lease
+        LeaseHeldError where somebody is at it, LeaseLostError where somebody has taken over.
         """
         with watch_of(self.reader, order) as watch:
             return watch.ended_with(self._compacted(order, cancellation or Cancellation(), watch))
@@ -245,7 +245,9 @@ class Compactor:
             check(draft, material, user_texts=self._user_texts(draft, material))
 
         try:
-            return order.chain.written(material, judge, cancellation, story)
+            return order.chain.written(
+                material, judge, cancellation, story, planned.plan.on_failure
+            )
         except UnwrittenError as error:
             self.decisions.note_refused(request, error.refusals)
             raise

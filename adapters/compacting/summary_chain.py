@@ -12,7 +12,9 @@ from ...domain.errors import (
 from ...domain.session_events import Usage
 from ...domain.summaries.extractive import Extractive
 from ...domain.summaries.listing import Listing
+from ...domain.summaries.notice import Notice
 from ...domain.summaries.summariser import Draft, Material, Summariser
+from ...domain.window import OnFailure
 from .cancellation import Cancellation
 from .summary_run import drafted
 
@@ -78,7 +80,8 @@ class SummaryChain:
     """Who may write a summary, in order, and how much patience there is with each.
 
     `extractive` follows whoever is named, and `listing` ends the chain: they need nothing but the
-    log. A draft that the gate refuses is asked for once more, with the reason.
+    log. A plan may have it otherwise: that only a notice stands in, or nothing at all. A draft that
+    the gate refuses is asked for once more, with the reason.
     """
 
     summarisers: tuple[Summariser, ...] = ()
@@ -102,6 +105,7 @@ class SummaryChain:
         judge: Judge,
         cancellation: Cancellation,
         listener: NoListener | None = None,
+        on_failure: OnFailure = OnFailure.EXTRACTIVE,
     ) -> Written:
         """The first draft that passes.
 
@@ -109,7 +113,7 @@ class SummaryChain:
         """
         listener = listener or NoListener()
         refusals: list[Refusal] = []
-        for summariser in self._in_order():
+        for summariser in self._in_order(on_failure):
             listener.begins(summariser.name)
             began, known, written = monotonic(), len(refusals), None
             try:
@@ -132,22 +136,24 @@ class SummaryChain:
                 listener.passed(written)
                 return written
             cancellation.check()
-        if not self.stands_in and refusals:
+        if refusals and (on_failure is OnFailure.UNCHANGED or not self.stands_in):
             raise UnwrittenError(refusals)
-        began, last = monotonic(), Listing()
+        began = monotonic()
+        last = Notice() if on_failure is OnFailure.NOTICE else Listing()
         listener.begins(last.name)
         draft = last.summarise(material)
         written = Written(draft, last.name, monotonic() - began, tuple(refusals))
         listener.passed(written)
         return written
 
-    def _in_order(self) -> Sequence[Summariser]:
+    def _in_order(self, on_failure: OnFailure) -> Sequence[Summariser]:
         own = Extractive()
         others = [one for one in self.summarisers if one.name != own.name]
         if others and not self.stands_in:
             return others
         is_named = len(others) < len(self.summarisers)
-        return self.summarisers if is_named else (*self.summarisers, own)
+        follows = not others or on_failure is OnFailure.EXTRACTIVE
+        return (*self.summarisers, own) if follows and not is_named else self.summarisers
 
     def _passed(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from clock import Clock
@@ -21,11 +22,14 @@ from cutbank.domain.errors import (
     CompactionCancelledError,
     ContextOverflowError,
     NothingToCompactError,
+    SummariserFailedError,
 )
 from cutbank.domain.pins import PinRules
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import ContextOverflowed, Parent, Usage
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.window import OnFailure, Plan, Window
 from cutbank.projections.history_view import HistoryView
 
 LIMIT = 8_000
@@ -397,6 +401,47 @@ def test_an_error_about_something_else_is_raised_again(
 
     assert caught.value is error
     assert not told
+    assert session.view().boundary is None
+
+
+# Where no summary can be had
+
+
+@dataclass(frozen=True)
+class Unforgiving(ReserveHeadroom):
+    """Leaves the view as it is, rather than to go without a summary."""
+
+    name: ClassVar[str] = "unforgiving"
+
+    def plan(self, window: Window) -> Plan | None:
+        plan = super().plan(window)
+        return plan and replace(plan, on_failure=OnFailure.UNCHANGED)
+
+
+def failing(session: StoredSession) -> AgentLoop:
+    def fails(material: Material) -> Draft:
+        raise SummariserFailedError("no such model")
+
+    return full(session).loop(limit=LIMIT, policy=Unforgiving(), summarisers=[Scripted(fails)])
+
+
+def test_a_policy_may_leave_the_view_where_no_summary_can_be_had(
+    session: StoredSession, told: list[Happening]
+) -> None:
+    before = full(session).view()
+
+    view = failing(session).prepare()
+
+    assert view.boundary is None
+    assert view.entries[: len(before.entries)] == before.entries
+    assert told[-1].moment is Moment.FAILED
+    assert told[-1].reason == "scripted: no such model"
+
+
+def test_after_an_overflow_it_is_an_error_that_says_who_failed(session: StoredSession) -> None:
+    with pytest.raises(ContextOverflowError, match="scripted: no such model"):
+        failing(session).overflowed(TOO_LONG)
+
     assert session.view().boundary is None
 
 

@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from cutbank.adapters.compacting.cancellation import Cancellation
-from cutbank.adapters.compacting.summary_chain import NoListener, Refusal, SummaryChain
+from cutbank.adapters.compacting.summary_chain import (
+    NoListener,
+    Refusal,
+    SummaryChain,
+    UnwrittenError,
+)
 from cutbank.domain.blocks import Block
 from cutbank.domain.errors import (
     CompactionCancelledError,
@@ -17,8 +22,9 @@ from cutbank.domain.errors import (
 )
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.window import Item
+from cutbank.domain.summaries.extractive import Extractive
+from cutbank.domain.summaries.summariser import Draft, Material, Summariser
+from cutbank.domain.window import Item, OnFailure
 
 GOOD = Draft("A summary of it.", model="small", usage=Usage(input=100, output=5), cost_usd=0.001)
 BAD = Draft("BAD", model="small", usage=Usage(input=90, output=1), cost_usd=0.0009)
@@ -271,3 +277,39 @@ def test_it_works_inside_a_running_event_loop(material: Material) -> None:
         return chain.written(material, judge, Cancellation()).summariser
 
     assert asyncio.run(agent()) == "scripted"
+
+
+# What a plan wants where no summary can be had
+
+
+def test_where_the_plan_wants_a_notice_nobody_else_stands_in(material: Material) -> None:
+    heard, fails = Heard(), Scripted([SummariserFailedError("no such model")])
+
+    written = SummaryChain((fails,)).written(
+        material, judge, Cancellation(), heard, OnFailure.NOTICE
+    )
+
+    assert heard.begun == ["scripted", "notice"]
+    assert written.draft.text.startswith("[Context Pruned: Removed 40 ")
+    assert [refusal.summariser for refusal in written.refusals] == ["scripted"]
+
+
+def test_where_the_plan_wants_the_view_unchanged_it_is_said_who_failed(material: Material) -> None:
+    heard, fails = Heard(), Scripted([SummariserFailedError("no such model")])
+
+    with pytest.raises(UnwrittenError, match="scripted: no such model"):
+        SummaryChain((fails,)).written(material, judge, Cancellation(), heard, OnFailure.UNCHANGED)
+
+    assert heard.begun == ["scripted"]
+
+
+@pytest.mark.parametrize("on_failure", [OnFailure.NOTICE, OnFailure.UNCHANGED])
+@pytest.mark.parametrize("others", [(), (Scripted([SummariserFailedError("gone")]),)])
+def test_who_is_asked_to_write_by_rules_does_so_whatever_the_plan_wants(
+    material: Material, on_failure: OnFailure, others: tuple[Scripted, ...]
+) -> None:
+    named: tuple[Summariser, ...] = (*others, Extractive()) if others else ()
+
+    written = SummaryChain(named).written(material, judge, Cancellation(), on_failure=on_failure)
+
+    assert written.summariser == "extractive"
