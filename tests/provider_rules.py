@@ -62,6 +62,7 @@ def _anthropic(body: Body) -> Iterator[str]:
     yield from _anthropic_pairs(messages)
     yield from _anthropic_references(body)
     yield from _anthropic_thinking(body, messages)
+    yield from _anthropic_caching(body)
     final = _blocks(messages[-1])[-1:]
     if messages[-1]["role"] == "assistant" and final and final[0]["type"] == "text":
         words = final[0]["text"]
@@ -195,6 +196,38 @@ def _anthropic_thinking(body: Body, messages: Sequence[Body]) -> Iterator[str]:
         yield f"messages: expected thinking or redacted_thinking, but found {turn[0]}"
     if mode == "disabled" and any(kind in _THOUGHTS for kind in turn):
         yield "messages: when thinking is disabled, the final turn cannot contain thinking"
+
+
+def _anthropic_caching(body: Body) -> Iterator[str]:
+    """At most four marks, one for the whole request included; longer kept ones come first."""
+    system = body.get("system")
+    marked = [
+        *body.get("tools", []),
+        *(system if isinstance(system, list) else []),
+        *(piece for message in body["messages"] for piece in _marked_pieces(_blocks(message))),
+    ]
+    marks = [piece["cache_control"] for piece in marked if piece.get("cache_control")]
+    if len(marks) + bool(body.get("cache_control")) > 4:
+        yield f"a maximum of 4 blocks with cache_control may be provided, found {len(marks)}"
+    if any(mark.get("type") != "ephemeral" for mark in marks):
+        yield "cache_control.type: must be ephemeral"
+    kept = [mark.get("ttl", "5m") for mark in marks]
+    if kept != sorted(kept):
+        yield "cache_control: a ttl of 1h must not come after one of 5m"
+    for piece in marked:
+        if piece.get("cache_control") and piece.get("type") in _THOUGHTS:
+            yield "thinking: cache_control is not permitted"
+        if piece.get("cache_control") and piece.get("defer_loading"):
+            yield "tools: one with defer_loading cannot have cache_control"
+
+
+def _marked_pieces(pieces: Sequence[Body]) -> Iterator[Body]:
+    """Content, and what stands within results."""
+    for piece in pieces:
+        yield piece
+        content = piece.get("content")
+        if isinstance(content, list):
+            yield from _marked_pieces(content)
 
 
 # OpenAI Chat Completions

@@ -20,7 +20,8 @@ Form = Annotated[
     typer.Option(
         "--as",
         metavar="FORMAT",
-        help="JSON: neutral, or a request of anthropic, openai-chat or openai-responses.",
+        help="JSON: neutral, or a request: anthropic, anthropic-cached, openai-chat, "
+        "openai-responses.",
     ),
 ]
 Model = Annotated[

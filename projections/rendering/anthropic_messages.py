@@ -1,5 +1,7 @@
 """A view as the body of an Anthropic Messages request."""
 
+from dataclasses import dataclass
+
 from ...domain.blocks import Block, Kind, Media
 from ..history_view import Entry, HistoryView
 from . import media, sendable, summary_message, tool_calls, tool_definitions
@@ -16,41 +18,74 @@ _HELD_IN_PLACE = THOUGHTS | {"tool_use", "tool_result"}
 _NEVER = 2**63
 
 
+SUMMARY = 0
+"""Stands for the position of the summary, which is no block."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaidOut:
+    """A request's body, and where it says which block."""
+
+    body: JsonObject
+    ends: dict[int, JsonObject]
+    """The last piece of content that shows each block, by its position, in the body's order; of a
+    call that nobody has answered, what stands for its result."""
+
+
 def render(view: HistoryView) -> JsonObject:
     """The request's body; it shares nothing with the view."""
+    return laid_out(view).body
+
+
+def laid_out(view: HistoryView) -> LaidOut:
+    """The request's body with the places of what it shows."""
     body: JsonObject = sendable.own(view.request_settings)
     talk = conversation(view, LONGEST_ID)
     mode = _thinking_mode(body)
     thoughts_since = {"enabled": 0, "disabled": _NEVER}.get(mode, talk.grown_since)
-    messages = _messages(view, talk, thoughts_since)
+    messages, ends = _messages(view, talk, thoughts_since)
     if mode == "enabled" and not _begins_with_a_thought(messages):
         # The API would refuse the turn and says how to avoid it: think no more in this request.
         body["thinking"] = {"type": "disabled"}
-        messages = _messages(view, talk, _NEVER)
+        messages, ends = _messages(view, talk, _NEVER)
     if view.system_prompt and view.system_prompt.strip():
         body["system"] = sendable.text(view.system_prompt)
     if view.tool_definitions:
         body["tools"] = tool_definitions.definitions(view, tool_definitions.ANTHROPIC)
     body["messages"] = messages
-    return body
+    return LaidOut(body, ends)
 
 
-def _messages(view: HistoryView, talk: Conversation, thoughts_since: int) -> list[JsonObject]:
+def _messages(
+    view: HistoryView, talk: Conversation, thoughts_since: int
+) -> tuple[list[JsonObject], dict[int, JsonObject]]:
     messages: list[JsonObject] = []
+    ends: dict[int, JsonObject] = {}
     definitions = tool_definitions.definitions(view, tool_definitions.ANTHROPIC)
     offered = frozenset(tool["name"] for tool in definitions if _is_named(tool))
     if view.summary:
-        _add(messages, "user", [_text(summary_message.said(view))])
+        ends[SUMMARY] = _text(summary_message.said(view))
+        _add(messages, "user", [ends[SUMMARY]])
     for exchange in talk.exchanges:
-        _add(messages, "assistant", _said(exchange, thoughts_since))
-        answers = [_answer(call, offered) for call in exchange.calls]
-        _add(messages, "user", answers + [block for told in exchange.told for block in _told(told)])
+        _add(messages, "assistant", _said(exchange, thoughts_since, ends))
+        heard: list[JsonObject] = []
+        for call in exchange.calls:
+            heard.append(_answer(call, offered))
+            if call.result is None:
+                del ends[call.entry.position]
+            ends[(call.result or call.entry).position] = heard[-1]
+        for told in exchange.told:
+            if content := _told(told):
+                heard += content
+                ends[told.position] = content[-1]
+        _add(messages, "user", heard)
     if not messages or messages[0]["role"] == "assistant":
         messages.insert(0, {"role": "user", "content": [_text(OPENING)]})
     last = messages[-1]["content"]
     if messages[-1]["role"] == "assistant" and last[-1]["type"] == "text":
-        last[-1] = _unpadded(last[-1])
-    return messages
+        # Nothing was said after it, so that it is the last of the ends as well.
+        last[-1] = ends[next(reversed(ends))] = _unpadded(last[-1])
+    return messages, ends
 
 
 def _is_named(tool: object) -> bool:
@@ -66,8 +101,11 @@ def _add(messages: list[JsonObject], role: str, content: list[JsonObject]) -> No
         messages.append({"role": role, "content": content})
 
 
-def _said(exchange: Exchange, thoughts_since: int) -> list[JsonObject]:
+def _said(
+    exchange: Exchange, thoughts_since: int, ends: dict[int, JsonObject]
+) -> list[JsonObject]:
     content: list[JsonObject] = []
+    positions: list[int] = []
     whole = True
     for piece in exchange.said:
         if isinstance(piece, Call):
@@ -81,9 +119,12 @@ def _said(exchange: Exchange, thoughts_since: int) -> list[JsonObject]:
             whole = thought is not None
         else:
             content += _shown(piece)
+        position = piece.entry.position if isinstance(piece, Call) else piece.position
+        positions += [position] * (len(content) - len(positions))
     # Thinking that came to nothing is refused; so is a message that ends with it.
     while content and content[-1]["type"] in THOUGHTS:
         content.pop()
+    ends.update(zip(positions, content, strict=False))  # thinking at the end has no place
     return content
 
 

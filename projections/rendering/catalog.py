@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ...domain.errors import InvalidSettingError
 from ..history_view import HistoryView
-from . import anthropic_messages, neutral, openai_chat, openai_responses
+from . import anthropic_cached, anthropic_messages, neutral, openai_chat, openai_responses
 from .sendable import JsonObject
 
 
@@ -32,6 +32,7 @@ RENDERERS = {
     for renderer in (
         Renderer("neutral", 1, neutral.render),
         Renderer("anthropic", 1, anthropic_messages.render),
+        Renderer("anthropic-cached", 1, anthropic_cached.render),
         Renderer("openai-chat", 1, openai_chat.render),
         Renderer("openai-responses", 1, openai_responses.render),
     )

@@ -23,6 +23,10 @@ def words(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
+def kept(text: str, **more: str) -> dict[str, Any]:
+    return {**words(text), "cache_control": {"type": "ephemeral", **more}}
+
+
 def anthropic(*messages: Any, **more: Any) -> dict[str, Any]:
     return {"messages": list(messages), **more}
 
@@ -43,6 +47,26 @@ def anthropic(*messages: Any, **more: Any) -> dict[str, Any]:
             "messages[0]: text content blocks must contain non-whitespace text",
         ),
         (anthropic(USER, system=""), "system: text must not be empty"),
+        (
+            anthropic(told(*[kept("a")] * 4), cache_control={"type": "ephemeral"}),
+            "a maximum of 4 blocks with cache_control may be provided, found 4",
+        ),
+        (
+            anthropic(told(kept("a"), kept("b", ttl="1h"))),
+            "cache_control: a ttl of 1h must not come after one of 5m",
+        ),
+        (
+            anthropic(told({**words("a"), "cache_control": {"type": "lasting"}})),
+            "cache_control.type: must be ephemeral",
+        ),
+        (
+            anthropic(USER, says({**SIGNED, "cache_control": {"type": "ephemeral"}}, words("a"))),
+            "thinking: cache_control is not permitted",
+        ),
+        (
+            anthropic(USER, tools=[{"name": "t", "defer_loading": True, **kept("")}]),
+            "tools: one with defer_loading cannot have cache_control",
+        ),
         (
             anthropic(USER, says(ASKS)),
             "messages[1]: tool_use without tool_result immediately after: c",

@@ -18,6 +18,7 @@ PNG = Media(type="image", mime="image/png", data=b"\x89PNG")
 PDF = Media(type="document", mime="application/pdf", data=b"%PDF", name="plan.pdf")
 PROVIDERS = {
     "anthropic": check_anthropic,
+    "anthropic-cached": check_anthropic,
     "openai-chat": check_openai_chat,
     "openai-responses": check_openai_responses,
 }
@@ -771,7 +772,8 @@ def test_a_format_that_does_not_exist_is_refused_by_naming_those_that_do() -> No
         render(Talk().view(), "klingon")
 
     assert str(caught.value) == (
-        "no format 'klingon'; there are neutral, anthropic, openai-chat, openai-responses"
+        "no format 'klingon'; there are neutral, anthropic, anthropic-cached, openai-chat, "
+        "openai-responses"
     )
 
 
@@ -779,6 +781,7 @@ def test_a_renderer_is_recorded_by_name_and_version() -> None:
     assert [renderer.label for renderer in RENDERERS.values()] == [
         "neutral/1",
         "anthropic/1",
+        "anthropic-cached/1",
         "openai-chat/1",
         "openai-responses/1",
     ]

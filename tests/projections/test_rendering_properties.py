@@ -26,6 +26,7 @@ from cutbank.domain.compaction_events import Replacement, Trim
 from cutbank.projections.history_view import Entry, HistoryView
 from cutbank.projections.rendering import summary_message
 from cutbank.projections.rendering.catalog import RENDERERS, render
+from cutbank.projections.rendering.exchanges import OPENING
 
 PROVIDERS = {
     "anthropic": check_anthropic,
@@ -335,3 +336,33 @@ def test_a_call_keeps_its_id_however_the_talk_goes_on(name: str, talk: Talk) -> 
     talk.say(ToolCall(tool_call_id="a", name="read"))
 
     assert ids()[:-1] == before
+
+
+# Cache marks
+
+
+def pieces_of(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return [piece for message in body["messages"] for piece in message["content"]]
+
+
+@given(view=views())
+def test_but_for_its_marks_a_request_with_marks_is_the_same(view: HistoryView) -> None:
+    body = render(view, "anthropic-cached")
+    assert check_anthropic(body) == []
+
+    for piece in (*body.get("tools", []), *pieces_of(body)):
+        piece.pop("cache_control", None)
+    if "system" in body:
+        (system,) = body["system"]
+        body["system"] = system["text"]
+
+    assert body == render(view, "anthropic")
+
+
+@given(view=views())
+def test_what_is_said_last_is_marked(view: HistoryView) -> None:
+    shown = pieces_of(render(view, "anthropic-cached"))
+
+    assert sum("cache_control" in piece for piece in shown) <= 2
+    if shown[-1].get("text") != OPENING:
+        assert shown[-1]["cache_control"] == {"type": "ephemeral"}

@@ -1,0 +1,71 @@
+"""A view as an Anthropic Messages request that says what the provider shall keep in its cache.
+
+Marks stand on the last tool, on the system prompt and on two blocks near the tail: four, which is
+as many as the API takes. But for them it says what `anthropic` says.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..history_view import HistoryView
+from . import anthropic_messages
+from .anthropic_messages import THOUGHTS
+from .cache_points import cache_points
+from .sendable import JsonObject
+
+MARK = "cache_control"
+SHORT_LIVED: JsonObject = {"type": "ephemeral"}
+
+
+def render(view: HistoryView) -> JsonObject:
+    """The request's body with its marks; any others that were recorded are taken away.
+
+    A mark that the session's settings hold for the whole request says for how long to keep: it is
+    put on the blocks, since the API would count it as a fifth.
+    """
+    laid_out = anthropic_messages.laid_out(view)
+    body = laid_out.body
+    asked = body.pop(MARK, None)
+    mark = asked if isinstance(asked, dict) and asked else SHORT_LIVED
+    _clear(body.get("tools", ()))
+    for message in body["messages"]:
+        _clear(message["content"])
+    if tool := _last_tool(body.get("tools", ())):
+        tool[MARK] = dict(mark)
+    if "system" in body:
+        body["system"] = [{"type": "text", "text": body["system"], MARK: dict(mark)}]
+    messages = {entry.position: entry.block.message_id for entry in view.entries}
+    ends = list(laid_out.ends.values())
+    for point in cache_points([messages.get(position) for position in laid_out.ends]):
+        if end := _takes_a_mark(ends[: point + 1]):
+            end[MARK] = dict(mark)
+    return body
+
+
+def _takes_a_mark(ends: Sequence[JsonObject]) -> JsonObject | None:
+    """The last that may carry one: thinking may not."""
+    return next((end for end in reversed(ends) if end["type"] not in THOUGHTS), None)
+
+
+def _last_tool(tools: Sequence[Any]) -> JsonObject | None:
+    """The last that is sent at once: one that the model has to search for cannot be marked."""
+    return next(
+        (
+            tool
+            for tool in reversed(tools)
+            if isinstance(tool, dict) and not tool.get("defer_loading")
+        ),
+        None,
+    )
+
+
+def _clear(pieces: Iterable[Any]) -> None:
+    """Take marks from content, and from the content within results and documents."""
+    for piece in pieces:
+        if not isinstance(piece, dict):
+            continue
+        piece.pop(MARK, None)
+        for holder in (piece, piece.get("source")):
+            content = holder.get("content") if isinstance(holder, dict) else None
+            if isinstance(content, list):
+                _clear(content)

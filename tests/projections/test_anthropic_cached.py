@@ -1,0 +1,135 @@
+"""What a request says a provider shall keep: at most four marks, and nothing else is changed."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from provider_rules import check_anthropic
+from recorded_views import Talk, thought
+
+from cutbank.domain.blocks import Block, Native, NativePart, ToolCall, ToolResult
+from cutbank.projections.rendering.catalog import render
+
+MARK = {"type": "ephemeral"}
+
+
+def pieces_of(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield from body.get("tools", [])
+    yield from body.get("system", [])
+    for message in body["messages"]:
+        yield from message["content"]
+
+
+def marked(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return [piece for piece in pieces_of(body) if "cache_control" in piece]
+
+
+def said(body: dict[str, Any]) -> list[str]:
+    """Texts that are marked."""
+    return [piece["text"] for piece in marked({"messages": body["messages"]})]
+
+
+def test_tools_system_prompt_and_two_blocks_are_marked() -> None:
+    talk = Talk(*(Block.user(f"{number}") for number in range(5)))
+    talk.system("You write code.")
+    talk.tools(*({"name": name, "input_schema": {"type": "object"}} for name in ("a", "b")))
+
+    body = render(talk.view(), "anthropic-cached")
+
+    assert [piece.get("name") or piece["text"] for piece in marked(body)] == [
+        "b",
+        "You write code.",
+        "2",
+        "4",
+    ]
+
+
+def test_a_tool_that_is_searched_for_is_not_marked() -> None:
+    talk = Talk(Block.user("Go."))
+    now = {"name": "now", "input_schema": {"type": "object"}}
+    talk.tools(now, {**now, "name": "later", "defer_loading": True})
+
+    body = render(talk.view(), "anthropic-cached")
+
+    assert [tool.get("cache_control") for tool in body["tools"]] == [MARK, None]
+
+
+def test_the_blocks_of_one_message_are_one_place() -> None:
+    talk = Talk(
+        Block.user("Go."),
+        Block.assistant("First.", message_id="m"),
+        Block.assistant("Then.", message_id="m"),
+        Block.assistant("Last.", message_id="m"),
+        Block.user("Thanks."),
+    )
+
+    assert said(render(talk.view(), "anthropic-cached")) == ["Last.", "Thanks."]
+
+
+def test_thinking_carries_no_mark() -> None:
+    talk = Talk(
+        Block.user("Go."),
+        thought("Hm."),
+        ToolCall(tool_call_id="c", name="read"),
+        ToolResult(tool_call_id="c", content="done"),
+    )
+
+    body = render(talk.view(), "anthropic-cached")
+
+    assert [piece["type"] for piece in marked(body)] == ["text", "tool_result"]
+    assert check_anthropic(body) == []
+
+
+def test_a_call_without_an_answer_is_marked_where_its_answer_will_be() -> None:
+    talk = Talk(Block.user("Go."), ToolCall(tool_call_id="c", name="read"))
+
+    body = render(talk.view(), "anthropic-cached")
+
+    assert [piece["type"] for piece in marked(body)] == ["text", "tool_result"]
+
+
+def test_a_summary_counts_as_a_block() -> None:
+    talk = Talk(*(Block.user(f"{number}") for number in range(5)))
+
+    texts = said(render(talk.compacted(3, []), "anthropic-cached"))
+
+    assert texts[0].startswith("[A summary")
+    assert texts[1:] == ["4"]
+
+
+def test_marks_that_were_recorded_give_way() -> None:
+    old = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    item = {"type": "text", "text": "Said.", **old}
+    part = Native(provider="anthropic", item=json.dumps({"type": "search_result", **old}))
+    talk = Talk(
+        Block.assistant("Said.", native=Native(provider="anthropic", item=json.dumps(item))),
+        ToolCall(tool_call_id="c", name="read", arguments='{"cache_control": {"keep": "me"}}'),
+        ToolResult(tool_call_id="c", content=(NativePart(native=part),)),
+        *(Block.user(f"{number}") for number in range(5)),
+    )
+    talk.tools({"name": "a", "input_schema": {}, **old}, {"name": "b", "input_schema": {}})
+
+    body = render(talk.view(), "anthropic-cached")
+
+    assert [tool.get("cache_control") for tool in body["tools"]] == [None, MARK]
+    assert said(body) == ["2", "4"]
+    assert '"ttl"' not in json.dumps(body)
+    assert {"cache_control": {"keep": "me"}} in [
+        piece.get("input") for message in body["messages"] for piece in message["content"]
+    ]
+
+
+@pytest.mark.parametrize("asked", [{"type": "ephemeral", "ttl": "1h"}, {"type": "ephemeral"}])
+def test_how_long_to_keep_is_as_the_session_says(asked: dict[str, str]) -> None:
+    talk = Talk(*(Block.user(f"{number}") for number in range(5)))
+    talk.settings(model="m", cache_control=asked)
+
+    body = render(talk.view(), "anthropic-cached")
+
+    assert "cache_control" not in body
+    assert [piece["cache_control"] for piece in marked(body)] == [asked, asked]
+
+
+def test_a_view_that_shows_nothing_has_nothing_to_mark() -> None:
+    assert marked(render(Talk().view(), "anthropic-cached")) == []
