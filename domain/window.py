@@ -13,6 +13,7 @@ from .counting.gauge import Gauge, Sort
 from .models import ModelFacts
 from .pricing import Pricing
 from .ranges import Ranges
+from .session_events import ModelCalled
 
 if TYPE_CHECKING:
     from .summaries.form import SummaryForm
@@ -80,6 +81,8 @@ class Window:
     """The system prompt; what it takes is part of `overhead` and `in_use`."""
     since_boundary_s: float | None = None
     """Seconds since the view's boundary was drawn; None where there is none."""
+    last_call: ModelCalled | None = None
+    """The newest call whose size was reported, whether or not that can be believed."""
     evicted: Sequence[Item] = ()
     """What left with earlier boundaries, for policies that go on counting it; a store has it at
     hand no more, and leaves this empty."""

@@ -54,6 +54,7 @@ def window_of(
         prices=prices,
         expected_calls=expected_calls,
         system=view.system_prompt or "",
+        last_call=history.last_call,
     )
 
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidSettingError
+from .pi import Pi
 from .policy import Policy, configured, presets_of
 from .reserve_headroom import ReserveHeadroom
 
-POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (ReserveHeadroom,)}
+POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (ReserveHeadroom, Pi)}
 ALIASES: dict[str, str] = {
     alias: name for name, policy in POLICIES.items() if (alias := getattr(policy, "alias", None))
 }

@@ -1,0 +1,254 @@
+"""Past the limit less a reserve, cut in front of the message that reaches what is to be kept."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..compaction_events import Trigger
+from ..errors import NothingToCompactError
+from ..messages import Role, message_start, role_of
+from ..summaries.forms.pi import PiForm
+from ..window import Item, Plan, Window
+from .budget_walk import reached
+from .measure import Measure, Rounding, Unit
+from .pi_estimate import Estimate, answer_end, size
+from .policy import check, setting
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where pi would cut, whether or not that takes anything out."""
+
+    first_kept: int | None
+    """Position of the first block to keep; None where there is nothing to cut at all."""
+    turn_start: int | None = None
+    """Where the turn begins that the cut stands in, if it stands in one."""
+
+    @property
+    def is_split_turn(self) -> bool:
+        return self.turn_start is not None
+
+
+@dataclass(frozen=True)
+class Pi:
+    """As pi-mono does it, whose design kdcube, tunacode and klaude-code come from.
+
+    It has no document beside its code. A cut may split a turn, and never stands in front of a tool
+    result: of a budget that is reached there, the next message after it is the first kept.
+    """
+
+    name: ClassVar[str] = "pi"
+    alias: ClassVar[str] = "pi-mono"
+    source: ClassVar[str] = "badlogic/pi-mono: coding-agent/src/core/compaction"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "as_shipped": {
+            "unit": "utf-16",
+            "begins": "last-boundary",
+            "fits_limit": False,
+            "keeps_previous": False,
+        }
+    }
+
+    enabled: bool = setting(True, help="compact unasked, past the threshold")
+    reserve_tokens: int = setting(
+        16_384, unit="tokens", least=0, help="stay free below the limit; the summary fits into it"
+    )
+    keep_tokens: int = setting(
+        20_000, unit="tokens", least=0, help="of the newest stay word for word"
+    )
+    fires_at: str = setting(">", among=(">", ">="), help="than the limit less the reserve")
+    unit: str = setting(Unit.RECKONED.value, among=Unit, help="what sizes are counted in")
+    rounding: str = setting(
+        Rounding.UP.value, among=Rounding, help="of a message's size, but for reckoned ones"
+    )
+    image_chars: int = setting(
+        4_800, unit="characters", least=0, help="of an image in a tool result, unless reckoned"
+    )
+    begins: str = setting(
+        "kept-window",
+        among=("kept-window", "last-boundary"),
+        help="what may leave: all of the kept window, or what came since the last boundary only",
+    )
+    fits_limit: bool = setting(
+        True, help="reserve no more than half the limit, keep no more than fits below the threshold"
+    )
+    summary_share: float = setting(0.8, least=0.0, most=1.0, help="of the reserve, for the summary")
+    turn_share: float = setting(
+        0.5, least=0.0, most=1.0, help="of the reserve, for the beginning of a split turn"
+    )
+    keeps_previous: bool = setting(
+        True, help="keep an earlier summary where only the beginning of a turn leaves"
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def plan(self, window: Window) -> Plan | None:
+        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
+            return None
+        reserve, keep = self.headroom(window.limit)
+        summary, turn = self.budgets(window.limit)
+        return Plan(
+            cut=self._meant(window, keep),
+            reason=_reason(window, reserve, keep),
+            summary_tokens=summary,
+            turn_tokens=turn,
+            form=self.form,
+        )
+
+    def fires(self, window: Window) -> bool:
+        """Whether the reserve is being eaten into; never where no limit is known."""
+        if not self.enabled or window.limit <= 0:
+            return False
+        used, most = self.context(window).tokens, window.limit - self.headroom(window.limit)[0]
+        return used >= most if self.fires_at == ">=" else used > most
+
+    def headroom(self, limit: int) -> tuple[int, int]:
+        """The reserve and what is kept, for a model that holds `limit` tokens; 0 is not known."""
+        reserve, keep = self.reserve_tokens, self.keep_tokens
+        if self.fits_limit and limit > 0:
+            reserve = min(reserve, limit // 2)
+            # What is kept must fit below the threshold, or the next call would compact again.
+            keep = min(keep, limit - reserve)
+        return reserve, keep
+
+    def budgets(self, limit: int) -> tuple[int, int]:
+        """Tokens of a summary, and of the beginning of a split turn: both fit into the reserve."""
+        reserve, _ = self.headroom(limit)
+        return int(self.summary_share * reserve), int(self.turn_share * reserve)
+
+    @property
+    def form(self) -> PiForm:
+        return PiForm(keeps_previous=self.keeps_previous)
+
+    def cut(self, window: Window) -> Cut:
+        """What the original answers, no-ops included."""
+        items, start = window.open_to_cut, self.start(window)
+        at = self._cut(items, start, self._reached(window, self.headroom(window.limit)[1]))
+        if at == len(items):
+            return Cut(None)
+        turn = None if role_of(items[at]) is Role.USER else _turn_start(items, start, at)
+        return Cut(items[at].position, None if turn is None else items[turn].position)
+
+    def start(self, window: Window) -> int:
+        """Index, of what is open to a cut, of the first item that may leave."""
+        if self.begins == "kept-window" or window.boundary is None:
+            return 0
+        after = window.boundary.after
+        return bisect_right(window.open_to_cut, after, key=lambda item: item.position)
+
+    def context(self, window: Window) -> Estimate:
+        """How much of the model's context is in use."""
+        if self.unit == Unit.RECKONED:
+            return Estimate(window.used)
+        return self.estimated(window, window.items)
+
+    def estimated(self, window: Window, items: Sequence[Item]) -> Estimate:
+        """The newest call's report, if it is newer than the last boundary, and what came since."""
+        call, since = window.last_call, window.boundary.after if window.boundary else 0
+        if call is None or call.context is None or call.position <= since:
+            standing = self._measure.tokens(window.summary.text) if window.summary else 0
+            return Estimate(standing + self._sum(items))
+        end = bisect_right(items, call.position, key=lambda item: item.position)
+        output = call.usage.output if call.usage else None
+        if output is not None:
+            end = answer_end(items, end)
+        answered = items[end - 1].position if end else None
+        return Estimate(self._sum(items[end:]), call.context + (output or 0), answered)
+
+    def message_tokens(self, pieces: Sequence[Item]) -> int | None:
+        """A message as the walk counts it; None for one that it passes over."""
+        if role_of(pieces[0]) in {None, Role.DEVELOPER}:
+            return None
+        return self._tokens(pieces)
+
+    @property
+    def _measure(self) -> Measure:
+        unit = Unit.CODE_POINTS if self.unit == Unit.RECKONED else Unit(self.unit)
+        return Measure(unit, Rounding(self.rounding))
+
+    def _tokens(self, pieces: Sequence[Item]) -> int:
+        if self.unit == Unit.RECKONED:
+            return sum(item.tokens for item in pieces)
+        measure = self._measure
+        return measure.tokens_of(
+            sum(size(piece.block, measure, self.image_chars) for piece in pieces)
+        )
+
+    def _sum(self, items: Sequence[Item]) -> int:
+        total, end = 0, len(items)
+        while end:
+            begin = message_start(items, end - 1)
+            total += self._tokens(items[begin:end])
+            end = begin
+        return total
+
+    def _meant(self, window: Window, keep: int) -> int:
+        """Position of the cut; where the original would do nothing, of what reached the budget."""
+        items, start = window.open_to_cut, self.start(window)
+        found = self._reached(window, keep)
+        at = self._cut(items, start, found)
+        if start < at < len(items):
+            return items[at].position
+        if found is None or not items:
+            raise NothingToCompactError(
+                f"nothing to compact: what may leave of {window.tokens:,} tokens in view is less "
+                f"than the newest {keep:,} (keep_tokens) that are kept"
+            )
+        return items[found].position
+
+    def _reached(self, window: Window, keep: int) -> int | None:
+        """Index of the newest message from which on so much is kept; None where all is less."""
+        items, start = window.open_to_cut, self.start(window)
+        if self.unit == Unit.RECKONED:
+            found = reached(window.running, keep)
+            if found is None or found < start:
+                return None
+            return max(start, message_start(items, found))
+        total, end = 0, len(items)
+        while end > start:
+            begin = max(start, message_start(items, end - 1))
+            tokens = self.message_tokens(items[begin:end])
+            if tokens is not None:
+                total += tokens
+                if total >= keep:
+                    return begin
+            end = begin
+        return None
+
+    def _cut(self, items: Sequence[Item], start: int, found: int | None) -> int:
+        """Index of the first item to keep: `start` where nothing may be cut off."""
+        at = None if found is None else _no_result(items, found)
+        if at is None:
+            at = _no_result(items, start)
+        if at is None:
+            return start
+        while at > start and role_of(items[at - 1]) not in _SAID:
+            at -= 1  # what stands in front of a message and is none belongs to it
+        return at
+
+
+_SAID = frozenset({Role.USER, Role.ASSISTANT, Role.TOOL_RESULT})
+
+
+def _no_result(items: Sequence[Item], index: int) -> int | None:
+    """The first from here on that a view may begin with."""
+    for at in range(index, len(items)):
+        if role_of(items[at]) not in {None, Role.TOOL_RESULT}:
+            return at
+    return None
+
+
+def _turn_start(items: Sequence[Item], start: int, index: int) -> int | None:
+    for at in range(index, start - 1, -1):
+        if role_of(items[at]) in {Role.USER, Role.DEVELOPER}:
+            return max(start, message_start(items, at))
+    return None
+
+
+def _reason(window: Window, reserve: int, keep: int) -> str:
+    in_use = f"{window.used:,} tokens in use"
+    if window.limit > 0:
+        in_use += f" of {window.limit:,}, of which {reserve:,} stay free"
+    return f"{window.trigger}: {in_use}; the newest {keep:,} are kept"

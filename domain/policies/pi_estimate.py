@@ -1,0 +1,60 @@
+"""How much is in use as pi reckons it: what the newest call reported, and lengths of what follows."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..blocks import BY_ASSISTANT, AnyBlock, Block, Kind, Text, ToolCall
+from ..window import Item
+from .measure import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Tokens in use, and where they are known from."""
+
+    since: int
+    """Estimated of what came after the report; of everything where there is none."""
+    reported: int = 0
+    """By the newest call, its answer included where that was reported."""
+    answered: int | None = None
+    """Position of the last block that the report speaks of."""
+
+    @property
+    def tokens(self) -> int:
+        return self.reported + self.since
+
+
+def size(block: AnyBlock, measure: Measure, image_chars: int) -> int:
+    """Length of what counts of a block: images do in results and reminders, not in prompts."""
+    if isinstance(block, ToolCall):
+        return measure.length(block.name) + measure.length(compact(block))
+    if isinstance(block, Block):
+        images = block.media is not None and block.kind is Kind.DEVELOPER
+        return measure.length(block.text) + image_chars * images
+    if isinstance(block.content, str):
+        return measure.length(block.content)
+    texts = sum(measure.length(part.text) for part in block.content if isinstance(part, Text))
+    return texts + image_chars * len(block.media)
+
+
+def compact(call: ToolCall) -> str:
+    """A call's arguments as JSON without a space that need not be."""
+    if " " not in call.arguments and "\\" not in call.arguments and "\n" not in call.arguments:
+        return call.arguments
+    return json.dumps(call.parsed(), ensure_ascii=False, separators=(",", ":"))
+
+
+def answer_end(items: Sequence[Item], index: int) -> int:
+    """Where the model's message ends that begins at an index; the index if none begins there."""
+    if index == len(items) or items[index].kind not in BY_ASSISTANT:
+        return index
+    name, end = items[index].block.message_id, index + 1
+    while (
+        name is not None
+        and end < len(items)
+        and items[end].block.message_id == name
+        and items[end].kind in BY_ASSISTANT
+    ):
+        end += 1
+    return end
