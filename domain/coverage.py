@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .blocks import Kind
 from .compaction_events import CompactBoundary, Repair, Replacement, SplitTurn, Summary, Trim
 from .cut_points.carried import leaves_unsaid
+from .cut_points.shown import PAIRED
 from .ranges import Ranges
 from .repairs import made_legal
 from .trims import tokens_saved
@@ -118,7 +118,7 @@ def _replacements(window: Window, stays: Sequence[Item], pinned: Ranges) -> tupl
     # Of a pair that a pin brings back, one half may have been hidden long ago.
     hides = dict.fromkeys(p for p in kinds if p in was_hidden) | window.hides
     for position, text in hides.items():
-        if text is not None or kinds.get(position) in {Kind.TOOL_CALL, Kind.TOOL_RESULT}:
+        if text is not None or kinds.get(position) in PAIRED:
             texts[position] = text or f"[hidden; recall #{position}]"
     return tuple(
         Replacement(position=position, text=text)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .blocks import NOT_SENT
 from .compaction_events import Repair, Trim
 from .cut_points import legal_cuts, nearest
 from .cut_points.bonds import bound
 from .cut_points.carried import carried_over, is_carried, leaves_unsaid
+from .cut_points.shown import never_seen
 from .errors import NothingToCompactError
 from .ranges import Ranges
 from .trims import effective, largest_shortened, tokens_saved
@@ -44,7 +44,7 @@ def made_legal(window: Window, plan: Plan) -> Legal:
         if cut is None or item.position >= cut or item.position in carried
     )
     if plan.drops:
-        stays, dropping = _dropped(stays, plan.drops)
+        stays, dropping = _dropped(stays, plan.drops, never_seen(window))
         repairs += dropping
     trims = effective(window, stays, plan.trims)
     something_goes = _goes(window, stays)
@@ -86,7 +86,9 @@ def _first(window: Window) -> int:
     return next((item.position for item in window.open_to_cut), window.begins)
 
 
-def _dropped(items: Sequence[Item], drops: Ranges) -> tuple[tuple[Item, ...], tuple[Repair, ...]]:
+def _dropped(
+    items: Sequence[Item], drops: Ranges, unseen: Ranges
+) -> tuple[tuple[Item, ...], tuple[Repair, ...]]:
     """What stays of the items once pairs and messages leave as a whole, and what that changed."""
     groups = bound(items)
     leaving = [group for group in groups if _leaves(group, drops)]
@@ -96,8 +98,9 @@ def _dropped(items: Sequence[Item], drops: Ranges) -> tuple[tuple[Item, ...], tu
         leaving = [group for group in touched if not any(map(is_carried, group))][:1]
     repairs: tuple[Repair, ...] = ()
     gone = Ranges.of(item.position for group in leaving for item in group)
-    if leaving and all(item.position in gone or item.kind in NOT_SENT for item in items):
-        newest = Ranges.of(item.position for item in max(leaving, key=_newest))
+    shows = [group for group in leaving if any(item.position not in unseen for item in group)]
+    if shows and all(item.position in gone | unseen for item in items):
+        newest = Ranges.of(item.position for item in max(shows, key=_newest))
         gone -= newest
         repairs = (Repair(rule="never-empty", stays=newest),)
     wanted = Ranges.of(item.position for item in items if item.position in drops)

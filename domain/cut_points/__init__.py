@@ -4,8 +4,14 @@ from ..window import Window
 from .carried import leaves_something_to_go
 from .messages import keeps_messages_whole
 from .pairs import keeps_pairs_together
+from .shown import leaves_something_to_see
 
-RULES = (keeps_pairs_together, keeps_messages_whole, leaves_something_to_go)
+RULES = (
+    keeps_pairs_together,
+    keeps_messages_whole,
+    leaves_something_to_go,
+    leaves_something_to_see,
+)
 
 
 def legal_cuts(window: Window) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""How much is in use as pi reckons it: what the newest call reported, and lengths of what follows."""
+"""How much is in use as pi reckons it: the newest call's report, and lengths of what follows."""
 
 import json
 from collections.abc import Sequence

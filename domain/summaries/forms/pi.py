@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...blocks import AnyBlock, Block, Kind, Text, ToolCall, ToolResult
+from ...blocks import AnyBlock, Kind, Text, ToolCall, ToolResult
 from ...compaction_events import Digest
 from ...messages import Message, Role, messages_of
 from ...window import Item
@@ -127,9 +127,9 @@ def _of_kind(message: Message, kind: Kind, between: str) -> str:
 
 
 def _text(block: AnyBlock) -> str:
-    if isinstance(block, ToolResult) and not isinstance(block.content, str):
-        return "".join(part.text for part in block.content if isinstance(part, Text))
-    return block.content if isinstance(block, ToolResult) else block.text
+    if not isinstance(block, ToolResult) or isinstance(block.content, str):
+        return block.text
+    return "".join(part.text for part in block.content if isinstance(part, Text))
 
 
 def _call(call: ToolCall) -> str:

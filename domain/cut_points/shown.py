@@ -1,0 +1,33 @@
+"""A cut leaves something to see: what was hidden, and what no model is sent, is no view."""
+
+from ..blocks import NOT_SENT, Kind
+from ..ranges import Ranges
+from ..window import Window
+from .carried import is_carried
+
+PAIRED = frozenset({Kind.TOOL_CALL, Kind.TOOL_RESULT})
+"""Half of a pair that is hidden always leaves a text in its place, or the other half would lie."""
+
+
+def leaves_something_to_see(window: Window) -> frozenset[int]:
+    """Cuts behind which a block shows, or in front of which one is carried over."""
+    unseen = never_seen(window)
+    last = window.after
+    if not any(map(is_carried, window.items)):
+        last = max((i.position for i in window.items if i.position not in unseen), default=0)
+    return frozenset(item.position for item in window.open_to_cut if item.position <= last)
+
+
+def never_seen(window: Window) -> Ranges:
+    """What leaves with the next boundary whatever it cuts, and what no model is sent."""
+    return Ranges.of(
+        item.position
+        for item in window.items
+        if item.kind in NOT_SENT
+        or (
+            not item.is_pinned
+            and item.kind not in PAIRED
+            and item.position in window.hides
+            and window.hides[item.position] is None
+        )
+    )

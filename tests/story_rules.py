@@ -1,0 +1,92 @@
+"""What must hold at every boundary, whoever planned it."""
+
+from story import Story
+
+from cutbank.domain.coverage import Fate, Settlement
+from cutbank.domain.cut_points.bonds import bound
+from cutbank.domain.cut_points.shown import never_seen
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.window import Window
+
+
+def every_block_has_one_fate(story: Story, settlement: Settlement) -> None:
+    kept, hidden, covers = settlement.kept, settlement.hidden, settlement.covers
+
+    assert not kept & hidden
+    assert not kept & covers
+    assert not hidden & covers
+    assert not (kept | hidden | covers) & story.retracted
+    assert kept | hidden | covers | story.retracted == Ranges.span(1, settlement.after)
+    for at in story.blocks:
+        found = story.fate(at)
+        assert found is not None
+        assert (found is Fate.RETRACTED) == (at in story.retracted)
+        assert (found is Fate.SUMMARISED) == (at in covers)
+        assert (found in {Fate.PINNED, Fate.TRIMMED, Fate.VISIBLE}) <= (at in kept)
+
+
+def nothing_is_parted(story: Story, settlement: Settlement, before: Window) -> None:
+    for group in bound(before.open_to_cut):
+        assert len({item.position < settlement.first_kept for item in group}) == 1
+    kept, covers = settlement.kept, settlement.covers
+    for at, (block, _, call) in story.blocks.items():
+        if at in story.retracted:
+            continue
+        if call is not None:
+            assert (at in kept) == (call in kept)
+        for other, (piece, _, _) in story.blocks.items():
+            if block.message_id and piece.message_id == block.message_id and other in covers:
+                assert at not in kept
+
+
+def pins_and_open_calls_stay(story: Story, settlement: Settlement) -> None:
+    assert set(settlement.pinned) == story.pinned
+    assert all(at in settlement.kept for at in (*story.pinned, *story.open_calls))
+    for at in story.pinned:
+        assert story.fate(at) is Fate.PINNED
+
+
+def what_was_done_to_a_block_lasts(story: Story, fates: dict[int, Fate | None]) -> None:
+    for at, earlier in fates.items():
+        if at not in story.pinned:
+            assert (earlier is Fate.HIDDEN) <= (story.fate(at) is Fate.HIDDEN)
+            assert (earlier is Fate.TRIMMED) <= (story.fate(at) is not Fate.VISIBLE)
+
+
+def something_goes(settlement: Settlement, before: Window, covered: Ranges) -> None:
+    gone = Ranges.of(item.position for item in settlement.gone)
+
+    earlier = before.boundary.trims if before.boundary else ()
+    assert gone or set(settlement.trims) - set(earlier)
+    assert gone - settlement.covers == Ranges()
+    assert not gone & covered
+    assert list(settlement.gone) == [item for item in before.items if item.position in gone]
+    leaves = sum(item.tokens for item in settlement.gone)
+    assert settlement.kept_tokens <= sum(item.tokens for item in before.items) - leaves
+
+
+def what_stays_is_told_apart(story: Story, settlement: Settlement, before: Window) -> None:
+    first, stays = settlement.first_kept, settlement.kept | settlement.hidden
+    shortened = [trim.position for trim in settlement.trims]
+    replaced = [replacement.position for replacement in settlement.replacements]
+
+    stays |= Ranges.of(item.position for item in settlement.gone)
+    assert all(item.position in stays for item in before.items if item.position >= first)
+    one_by_one = [*shortened, *replaced, *settlement.pinned]
+    assert len(set(one_by_one)) == len(one_by_one)
+    assert all(at in settlement.kept for at in (*shortened, *replaced))
+    if split := settlement.split_turn:
+        assert split.prefix
+        assert not split.prefix - settlement.covers
+        assert split.turn == story.blocks[first][1]
+        assert split.turn == story.blocks[split.prefix.runs[0][0]][1]
+
+
+def the_view_is_not_empty(settlement: Settlement, before: Window) -> None:
+    """Unless all of it was hidden by whoever may."""
+    unseen = never_seen(before)
+
+    if any(item.position not in unseen for item in before.items):
+        assert any(
+            item.position in settlement.kept for item in before.items if item.position not in unseen
+        )
