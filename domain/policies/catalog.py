@@ -7,8 +7,12 @@ from ..errors import InvalidSettingError
 from .pi import Pi
 from .policy import Policy, configured, presets_of
 from .reserve_headroom import ReserveHeadroom
+from .retention_window import RetentionWindow
 
 POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (ReserveHeadroom, Pi)}
+POLICIES: dict[str, type[Policy]] = {
+    policy.name: policy for policy in (ReserveHeadroom, RetentionWindow)
+}
 ALIASES: dict[str, str] = {
     alias: name for name, policy in POLICIES.items() if (alias := getattr(policy, "alias", None))
 }

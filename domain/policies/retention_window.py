@@ -1,0 +1,225 @@
+"""Past the limit less a reserve and what stays, keep the newest tokens from a finished message on."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..blocks import Kind, ToolCall
+from ..compaction_events import Trigger
+from ..errors import NothingToCompactError
+from ..messages import Role, message_start, role_of
+from ..summaries.forms.tunacode import TunacodeForm
+from ..summaries.plain_parts import parts_of
+from ..window import Item, Plan, Window
+from .measure import Measure, Rounding, Unit
+from .policy import check, setting
+
+FORCED = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
+"""Triggers that compact whatever the threshold says."""
+BUDGET, LATEST, EITHER = "budget", "latest", "either"
+"""What says where a forced compaction cuts."""
+
+
+@dataclass(frozen=True)
+class RetentionWindow:
+    """Seed 002: fires when more than limit - reserve - keep is in use; keeps the newest `keep`.
+
+    A cut stands right behind a prompt or a finished message of the model, and never in front of a
+    tool result. Where the budget is reached elsewhere, it moves back and keeps more.
+    """
+
+    name: ClassVar[str] = "retention-window"
+    alias: ClassVar[str] = "tunacode"
+    source: ClassVar[str] = (
+        "seed 002: alchemiststudiosDOTai/tunacode, plan of the compaction system"
+    )
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "as_shipped": {"unit": "code-points", "forced_cut": BUDGET},
+        "later": {"unit": "code-points", "forced_cut": LATEST, "cuts_after_unfinished": True},
+    }
+
+    keep_recent_tokens: int = setting(
+        20_000, unit="tokens", least=0, help="of the newest stay word for word, or a little more"
+    )
+    reserve_tokens: int = setting(
+        16_384, unit="tokens", least=0, help="stay free below the limit, besides those to be kept"
+    )
+    summary_tokens: int = setting(
+        4_096, unit="tokens", least=1, help="the summary may take; the agent's own cap for answers"
+    )
+    unit: str = setting(
+        Unit.RECKONED.value, among=Unit, help="what messages are measured in, four to a token"
+    )
+    rounding: str = setting(
+        Rounding.DOWN.value, among=Rounding, help="what becomes of a part of a token"
+    )
+    fires_at: str = setting(
+        ">", among=(">", ">="), help="whether the threshold is passed, or reached, when it fires"
+    )
+    reached_at: str = setting(
+        ">=", among=(">=", ">"), help="when the newest tokens are enough to keep"
+    )
+    forced_cut: str = setting(
+        EITHER,
+        among=(BUDGET, LATEST, EITHER),
+        help="where a forced compaction cuts: by what is to be kept, as late as it may, or as late "
+        "where there is less than that",
+    )
+    cuts_after_unfinished: bool = setting(
+        False, help="cut behind a message of words that the model was cut off in, as well"
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def plan(self, window: Window) -> Plan | None:
+        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
+            return None
+        cut, reason = self.cut(window), self._reason(window)
+        if cut is None:
+            # No message ends there: what was meant is the cut where enough is kept.
+            items = window.open_to_cut
+            reached = self._reached(window) or 0
+            cut = items[reached].position if reached else None
+            reason += "; no finished message ends before what is kept"
+        if cut is not None:
+            return Plan(cut, reason, self.summary_tokens, form=TunacodeForm())
+        if window.trigger is Trigger.IDLE:
+            return None
+        raise NothingToCompactError(self._nothing(window))
+
+    def fires(self, window: Window) -> bool:
+        """Whether the threshold is passed; never where no limit is known, or nothing in view."""
+        if window.limit <= 0:
+            return False
+        threshold = self.threshold(window.limit)
+        if self._measure is None:
+            return self._exceeds(window.used, threshold)
+        used = 0
+        for start, end in newest_first(window.items):
+            used += self.tokens_of(window.items[start:end])
+            if self._exceeds(used, threshold):
+                return True
+        return False
+
+    def threshold(self, limit: int) -> int:
+        """Tokens that may be in use; 0 where less than nothing would be left."""
+        return max(0, limit - self.reserve_tokens - self.keep_recent_tokens)
+
+    def cut(self, window: Window) -> int | None:
+        """Position of the first block to keep, by the document's rules alone; it may be one past
+        the newest block. None where they find no cut."""
+        items, at = window.open_to_cut, 0
+        is_forced = window.trigger in FORCED
+        if not is_forced or self.forced_cut != LATEST:
+            at = self._snapped_back(items, self._reached(window) or 0)
+        if is_forced and not at and self.forced_cut != BUDGET:
+            at = self._snapped_back(items, len(items))
+        return _position(items, at) if at else None
+
+    def valid_cuts(self, window: Window) -> tuple[int, ...]:
+        """All positions where the rules allow a cut; the last may be one past the newest block."""
+        items = window.open_to_cut
+        ends = [end for _, end in newest_first(items)][::-1]
+        return tuple(_position(items, at) for at in ends if self._is_valid(items, at))
+
+    def tokens_of(self, message: Sequence[Item]) -> int:
+        """The size of one message, in the unit of this policy."""
+        measure = self._measure
+        if measure is None:
+            return sum(item.tokens for item in message)
+        return measure.tokens_of(sum(_length(item, measure) for item in message))
+
+    # How
+
+    @property
+    def _measure(self) -> Measure | None:
+        """How texts are measured; None where that is not done here, but reckoned by the store."""
+        if self.unit == Unit.RECKONED:
+            return None
+        return Measure(Unit(self.unit), Rounding(self.rounding))
+
+    def _exceeds(self, used: int, threshold: int) -> bool:
+        return used > threshold or (self.fires_at == ">=" and used == threshold > 0)
+
+    def _reached(self, window: Window) -> int | None:
+        """Where the oldest message begins that the budget asks to keep; None where there is less
+        than that in all."""
+        items, keep, is_strict = window.open_to_cut, self.keep_recent_tokens, self.reached_at == ">"
+        if self._measure is not None:
+            kept = 0
+            for start, end in newest_first(items):
+                kept += self.tokens_of(items[start:end])
+                if kept > keep or (kept == keep and not is_strict):
+                    return start
+            return None
+        running = window.running
+        bisected = bisect_left if is_strict else bisect_right
+        at = bisected(running, running[-1] - keep, hi=len(items)) - 1
+        return message_start(items, at) if at >= 0 else None
+
+    def _snapped_back(self, items: Sequence[Item], at: int) -> int:
+        """The newest valid cut up to here; 0 where there is none."""
+        while at > 0 and not self._is_valid(items, at):
+            at = message_start(items, at - 1)
+        return at
+
+    def _is_valid(self, items: Sequence[Item], at: int) -> bool:
+        if at < len(items) and items[at].kind is Kind.TOOL_RESULT:
+            return False
+        role = role_of(items[at - 1])
+        if role is not Role.ASSISTANT:
+            return role is Role.USER
+        message = items[message_start(items, at - 1) : at]
+        if not any(item.is_unfinished for item in message):
+            return True
+        return self.cuts_after_unfinished and _is_mere_text(message)
+
+    def _reason(self, window: Window) -> str:
+        if window.trigger in FORCED:
+            return f"{window.trigger}: {window.used:,} tokens in use"
+        return (
+            f"{window.used:,} of {window.limit:,} tokens in use, more than "
+            f"{self.threshold(window.limit):,}: {self.reserve_tokens:,} are reserved, and the "
+            f"newest {self.keep_recent_tokens:,} are kept"
+        )
+
+    def _nothing(self, window: Window) -> str:
+        return (
+            f"nothing to compact: of {window.tokens:,} tokens in view {window.running[-1]:,} may "
+            f"leave, and keep_recent_tokens has the newest {self.keep_recent_tokens:,} kept; set "
+            "it lower, or use a model that holds more"
+        )
+
+
+def newest_first(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
+    """Where each message begins and ends, from the newest back; only what is asked for is read."""
+    end = len(items)
+    while end:
+        start = message_start(items, end - 1)
+        yield start, end
+        end = start
+
+
+def _position(items: Sequence[Item], at: int) -> int:
+    return items[at].position if at < len(items) else items[-1].position + 1
+
+
+def _length(item: Item, measure: Measure) -> int:
+    """A tool call counts its id, its name and its arguments as Python prints them; the parts of a
+    tool result stand a space apart."""
+    block = item.block
+    if isinstance(block, ToolCall):
+        said = block.tool_call_id + block.name + str(block.parsed())
+        return measure.length(said)
+    parts = parts_of(block)
+    gaps = len(parts) - 1 if item.kind is Kind.TOOL_RESULT and parts else 0
+    return sum(map(measure.length, parts)) + gaps
+
+
+def _is_mere_text(message: Sequence[Item]) -> bool:
+    kinds = {item.kind for item in message}
+    if Kind.TOOL_CALL in kinds:
+        return False
+    return any(item.kind is Kind.ASSISTANT and item.block.text.strip() for item in message)
