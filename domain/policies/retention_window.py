@@ -3,9 +3,10 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
-from ..blocks import Kind, ToolCall
+from ..blocks import Block, Kind, ToolCall
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..messages import Role, message_start, role_of
@@ -76,12 +77,11 @@ class RetentionWindow:
     def plan(self, window: Window) -> Plan | None:
         if window.trigger is Trigger.THRESHOLD and not self.fires(window):
             return None
-        cut, reason = self.cut(window), self._reason(window)
-        if cut is None:
+        reached = self._reached(window) or 0
+        cut, reason = self._cut(window, reached), self._reason(window)
+        if cut is None and reached:
             # No message ends there: what was meant is the cut where enough is kept.
-            items = window.open_to_cut
-            reached = self._reached(window) or 0
-            cut = items[reached].position if reached else None
+            cut = _position(window.open_to_cut, reached)
             reason += "; no finished message ends before what is kept"
         if cut is not None:
             return Plan(cut, reason, self.summary_tokens, form=TunacodeForm())
@@ -110,13 +110,7 @@ class RetentionWindow:
     def cut(self, window: Window) -> int | None:
         """Position of the first block to keep, by the document's rules alone; it may be one past
         the newest block. None where they find no cut."""
-        items, at = window.open_to_cut, 0
-        is_forced = window.trigger in FORCED
-        if not is_forced or self.forced_cut != LATEST:
-            at = self._snapped_back(items, self._reached(window) or 0)
-        if is_forced and not at and self.forced_cut != BUDGET:
-            at = self._snapped_back(items, len(items))
-        return _position(items, at) if at else None
+        return self._cut(window, self._reached(window) or 0)
 
     def valid_cuts(self, window: Window) -> tuple[int, ...]:
         """All positions where the rules allow a cut; the last may be one past the newest block."""
@@ -133,12 +127,21 @@ class RetentionWindow:
 
     # How
 
-    @property
+    @cached_property
     def _measure(self) -> Measure | None:
         """How texts are measured; None where that is not done here, but reckoned by the store."""
         if self.unit == Unit.RECKONED:
             return None
         return Measure(Unit(self.unit), Rounding(self.rounding))
+
+    def _cut(self, window: Window, reached: int) -> int | None:
+        items, at = window.open_to_cut, 0
+        is_forced = window.trigger in FORCED
+        if not is_forced or self.forced_cut != LATEST:
+            at = self._snapped_back(items, reached)
+        if is_forced and not at and self.forced_cut != BUDGET:
+            at = self._snapped_back(items, len(items))
+        return _position(items, at) if at else None
 
     def _exceeds(self, used: int, threshold: int) -> bool:
         return used > threshold or (self.fires_at == ">=" and used == threshold > 0)
@@ -213,9 +216,15 @@ def _length(item: Item, measure: Measure) -> int:
     if isinstance(block, ToolCall):
         said = block.tool_call_id + block.name + str(block.parsed())
         return measure.length(said)
+    if isinstance(block, Block):
+        # Nearly all blocks are one text: these are not taken to pieces.
+        if block.media is None:
+            return measure.length(block.text)
+        return sum(map(measure.length, parts_of(block)))
+    if isinstance(block.content, str):
+        return measure.length(block.content)
     parts = parts_of(block)
-    gaps = len(parts) - 1 if item.kind is Kind.TOOL_RESULT and parts else 0
-    return sum(map(measure.length, parts)) + gaps
+    return sum(map(measure.length, parts)) + max(0, len(parts) - 1)
 
 
 def _is_mere_text(message: Sequence[Item]) -> bool:
