@@ -1,9 +1,12 @@
 """The window that a policy is shown, made of the very fold that is served."""
 
-from collections.abc import Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
+from operator import attrgetter
 
+from ..domain.blocks import BY_ASSISTANT
 from ..domain.compaction_events import Trigger
 from ..domain.deferred import Deferred
 from ..domain.models import ModelFacts
@@ -36,6 +39,7 @@ def window_of(
                 sizes=partial(history.reckoning.sizes, use.gauge, view.entries),
                 open_calls=frozenset(history.open_calls),
                 pinned=history.pinned,
+                broken_off=dict(history.broken_off),
             )
         ),
         after=view.coordinate.position,
@@ -65,7 +69,9 @@ def _items(
     sizes: Callable[[], Iterable[int]],
     open_calls: frozenset[int],
     pinned: Ranges,
+    broken_off: Mapping[int, float],
 ) -> list[Item]:
+    unfinished = frozenset(_unfinished(entries, broken_off))
     tokens_of = chain(sizes(), (entry.tokens for entry in recalled))
     items = [
         Item(
@@ -76,10 +82,21 @@ def _items(
             call=entry.call,
             is_open=entry.position in open_calls,
             is_pinned=entry.position in pinned,
+            is_unfinished=entry.position in unfinished,
         )
         for entry, tokens in zip((*entries, *recalled), tokens_of, strict=True)
     ]
     return sorted(items, key=lambda item: item.position)
+
+
+def _unfinished(entries: tuple[Entry, ...], broken_off: Mapping[int, float]) -> Iterator[int]:
+    """Positions of what models wrote in answers that were broken off."""
+    for position, upto in broken_off.items():
+        behind = bisect_right(entries, position, key=attrgetter("position"))
+        for entry in islice(entries, behind, None):
+            if entry.position > upto or entry.block.kind not in BY_ASSISTANT:
+                break
+            yield entry.position
 
 
 def _cached(history: History) -> int | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
+from math import inf
 
 from pydantic import JsonValue
 
@@ -11,6 +12,7 @@ from ..domain.blocks import BY_ASSISTANT, NOT_SENT, AnyBlock, ToolResult
 from ..domain.compaction_events import CompactBoundary, Summary, Trim
 from ..domain.ranges import Ranges
 from ..domain.session_events import (
+    BROKEN_OFF,
     BlockAppended,
     BlockPinned,
     BlocksHidden,
@@ -147,6 +149,8 @@ class History:
         """The newest call whose size was reported."""
         self.answered = 0
         """Where a model last spoke, or a call of it was last recorded."""
+        self.broken_off: dict[int, float] = {}
+        """Calls that came to no end, by what they saw last, and up to where their answers stand."""
         self.pinned = boundary.pinned if boundary else Ranges()
         self.hides: dict[int, str | None] = {}
         self.retracted = Ranges()
@@ -199,6 +203,7 @@ class History:
                 self.settings = recorded
             case ModelCalled() as call:
                 self.answered = position
+                self._ended(call)
                 if call.context is not None:
                     self.last_call = call
                     self._called_on(call)
@@ -238,6 +243,17 @@ class History:
             entry = replace(entry, shown=shown, tokens=max(1, estimate_text(shown)))
         self.entries[position] = entry
         self._tokens += entry.tokens
+
+    def _ended(self, call: ModelCalled) -> None:
+        """Remember calls that came to no end; of several that saw the same, the last one counts."""
+        newest = next(reversed(self.broken_off), None) if self.broken_off else None
+        if newest is not None and newest < call.position < self.broken_off[newest]:
+            # What stands behind what this call saw is its own answer.
+            self.broken_off[newest] = call.position
+        if call.stop_reason in BROKEN_OFF:
+            self.broken_off[call.position] = inf
+        else:
+            self.broken_off.pop(call.position, None)
 
     def _called_on(self, call: ModelCalled) -> None:
         """Lay down what a call saw, for whoever wants to learn from it."""

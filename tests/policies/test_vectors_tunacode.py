@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import pytest
 from neutral_blocks import block_of, images_of, is_cut_off, turn_of
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.coverage import settle
-from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.retention_window import RetentionWindow, newest_first
 from cutbank.domain.summaries.forms.tunacode import TunacodeForm
@@ -79,7 +76,7 @@ def policy(vector: Vector, preset: str) -> RetentionWindow:
 
 
 def controller(vector: Vector, told: list[str] | None = None) -> Controller:
-    def writes(said: str, previous: str | None) -> str:  # noqa: ARG001
+    def writes(said: str, previous: str | None) -> str:
         if told is not None:
             told.append(said)
         if vector["config"]["summarizer_raises"]:

@@ -128,3 +128,40 @@ def test_the_standing_summary_is_not_what_stays(session: Any) -> None:
 
     assert compacted.summary is not None
     assert compacted.besides > compacted.request == 100
+
+
+def unfinished(session: Any) -> list[str]:
+    return [item.block.text for item in window(session).items if item.is_unfinished]
+
+
+def test_an_answer_that_was_broken_off_is_unfinished(session: Any) -> None:
+    view = session.view()
+    session.append(cutbank.Block.thinking("hm"), cutbank.Block.assistant("half a wo"))
+    assert unfinished(session) == []
+
+    session.record_call(view, call_id="1", stop_reason="aborted")
+    shown = session.view()
+    session.append(cutbank.Block.user("go on"), cutbank.Block.assistant("whole"))
+    session.record_call(session.view(), call_id="2", stop_reason="end_turn")
+
+    assert unfinished(session) == ["hm", "half a wo"]
+    assert shown.entries == session.view().entries[: len(shown.entries)]
+
+
+def test_what_was_answered_when_it_was_asked_again_is_finished(session: Any) -> None:
+    view = session.view()
+    session.record_call(view, call_id="1", stop_reason="error")
+    session.record_call(view, call_id="2", stop_reason="end_turn")
+    session.append(cutbank.Block.assistant("whole"))
+
+    assert unfinished(session) == []
+
+
+def test_an_answer_that_took_the_place_of_a_broken_one_is_finished(session: Any) -> None:
+    session.record_call(session.view(), call_id="1", stop_reason="error")
+    half = session.append(cutbank.Block.assistant("half a wo"))
+    session.retract(half[0])
+    session.record_call(session.view(), call_id="2", stop_reason="end_turn")
+    session.append(cutbank.Block.assistant("whole"))
+
+    assert unfinished(session) == []
