@@ -12,6 +12,10 @@ from .retention_window import RetentionWindow
 POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (ReserveHeadroom, Pi)}
 POLICIES: dict[str, type[Policy]] = {
     policy.name: policy for policy in (ReserveHeadroom, RetentionWindow)
+from .scored_pruning import ScoredPruning
+
+POLICIES: dict[str, type[Policy]] = {
+    policy.name: policy for policy in (ReserveHeadroom, ScoredPruning)
 }
 ALIASES: dict[str, str] = {
     alias: name for name, policy in POLICIES.items() if (alias := getattr(policy, "alias", None))

@@ -1,0 +1,60 @@
+"""How large a message is to a program that counts texts: what it says, and a word for the rest."""
+
+import unicodedata
+from collections.abc import Iterator
+from enum import StrEnum
+
+from ..blocks import AnyBlock, Kind, Media, ToolCall, ToolResult
+from ..messages import Message
+from .measure import Measure, Unit
+
+
+class ResultText(StrEnum):
+    """What of a tool result is counted."""
+
+    PLAIN = "plain"
+    """Its text."""
+    DEBUG = "debug"
+    """Its text as Rust prints a value for debugging: wrapped in its types, quoted and escaped."""
+
+
+PLACEHOLDERS = {Kind.THINKING: "[reasoning]", Kind.IMAGE: "[image]", Kind.DOCUMENT: "[document]"}
+"""What stands for blocks whose content is not counted."""
+ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+EXTENDING = frozenset({"Mn", "Me"})
+"""Unicode categories of what is drawn upon the character before."""
+
+
+def message_tokens(message: Message, measure: Measure, results: ResultText) -> int:
+    """Tokens of one message; `reckoned` is what the store makes of its blocks."""
+    if measure.unit is Unit.RECKONED:
+        return message.tokens
+    said = "\n".join(text for item in message.items for text in _said(item.block, results))
+    return measure.tokens(said)
+
+
+def as_debugged(text: str) -> str:
+    """A string as Rust prints it for debugging."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _said(block: AnyBlock, results: ResultText) -> Iterator[str]:
+    if isinstance(block, ToolCall):
+        yield f"[tool: {block.name}]"  # its arguments are not counted
+    elif isinstance(block, ToolResult):
+        debug = results is ResultText.DEBUG
+        yield f"Text(Text {{ text: {as_debugged(block.text)} }})" if debug else block.text
+        if not debug and not isinstance(block.content, str):
+            yield from ("[image]" for part in block.content if isinstance(part, Media))
+    else:
+        yield PLACEHOLDERS.get(block.kind, block.text)
+
+
+def _escaped(character: str) -> str:
+    if character in ESCAPES:
+        return ESCAPES[character]
+    if character.isprintable() and unicodedata.category(character) not in EXTENDING:
+        return character
+    return f"\\u{{{ord(character):x}}}"

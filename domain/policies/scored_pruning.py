@@ -1,0 +1,241 @@
+"""From 80% full on, remove the messages of the least worth until 70% are left; sum up nothing."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..compaction_events import Trigger
+from ..errors import NothingToCompactError
+from ..messages import messages_of
+from ..ranges import Ranges
+from ..token_budget import estimate_text
+from ..utilisation import Level, Marks, Pruned, Utilisation
+from ..window import Item, Plan, Window
+from .measure import Measure, Rounding, Unit
+from .message_sizes import ResultText, message_tokens
+from .policy import check, refusal, setting
+from .scores import only_looks
+from .selection import Choice, Protects, Ranked, carried, kept, protected
+from .weighed import Weighed
+
+MARGIN = 0.10
+"""How far below the threshold the warning begins, and pruning ends."""
+LOWEST_WARNING = 0.50
+CRITICAL = 0.90
+CRITICAL_TARGET = 0.8
+"""Part of the target that is aimed for at the critical level."""
+WANTED = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
+"""Triggers behind which somebody waits, and has to hear that nothing was done."""
+
+
+@dataclass(frozen=True)
+class ScoredPruning:
+    """Seed 001: nothing is summarised; what is worth least leaves, and the newest turns stay.
+
+    The system prompt is in no count.
+    """
+
+    name: ClassVar[str] = "scored-pruning"
+    alias: ClassVar[str] = "qbit"
+    source: ClassVar[str] = "seed 001: qbit-ai/qbit, docs/context-compaction.md"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "as_shipped": {
+            "cooldown_seconds": 0.0,
+            "critical_threshold": 1.0,
+            "levels_at": ">",
+            "protects": "messages",
+            "choice": "keep-highest",
+            "pairs_leave_together": False,
+            "looks_leave_first": False,
+            "unit": "bytes",
+            "result_text": "debug",
+        }
+    }
+
+    enabled: bool = setting(True, help="whether anything is pruned at all")
+    compaction_threshold: float = setting(
+        0.80, unit="of the limit", least=0.05, most=1, help="in use from which on it prunes"
+    )
+    protected_turns: int = setting(2, least=0, help="newest turns, or messages, that always stay")
+    cooldown_seconds: float = setting(
+        60.0, unit="seconds", least=0, help="between two prunings by threshold; 0 is none"
+    )
+    critical_threshold: float | None = setting(
+        None,
+        unit="of the limit",
+        least=0.05,
+        help="from which on more leaves; none is 0.9, or compaction_threshold if that is more",
+    )
+    levels_at: str = setting(
+        ">=",
+        among=(">=", ">"),
+        help="whether warning and pruning begin at their share or past it",
+    )
+    protects: str = setting(
+        Protects.TURNS.value, among=Protects, help="what protected_turns counts"
+    )
+    choice: str = setting(Choice.REMOVE_LOWEST.value, among=Choice, help="how what stays is chosen")
+    pairs_leave_together: bool = setting(
+        True, help="whether a call leaves with its results, or each by its own worth"
+    )
+    looks_leave_first: bool = setting(
+        True, help="whether calls that only read or search leave before all else"
+    )
+    reserved_system_tokens: int = setting(
+        4_000, unit="tokens", least=0, help="kept free of what pruning aims for: the system prompt"
+    )
+    reserved_response_tokens: int = setting(
+        8_192, unit="tokens", least=0, help="kept free of what pruning aims for: the next answer"
+    )
+    unit: str = setting(
+        Unit.RECKONED.value, among=Unit, help="what is counted; all but reckoned by four a token"
+    )
+    rounding: str = setting(
+        Rounding.UP.value, among=Rounding, help="of a part of a token, where texts are counted"
+    )
+    result_text: str = setting(
+        ResultText.PLAIN.value, among=ResultText, help="how tool results are counted as text"
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        least = self.compaction_threshold
+        if self.critical_threshold is not None and self.critical_threshold < least:
+            raise refusal(
+                self,
+                "critical_threshold",
+                f"is {self.critical_threshold}, below compaction_threshold ({least})",
+            )
+
+    # When
+
+    @property
+    def marks(self) -> Marks:
+        """Where the levels begin; critical is critical at its share, whatever levels_at says."""
+        return Marks(
+            # Rounded: 0.8 - 0.1 is more than 0.7 to a computer.
+            warning=max(LOWEST_WARNING, round(self.compaction_threshold - MARGIN, 9)),
+            alert=self.compaction_threshold,
+            critical=self.critical_threshold or max(CRITICAL, self.compaction_threshold),
+            is_past=self.levels_at == ">",
+        )
+
+    def fires(self, window: Window) -> bool:
+        """Whether it would prune by threshold: it is enabled, has rested, and is nearly full."""
+        return self.enabled and not self._rests(window) and self.level(window).calls_for_less
+
+    def level(self, window: Window, weighed: Weighed | None = None) -> Utilisation:
+        """What is in use of the limit, but for the system prompt."""
+        if self.unit == Unit.RECKONED:
+            tokens = max(0, window.used - window.as_counted(estimate_text(window.system)))
+        else:
+            tokens = (weighed or self.weighed(window.items)).total
+        return self.marks.of(tokens, window.limit)
+
+    def warning(self, window: Window) -> Utilisation | None:
+        """What is in use, where it is so much that those who watch have to be told."""
+        level = self.level(window)
+        return level if self.enabled and level.level is not Level.NORMAL else None
+
+    # What
+
+    def plan(self, window: Window) -> Plan | None:
+        """What leaves: nothing is cut off, and no summary is written."""
+        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
+            return None
+        if not self.enabled:
+            return _nothing(window, "scored-pruning is off (enabled = false)")
+        weighed = self.weighed(window.items)
+        level = self.level(window, weighed)
+        target = self.target(level)
+        if window.trigger is Trigger.OVERFLOW:
+            # How much fits is not known; that all of it does not is.
+            target = min(target, level.tokens - 1)
+        if level.tokens <= target or not weighed.messages:
+            return _nothing(window, f"{level.tokens:,} tokens are in use, and {target:,} may stay")
+        stays = self.stays(weighed, level.tokens, target)
+        leaving = (m for index, m in enumerate(weighed.messages) if index not in stays)
+        return Plan(
+            cut=None,
+            reason=self._reason(window.trigger, level, target),
+            summary_tokens=0,
+            drops=Ranges.of(item.position for message in leaving for item in message.items),
+        )
+
+    def weighed(self, items: Iterable[Item]) -> Weighed:
+        """The messages that a policy chooses from."""
+        messages = messages_of(tuple(items))
+        measure, results = Measure(Unit(self.unit), Rounding(self.rounding)), self.result_text
+        counted = ResultText(results)
+        return Weighed(messages, [message_tokens(one, measure, counted) for one in messages])
+
+    @property
+    def target_share(self) -> float:
+        """The part of the room that pruning aims for."""
+        return self.compaction_threshold - MARGIN
+
+    def available(self, limit: int) -> int:
+        """Tokens that the reserves leave of a limit."""
+        return max(0, limit - self.reserved_system_tokens - self.reserved_response_tokens)
+
+    def target(self, level: Utilisation) -> int:
+        """Tokens that may stay; fewer where the level is critical."""
+        aimed = self.target_share
+        if level.level is Level.CRITICAL:
+            aimed *= CRITICAL_TARGET
+        return max(0, int(self.available(level.limit) * aimed))
+
+    def is_above(self, level: Utilisation) -> bool:
+        """Whether more is in use than may stay."""
+        return level.tokens > self.target(level)
+
+    def stays(self, weighed: Weighed, in_use: int, target: int) -> frozenset[int]:
+        """Indices of the messages that stay, so that `target` of `in_use` tokens are left."""
+        everything = frozenset(range(len(weighed.messages)))
+        if in_use <= target:
+            return everything
+        untouched = carried(weighed.messages) | protected(
+            weighed.messages, self.protected_turns, Protects(self.protects)
+        )
+        ranked = [one for one in self._ranked(weighed) if untouched.isdisjoint(one.indices)]
+        spent = in_use - sum(one.tokens for one in ranked)
+        loose = frozenset(index for one in ranked for index in one.indices)
+        return everything - loose | kept(ranked, Choice(self.choice), target - spent)
+
+    def pruned(self, window: Window, gone: Iterable[Item]) -> Pruned:
+        """What is in use before and after these left."""
+        left, before = self.weighed(gone), self.level(window)
+        after = self.marks.of(max(0, before.tokens - left.total), window.limit)
+        return Pruned(before, after, messages=len(left.messages))
+
+    def _rests(self, window: Window) -> bool:
+        since = window.since_boundary_s
+        return since is not None and since < self.cooldown_seconds
+
+    def _ranked(self, weighed: Weighed) -> list[Ranked]:
+        """What leaves as one, with what it is worth: as much as the best of it."""
+        messages, tokens, worth = weighed.messages, weighed.tokens, weighed.priorities
+        alone = ((index,) for index in range(len(messages)))
+        return [
+            Ranked(
+                indices=tuple(group),
+                tokens=sum(tokens[index] for index in group),
+                worth=max(worth[index] for index in group),
+                leaves_first=self.looks_leave_first and only_looks(messages[group[0]]),
+            )
+            for group in (weighed.exchanges if self.pairs_leave_together else alone)
+        ]
+
+    def _reason(self, trigger: Trigger, level: Utilisation, target: int) -> str:
+        reason = f"{trigger}: {level.tokens:,} tokens in use"
+        if level.limit > 0:
+            reason += f", {level.share:.1%} of {level.limit:,} ({level.level})"
+        reason += f"; what is worth least leaves until {target:,} are left"
+        if not self.available(level.limit):
+            reason += ", for reserved_system_tokens and reserved_response_tokens take it all"
+        return reason
+
+
+def _nothing(window: Window, why: str) -> None:
+    if window.trigger in WANTED:
+        raise NothingToCompactError(f"nothing to prune: {why}")

@@ -1,0 +1,88 @@
+"""Which messages stay within a budget: two ways to choose, and what they may not touch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..cut_points.carried import is_carried
+from ..messages import Message
+
+
+class Choice(StrEnum):
+    """How messages are chosen."""
+
+    REMOVE_LOWEST = "remove-lowest"
+    """Those of the least worth leave, the oldest of equals first, until the rest fits."""
+    KEEP_HIGHEST = "keep-highest"
+    """Those of the most worth stay while there is room; one that is too large is passed over."""
+
+
+class Protects(StrEnum):
+    """What the newest that always stay are counted in."""
+
+    TURNS = "turns"
+    """The current turn is always among them."""
+    MESSAGES = "messages"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Messages that stay or leave as one."""
+
+    indices: tuple[int, ...]
+    tokens: int
+    worth: float
+    leaves_first: bool = False
+    """Whether it leaves before all that does not."""
+
+
+def protected(messages: Sequence[Message], newest: int, counted_in: Protects) -> frozenset[int]:
+    """Indices of the messages that are too new to leave."""
+    if counted_in is Protects.MESSAGES:
+        return frozenset(range(max(0, len(messages) - newest), len(messages)))
+    turns: set[int] = set()
+    for index in reversed(range(len(messages))):
+        turns.add(messages[index].items[0].turn)
+        if len(turns) > max(1, newest):
+            return frozenset(range(index + 1, len(messages)))
+    return frozenset(range(len(messages)))
+
+
+def carried(messages: Sequence[Message]) -> frozenset[int]:
+    """Indices of the messages that no compaction may take out: pinned, or with an open call."""
+    return frozenset(
+        index for index, message in enumerate(messages) if any(map(is_carried, message.items))
+    )
+
+
+def kept(ranked: Sequence[Ranked], choice: Choice, room: int) -> frozenset[int]:
+    """Which indices of `ranked`, which stand in order, stay within so many tokens."""
+    if choice is Choice.REMOVE_LOWEST:
+        return _without_lowest(ranked, room)
+    return _highest(ranked, room)
+
+
+def _without_lowest(ranked: Sequence[Ranked], room: int) -> frozenset[int]:
+    taken = sum(one.tokens for one in ranked)
+    leaving: set[int] = set()
+    for one in sorted(ranked, key=_leaves):
+        if taken <= room:
+            break
+        taken -= one.tokens
+        leaving.update(one.indices)
+    return frozenset(index for one in ranked for index in one.indices) - leaving
+
+
+def _highest(ranked: Sequence[Ranked], room: int) -> frozenset[int]:
+    staying: set[int] = set()
+    # What is too large is passed over; where there is no room, what takes nothing leaves too.
+    for one in sorted(ranked, key=_leaves, reverse=True) if room > 0 else ():
+        if one.tokens <= room:
+            room -= one.tokens
+            staying.update(one.indices)
+    return frozenset(staying)
+
+
+def _leaves(one: Ranked) -> tuple[bool, float]:
+    """What leaves first comes first; sorting leaves equals in their order, the oldest first."""
+    return not one.leaves_first, one.worth

@@ -1,0 +1,95 @@
+"""Seed 001, line by line against what the original program answered."""
+
+from collections.abc import Iterable
+
+from qbit_vectors import Case, case_of
+from vector_files import FOLDERS, lines_of
+
+from cutbank.domain.cut_points.orphans import orphans
+from cutbank.domain.messages import Message
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.tool_output import shortened
+from cutbank.projections.dialects import qbit
+
+
+def ids_of(case: Case, messages: Iterable[Message]) -> list[list[str]]:
+    """The neutral blocks of each message; its images are of the same block."""
+    return [
+        list(dict.fromkeys(case.ids[item.position] for item in message.items))
+        for message in messages
+    ]
+
+
+def blocks_at(case: Case, positions: Iterable[int]) -> list[str]:
+    return list(dict.fromkeys(case.ids[at] for at in positions))
+
+
+@FOLDERS
+def test_vectors_sizes_scores_and_levels(folder: str) -> None:
+    for case in map(case_of, lines_of(folder, "qbit")):
+        policy, expected = case.policy(), case.expected
+        weighed = policy.weighed(case.window.items)
+        level = policy.level(case.window)
+
+        assert ids_of(case, weighed.messages) == expected["message_block_ids"], case.name
+        assert list(weighed.tokens) == expected["message_tokens"], case.name
+        assert list(weighed.scores) == expected["scores"], case.name
+        assert list(weighed.priorities) == expected["priorities"], case.name
+        stats = qbit.stats(weighed)
+        assert stats == {name: expected[name] for name in stats}, case.name
+        assert level.share == expected["utilization"], case.name
+        assert level.level == expected["alert_level"], case.name
+        assert policy.target(level) == expected["target_tokens"], case.name
+        assert policy.fires(case.window) is expected["trigger"], case.name
+
+
+@FOLDERS
+def test_vectors_what_would_be_pruned(folder: str) -> None:
+    for case in map(case_of, lines_of(folder, "qbit")):
+        policy, expected = case.policy(), case.expected
+        weighed, level = policy.weighed(case.window.items), policy.level(case.window)
+        stays = policy.stays(weighed, level.tokens, policy.target(level))
+        everything = range(len(weighed.messages))
+
+        assert sorted(stays) == expected["preview_kept"], case.name
+        pruned = [index for index in everything if index not in stays]
+        assert pruned == expected["preview_pruned"], case.name
+        assert policy.is_above(level) is expected["preview_needed"], case.name
+
+
+@FOLDERS
+def test_vectors_what_is_pruned_and_told_of_it(folder: str) -> None:
+    for case in map(case_of, lines_of(folder, "qbit")):
+        policy, expected, window = case.policy(), case.expected, case.window
+        plan = policy.plan(window)
+        drops = plan.drops if plan else Ranges()
+        gone = [item for item in window.items if item.position in drops]
+        kept = Ranges.of(case.ids) - drops
+        pruned = policy.pruned(window, gone) if plan else None
+        warning = policy.warning(window) if plan is None else None
+        alone = orphans(window.items, kept)
+
+        assert (plan is not None) is expected["acted"], case.name
+        assert list(dict.fromkeys(case.ids[at] for at in kept)) == expected["kept_ids"], case.name
+        assert list(dict.fromkeys(case.ids[at] for at in drops)) == expected["pruned_ids"], (
+            case.name
+        )
+        assert _fields(warning and qbit.context_warning(warning)) == expected["warning"], case.name
+        assert _fields(pruned and qbit.context_pruned(pruned)) == expected["pruned"], case.name
+        told = qbit.internal_events(policy.level(window).level, pruned)
+        assert list(told) == expected["internal_events"], case.name
+        assert sorted(alone.results) == expected["orphaned_tool_results"], case.name
+        assert sorted(alone.calls) == expected["orphaned_tool_calls"], case.name
+
+
+@FOLDERS
+def test_vectors_truncation_of_tool_results(folder: str) -> None:
+    for vector in lines_of(folder, "qbit_truncation"):
+        result = shortened(vector["input"], vector["max_tokens"])
+
+        assert qbit.aggregated(result) == vector["expected"], vector["input"][:60]
+
+
+def _fields(event: dict[str, object] | None) -> dict[str, object] | None:
+    """An event without its type, as the original's own record of it has it."""
+    return event and {name: value for name, value in event.items() if name != "type"}

@@ -1,0 +1,69 @@
+"""The vectors of seed 001 as windows: translated, nothing is computed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from neutral_blocks import block_of, images_of, turn_of
+
+from cutbank.domain.blocks import AnyBlock
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.policy import Policy
+from cutbank.domain.policies.scored_pruning import ScoredPruning
+from cutbank.domain.window import Item, Window
+
+LEFT_OUT = {"turn_header", "artifact", "note", "summary"}
+"""Kinds that the original has no messages for."""
+CONFIGURED = (
+    "enabled",
+    "compaction_threshold",
+    "protected_turns",
+    "reserved_system_tokens",
+    "reserved_response_tokens",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One vector, with the neutral block that each position is of."""
+
+    vector: dict[str, Any]
+    ids: dict[int, str]
+    window: Window
+
+    @property
+    def name(self) -> str:
+        return str(self.vector["vector"])
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        expected: dict[str, Any] = self.vector["expected"]
+        return expected
+
+    def policy(self, name: str = "qbit@as_shipped") -> ScoredPruning:
+        """The policy with the vector's configuration."""
+        config = self.vector["config"]
+        policy: Policy = policy_named(name, {key: config[key] for key in CONFIGURED})
+        assert isinstance(policy, ScoredPruning)
+        return policy
+
+
+def case_of(vector: dict[str, Any], trigger: Trigger = Trigger.THRESHOLD) -> Case:
+    """A window of the vector's blocks; positions are counted from 1."""
+    ids: dict[int, str] = {}
+    items: list[Item] = []
+    calls: dict[str, int] = {}
+    for neutral in vector["input"]:
+        if neutral["kind"] in LEFT_OUT:
+            continue
+        blocks: list[AnyBlock] = [block_of(neutral), *images_of(neutral)]
+        for block in blocks:
+            position = len(ids) + 1
+            ids[position] = neutral["id"]
+            name = neutral["tool_call_id"]
+            call = calls.get(name) if neutral["kind"] == "tool_result" else None
+            if neutral["kind"] == "tool_call":
+                calls[name] = position
+            items.append(Item(position, block, turn_of(neutral), tokens=0, call=call))
+    limit = vector["config"]["max_context_tokens"]
+    return Case(vector, ids, Window(tuple(items), len(ids), limit, trigger))
