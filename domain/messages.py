@@ -80,6 +80,19 @@ def message_start(items: Sequence[Item], index: int) -> int:
     return index
 
 
+def message_end(items: Sequence[Item], index: int) -> int:
+    """Where the message after an item's begins; looks at no other, as `message_start`."""
+    name, role = items[index].block.message_id, role_of(items[index])
+    index += 1
+    if name is None or role is Role.TOOL_RESULT:
+        return index
+    while index < len(items) and (
+        items[index].block.message_id == name and role_of(items[index]) is role
+    ):
+        index += 1
+    return index
+
+
 def _same_message(piece: tuple[int, Item, Role]) -> tuple[object, ...]:
     index, item, role = piece
     name = item.block.message_id

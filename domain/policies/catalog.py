@@ -6,6 +6,7 @@ from typing import Any
 from ..errors import InvalidSettingError
 from .pi import Pi
 from .policy import Policy, configured, presets_of
+from .preserve_zone import PreserveZone
 from .reserve_headroom import ReserveHeadroom
 from .retention_window import RetentionWindow
 
@@ -16,6 +17,8 @@ from .scored_pruning import ScoredPruning
 
 POLICIES: dict[str, type[Policy]] = {
     policy.name: policy for policy in (ReserveHeadroom, ScoredPruning)
+POLICIES: dict[str, type[Policy]] = {
+    policy.name: policy for policy in (ReserveHeadroom, PreserveZone)
 }
 ALIASES: dict[str, str] = {
     alias: name for name, policy in POLICIES.items() if (alias := getattr(policy, "alias", None))

@@ -1,0 +1,297 @@
+"""Past 80% full, keep the newest 40% of the context word for word and summarise the rest."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..blocks import PROMPTS, Kind
+from ..compaction_events import Trigger, Trim
+from ..counting.estimators import Estimator
+from ..counting.estimators import Unit as Counted
+from ..errors import NothingToCompactError
+from ..messages import message_end, message_start
+from ..summaries.forms.claude_sdk import ClaudeSdkForm
+from ..trims import effective, tokens_saved
+from ..window import Item, OnFailure, Plan, Window
+from .context_budget import MAX_OUTPUT, ContextBudget
+from .measure import Measure, Rounding, Unit
+from .old_results import OldResults
+from .policy import check, refusal, setting
+
+COUNTED = {
+    Unit.CODE_POINTS: Counted.CHARACTERS,
+    Unit.UTF_16: Counted.UTF16,
+    Unit.BYTES: Counted.BYTES,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Zones:
+    """The history in two: what leaves for a summary, and what is kept word for word."""
+
+    compact: tuple[Item, ...]
+    preserve: tuple[Item, ...]
+
+    @property
+    def orphans_a_result(self) -> bool:
+        """Whether what is kept begins with the answer to a call that leaves."""
+        return self._begins is Kind.TOOL_RESULT
+
+    @property
+    def splits_turn(self) -> bool:
+        return self._begins is not None and self._begins not in PROMPTS
+
+    @property
+    def _begins(self) -> Kind | None:
+        return self.preserve[0].kind if self.compact and self.preserve else None
+
+
+@dataclass(frozen=True)
+class PreserveZone:
+    """Seed 004: fires above 80% of the limit, the answer's reserve included; keeps the newest 40%.
+
+    The message that exceeds the zone leaves. Below the threshold old tool results are shortened,
+    once that saves enough.
+    """
+
+    name: ClassVar[str] = "preserve-zone"
+    alias: ClassVar[str] = "claude-sdk"
+    source: ClassVar[str] = "seed 004: jack-phare/goat, Spec 09: Context & Compaction"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "as_shipped": {
+            "unit": Unit.BYTES.value,
+            "keeps_newest": True,
+            "steps_back": True,
+            "prune_gain": 0.0,
+            "shows_calls": False,
+        }
+    }
+
+    threshold: float = setting(
+        0.80, unit="the limit", least=0, most=1, help="more than this part in use fires"
+    )
+    critical: float = setting(
+        0.95, unit="the limit", least=0, most=1, help="more than this part is called critical"
+    )
+    preserve_ratio: float = setting(
+        0.40, unit="the limit", least=0, most=1, help="this part of the newest is kept"
+    )
+    max_output_tokens: int = setting(
+        MAX_OUTPUT, unit="tokens", least=0, help="kept free for the answer, and so in use"
+    )
+    max_summary_tokens: int = setting(
+        4_096, unit="tokens", least=1, help="how large a summary may be"
+    )
+    prune_over: int | None = setting(
+        1_000, unit="characters", least=1, help="longer results are shortened when old; none is off"
+    )
+    prune_to: int = setting(
+        200, unit="characters", least=0, help="how much of a shortened result is shown"
+    )
+    preserve_recent: int = setting(
+        10, unit="messages", help="the newest are never shortened; less than 0 is 0"
+    )
+    prune_gain: float = setting(
+        0.1, unit="what is in use", least=0, most=1, help="shortening alone waits to save this part"
+    )
+    unit: str = setting(
+        Unit.RECKONED.value, among=Unit, help="what sizes go by: the store's reckoning, or a length"
+    )
+    rounding: str = setting(
+        Rounding.DOWN.value, among=Rounding, help="of lengths divided by four; not of a reckoning"
+    )
+    message_tokens: int = setting(
+        4, unit="tokens", least=0, help="each message takes besides; not in a reckoning"
+    )
+    keeps_newest: bool = setting(
+        False, help="never plan for the newest message to leave, however large it is"
+    )
+    steps_back: bool = setting(
+        False, help="move a cut back over tool results and one call, whatever that parts"
+    )
+    shows_calls: bool = setting(
+        True, help="show whoever sums up the tool calls, and not what was said alone"
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.critical < self.threshold:
+            raise refusal(self, "critical", f"is {self.critical}, below threshold")
+        if self.preserve_ratio >= self.threshold > 0:
+            wrong = f"is {self.preserve_ratio}, so that what is kept would fire again"
+            raise refusal(self, "preserve_ratio", f"{wrong} at the threshold of {self.threshold}")
+        if self.prune_over is not None and self.prune_to >= self.prune_over:
+            wrong = f"is {self.prune_to}, and would shorten nothing over {self.prune_over}"
+            raise refusal(self, "prune_to", wrong)
+
+    # When
+
+    def fires(self, window: Window) -> bool:
+        """Whether there is something to do without being asked; never where no limit is known."""
+        return window.limit > 0 and (
+            self.should_compact(self.budget(window)) or bool(self._worthwhile_trims(window))
+        )
+
+    def budget(self, window: Window) -> ContextBudget:
+        """What is in use; a reckoning has the system prompt among the messages."""
+        estimator = self._estimator
+        if estimator is None:
+            return ContextBudget(window.limit, 0, window.used, self.max_output_tokens)
+        system = estimator.count_text(window.system)
+        return ContextBudget(window.limit, system, self.measured(window), self.max_output_tokens)
+
+    def should_compact(self, budget: ContextBudget) -> bool:
+        return budget.utilisation > self.threshold
+
+    def must_compact(self, budget: ContextBudget) -> bool:
+        return budget.utilisation > self.critical
+
+    def text_size(self, items: Sequence[Item]) -> int:
+        """Tokens of what one message says, without what each takes besides."""
+        estimator = self._estimator
+        if estimator is None:
+            return sum(item.tokens for item in items)
+        return estimator.count_message(item.block for item in items) - self.message_tokens
+
+    def measured(self, window: Window) -> int:
+        """Tokens of all messages, the standing summary being one."""
+        estimator = self._estimator
+        if estimator is None:
+            return window.used
+        standing = window.summary
+        total = estimator.count_text(standing.text) + self.message_tokens if standing else 0
+        items, end = window.items, len(window.items)
+        while end:
+            start = message_start(items, end - 1)
+            total += estimator.count_message(item.block for item in items[start:end])
+            end = start
+        return total
+
+    # Where
+
+    def plan(self, window: Window) -> Plan | None:
+        budget = self.budget(window)
+        wanted = window.trigger is not Trigger.THRESHOLD
+        if not wanted and not (window.limit > 0 and self.should_compact(budget)):
+            trims = self._worthwhile_trims(window) if window.limit > 0 else ()
+            return self._pruning(window, trims) if trims else None
+        items, split = window.open_to_cut, self.split(window)
+        if split:
+            return Plan(
+                cut=items[split].position if split < len(items) else items[-1].position + 1,
+                reason=self._reason(window, budget),
+                summary_tokens=self.max_summary_tokens,
+                form=ClaudeSdkForm(shows_calls=self.shows_calls),
+                on_failure=OnFailure.NOTICE,
+            )
+        if trims := effective(window, window.items, self.trims(window)):
+            return self._pruning(window, trims)
+        raise NothingToCompactError(
+            f"nothing to compact: {window.tokens:,} tokens in view, and what may leave fits into "
+            f"the {self.preserve_budget(window.limit):,} that preserve_ratio keeps; "
+            f"max_output_tokens holds {self.max_output_tokens:,} of {window.limit:,} besides"
+        )
+
+    def preserve_budget(self, limit: int) -> int:
+        """Tokens of the zone that is kept."""
+        return int(limit * self.preserve_ratio)
+
+    def split(self, window: Window) -> int:
+        """Index of the first item to keep, by the document's walk; 0 where all fits the zone."""
+        items = window.open_to_cut
+        reached = self._exceeding(window, items)
+        if reached is None:
+            return 0
+        split = message_end(items, reached)
+        if self.keeps_newest and split >= len(items):
+            # Of one message alone nothing may leave: the floor below the second stays its end.
+            split = max(message_start(items, len(items) - 1), message_end(items, 0))
+        return stepped_back(items, split) if self.steps_back else split
+
+    def zones(self, window: Window) -> Zones:
+        """What leaves and what is kept by the raw plan, before anything is repaired."""
+        items, split = window.open_to_cut, self.split(window)
+        if self.keeps_newest and split >= len(items):
+            split = 0
+        return Zones(items[:split], items[split:])
+
+    def trims(self, window: Window) -> tuple[Trim, ...]:
+        """Old tool results, shortened by rule."""
+        if self.prune_over is None:
+            return ()
+        unit = Unit.CODE_POINTS if self._estimator is None else Unit(self.unit)
+        rule = OldResults(
+            self.prune_over,
+            self.prune_to,
+            self.preserve_recent,
+            Measure(unit, Rounding(self.rounding)),
+        )
+        return rule.trims(window.items)
+
+    def _exceeding(self, window: Window, items: Sequence[Item]) -> int | None:
+        """The newest item from which on the zone is exceeded; None where all fits."""
+        zone, estimator = self.preserve_budget(window.limit), self._estimator
+        if estimator is None:
+            running = window.running
+            reached = bisect_left(running, running[-1] - zone, hi=len(items)) - 1
+            return reached if reached >= 0 else None
+        end = len(items)
+        while end:
+            start = message_start(items, end - 1)
+            zone -= estimator.count_message(item.block for item in items[start:end])
+            if zone < 0:
+                return start
+            end = start
+        return None
+
+    def _worthwhile_trims(self, window: Window) -> tuple[Trim, ...]:
+        """Trims of results that still show whole, if they save enough together."""
+        trims = effective(window, window.items, self.trims(window))
+        earlier = window.boundary.trims if window.boundary else ()
+        saved = tokens_saved(window.items, trims, earlier) if trims else 0
+        return trims if saved > 0 and saved >= self.prune_gain * window.used else ()
+
+    def _pruning(self, window: Window, trims: tuple[Trim, ...]) -> Plan:
+        reason = (
+            f"{window.trigger}: {len(trims):,} old tool results are longer than "
+            f"{self.prune_over:,} characters"
+        )
+        return Plan(cut=None, reason=reason, summary_tokens=0, trims=trims)
+
+    def _reason(self, window: Window, budget: ContextBudget) -> str:
+        filled = f"{budget.utilisation:.0%} full" if window.limit > 0 else f"{budget.used:,} in use"
+        critical = ", which is critical" if self.must_compact(budget) else ""
+        zone = self.preserve_budget(window.limit)
+        return f"{window.trigger}: {filled}{critical}; the newest {zone:,} tokens are kept"
+
+    @property
+    def _estimator(self) -> Estimator | None:
+        """The document's simple estimator; None where the store's reckoning is gone by."""
+        counted = COUNTED.get(Unit(self.unit))
+        if counted is None:
+            return None
+        return Estimator(
+            self.name,
+            unit=counted,
+            rounds_up=self.rounding == Rounding.UP,
+            extra=self.message_tokens,
+            call=(),
+            says={Kind.THINKING: ""},
+        )
+
+
+def stepped_back(items: Sequence[Item], index: int) -> int:
+    """Where the original's correction moves a cut: off results, and off a message with calls.
+
+    It stops at the second message, and may come to rest on the result of an earlier call.
+    """
+    if index <= 0 or index >= len(items):
+        return index
+    floor = message_end(items, 0)
+    while index > floor and items[index].kind is Kind.TOOL_RESULT:
+        index = message_start(items, index - 1)
+    calls = any(item.kind is Kind.TOOL_CALL for item in items[index : message_end(items, index)])
+    if index > floor and calls:
+        index = message_start(items, index - 1)
+    return max(index, floor)

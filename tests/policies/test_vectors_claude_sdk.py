@@ -1,0 +1,207 @@
+"""Seed 004 against its vectors: what the original program answered, and what its document says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from neutral_blocks import block_of, images_of, turn_of
+from vector_files import FOLDERS, Vector, lines_of
+
+from cutbank.domain.blocks import AnyBlock
+from cutbank.domain.coverage import settle
+from cutbank.domain.counting.estimators import ESTIMATORS
+from cutbank.domain.errors import NothingToCompactError
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.preserve_zone import PreserveZone, stepped_back
+from cutbank.domain.window import Item, Window
+from cutbank.projections.dialects.claude_sdk import pruned_text
+
+GOAT = ESTIMATORS["goat"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One vector, as a window and as positions of messages."""
+
+    vector: Vector
+    window: Window
+    ids: dict[int, list[str]]
+    """The neutral blocks that an item stands for; an image stands for none of its own."""
+
+    @property
+    def expected(self) -> Vector:
+        expected: Vector = self.vector["expected"]
+        return expected
+
+    @property
+    def name(self) -> str:
+        return str(self.vector["vector"])
+
+    @property
+    def starts(self) -> list[int]:
+        """Index of each message's first item, and where a further message would stand."""
+        at = {id: index for index, item in enumerate(self.window.items) for id in self._ids(item)}
+        messages = self.expected["message_block_ids"]
+        return [*(at[ids[0]] for ids in messages), len(self.window.items)]
+
+    @property
+    def messages(self) -> list[Sequence[Item]]:
+        starts = self.starts
+        return [
+            self.window.items[first:end] for first, end in zip(starts, starts[1:], strict=False)
+        ]
+
+    def ids_of(self, items: Sequence[Item]) -> list[str]:
+        return [id for item in items for id in self._ids(item)]
+
+    def policy(self, preset: str = "") -> PreserveZone:
+        config = self.vector["config"]
+        settings = {
+            "threshold": config["threshold"],
+            "critical": config["critical"],
+            "preserve_ratio": config["preserve_ratio"],
+            "preserve_recent": config["preserve_recent"],
+            "max_output_tokens": config["max_output_tokens"],
+        }
+        policy = policy_named(f"preserve-zone{preset}", settings)
+        assert isinstance(policy, PreserveZone)
+        return policy
+
+    def _ids(self, item: Item) -> list[str]:
+        return self.ids[item.position]
+
+
+def case_of(vector: Vector) -> Case:
+    """The vector's messages as a window, counted as the store would with the goat estimator."""
+    blocks = {neutral["id"]: neutral for neutral in vector["input"]}
+    items: list[Item] = []
+    ids: dict[int, list[str]] = {}
+    calls: dict[str, int] = {}
+    for message in vector["expected"]["message_block_ids"]:
+        said: list[tuple[AnyBlock, list[str], int]] = []
+        for id in message:
+            turn = turn_of(blocks[id])
+            said.append((block_of(blocks[id]), [id], turn))
+            said += [(image, [], turn) for image in images_of(blocks[id])]
+        for index, (block, own, turn) in enumerate(said):
+            position = len(items) + 1
+            call = None
+            if (name := getattr(block, "tool_call_id", None)) and block.kind == "tool_call":
+                calls[name] = position
+            elif name:
+                call = calls.get(name)
+            tokens = 0 if index else GOAT.count_message(one for one, _, _ in said)
+            items.append(Item(position, block, turn, tokens, call=call))
+            ids[position] = own
+    window = Window(
+        items=tuple(items),
+        after=len(items),
+        limit=vector["config"]["context_limit"],
+        system="s" * 4 * vector["config"]["system_prompt_tokens"],
+    )
+    return Case(vector, window, ids)
+
+
+def cases(folder: str) -> list[Case]:
+    return [case_of(vector) for vector in lines_of(folder, "goat")]
+
+
+@FOLDERS
+def test_vectors_of_sizes_and_of_what_is_in_use(folder: str) -> None:
+    for case in cases(folder):
+        policy, expected = case.policy("@as_shipped"), case.expected
+        budget = policy.budget(case.window)
+        got = {
+            "text_tokens": [policy.text_size(message) for message in case.messages],
+            "per_message_overhead": policy.message_tokens,
+            "total_tokens": budget.message_tokens,
+            "utilization": budget.utilisation,
+            "is_overflow": budget.is_overflow,
+            "should_compact": policy.should_compact(budget),
+            "must_compact": policy.must_compact(budget),
+            "available": budget.available,
+        }
+        assert got == {name: expected[name] for name in got}, case.name
+        assert budget.system_tokens == case.vector["config"]["system_prompt_tokens"], case.name
+        preserved = policy.preserve_budget(case.window.limit)
+        assert preserved == case.vector["config"]["preserve_budget"], case.name
+
+
+@FOLDERS
+def test_vectors_of_the_split_and_of_both_zones(folder: str) -> None:
+    for case in cases(folder):
+        policy, expected = case.policy("@as_shipped"), case.expected
+        zones = policy.zones(case.window)
+        got = {
+            "split": case.starts.index(policy.split(case.window)),
+            "compacts": bool(zones.compact),
+            "summarised_ids": case.ids_of(zones.compact),
+            "kept_ids": case.ids_of(zones.preserve),
+            "kept_starts_with_tool_result": zones.orphans_a_result,
+            "splits_turn": zones.splits_turn,
+        }
+        assert got == {name: expected[name] for name in got}, case.name
+
+
+@FOLDERS
+def test_vectors_of_where_each_cut_is_moved(folder: str) -> None:
+    for case in cases(folder):
+        starts, items = case.starts, case.window.items
+        moved = [starts.index(stepped_back(items, start)) for start in starts]
+        assert moved == case.expected["adjust_table"], case.name
+
+
+@FOLDERS
+def test_vectors_of_pruned_results(folder: str) -> None:
+    for case in cases(folder):
+        policy, starts = case.policy("@as_shipped"), case.starts
+        pruned = {
+            str(starts.index(trim.position - 1)): pruned_text(
+                case.window.items[trim.position - 1].block.text, policy.prune_to
+            )
+            for trim in policy.trims(case.window)
+        }
+        assert pruned == case.expected["pruned"], case.name
+
+
+@FOLDERS
+def test_vectors_of_the_document_by_the_letter(folder: str) -> None:
+    for case in cases(folder):
+        policy, starts = case.policy(), case.starts
+        zones = policy.zones(case.window)
+        got = {
+            "split": starts.index(policy.split(case.window)),
+            "kept_starts_with_tool_result": zones.orphans_a_result,
+            "pruned_indices": [
+                starts.index(trim.position - 1) for trim in policy.trims(case.window)
+            ],
+        }
+        expected = case.expected["seed_pseudocode"]
+        assert got == {name: expected[name] for name in got}, case.name
+
+
+@FOLDERS
+@pytest.mark.parametrize("preset", ["", "@as_shipped"])
+def test_vectors_end_in_a_legal_covering_smaller_view_whatever_the_raw_plan(
+    folder: str, preset: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orphaned = 0
+    for case in cases(folder):
+        policy, window = case.policy(preset), case.window
+        orphaned += policy.zones(window).orphans_a_result
+        try:
+            plan = policy.plan(window)
+            assert plan is not None, case.name
+            settled = settle(window, plan)
+        except NothingToCompactError as error:
+            assert "nothing to compact" in str(error), case.name
+            continue
+        kept = {item.position for item in window.items if item.position in settled.kept}
+        assert kept, case.name
+        assert len(kept) + len(settled.gone) == len(window.items), case.name
+        assert settled.gone or settled.trims, case.name
+        for item in window.items:
+            if item.call is not None:
+                assert (item.call in kept) == (item.position in kept), case.name
+    with capsys.disabled():
+        print(f"\ngoat{preset or '@document'}: {orphaned} raw plans begin with an orphaned result")  # noqa: T201
