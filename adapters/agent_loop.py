@@ -16,7 +16,6 @@ from ..domain.errors import (
     StalePlanError,
 )
 from ..domain.overflow import recognised
-from ..domain.policies.catalog import policy_named
 from ..domain.policies.policy import is_due
 from ..domain.session_events import Usage
 from ..projections.history_view import HistoryView
@@ -31,6 +30,7 @@ from .compacting.seen import Seen
 from .compacting.summary_chain import UnwrittenError
 from .compacting.swap import Coming, Swap
 from .event_log.plain_errors import speaking_plainly
+from .policy_catalog import policy_named
 from .telemetry.in_use import timed
 
 if TYPE_CHECKING:

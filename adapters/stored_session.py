@@ -19,7 +19,7 @@ from ..domain.errors import (
 )
 from ..domain.event import Event
 from ..domain.pins import PinRules
-from ..domain.policies.catalog import DEFAULT, policy_named
+from ..domain.policies.catalog import DEFAULT
 from ..domain.policies.policy import Policy
 from ..domain.ranges import Ranges
 from ..domain.session import Session, SessionState, session_id
@@ -35,6 +35,7 @@ from ..domain.summaries.summariser import Summariser
 from ..projections.history_view import HistoryView
 from .event_log.plain_errors import speaking_plainly
 from .event_log.recorder import AppendKey
+from .policy_catalog import policy_named
 from .recall import Recalled, found_in, recalled
 from .retraction import closed_retraction
 from .view_reader import ViewReader

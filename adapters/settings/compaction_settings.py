@@ -8,8 +8,9 @@ from pydantic import Strict, ValidationInfo, field_validator
 from ...domain.blocks import Kind
 from ...domain.errors import InvalidSettingError
 from ...domain.pins import PinRules
-from ...domain.policies.catalog import ALIASES, DEFAULT, POLICIES, policy_named
-from ...domain.policies.policy import Policy, settings_of
+from ...domain.policies.catalog import DEFAULT
+from ...domain.policies.policy import Policy, presets_of, settings_of
+from ..policy_catalog import names, policy_class_named, policy_named, unusable
 from .nearest import names_only
 from .section import VALUE, Section, contradiction, setting
 from .toml_lines import Path
@@ -21,7 +22,7 @@ class CompactionSettings(Section):
     """When a session is compacted, and by which policy."""
 
     policy: str = setting(
-        DEFAULT, help="decides when and where to compact; `cutbank policies` lists them"
+        DEFAULT, help="decides when and where to compact, NAME or NAME@PRESET of `cutbank policies`"
     )
     settings: Mapping[str, Any] = setting({}, help="the policy's own settings")
     limit: int | None = setting(
@@ -55,19 +56,28 @@ class CompactionSettings(Section):
 
     @field_validator("policy")
     @classmethod
-    def _is_a_policy(cls, name: str) -> str:
-        if ALIASES.get(name, name) not in POLICIES:
-            known = [*POLICIES, *ALIASES]
-            raise contradiction(((), f"{VALUE}, which {names_only(name, known, 'policy')}"))
-        return name
+    def _is_a_policy(cls, text: str) -> str:
+        name, at, preset = text.partition("@")
+        try:
+            policy = policy_class_named(name)
+        except InvalidSettingError:
+            broken = next((one for one in unusable() if one.entry == name), None)
+            why = f"; {broken}" if broken else f", which {names_only(name, names(), 'policy')}"
+            raise contradiction(((), VALUE + why)) from None
+        if at and preset not in presets_of(policy):
+            known = presets_of(policy)
+            raise contradiction(
+                ((), f"{VALUE}, and {preset!r} {names_only(preset, known, f'preset of {name}')}")
+            )
+        return text
 
     @field_validator("settings")
     @classmethod
     def _are_the_policys(cls, given: Mapping[str, Any], info: ValidationInfo) -> Mapping[str, Any]:
-        name: str | None = info.data.get("policy")
-        if name is None:  # which is wrong itself, and said so
+        text: str | None = info.data.get("policy")
+        if text is None:  # which is wrong itself, and said so
             return given
-        policy = POLICIES[ALIASES.get(name) or name]
+        policy = policy_class_named(text.partition("@")[0])
         known = {one.name: one for one in settings_of(policy)}
         found: list[tuple[Path, str]] = [
             ((key,), names_only(key, known, f"setting of {policy.name}"))
@@ -80,7 +90,7 @@ class CompactionSettings(Section):
                 found.append(((key,), f"{VALUE}; it takes {one.takes}"))
         if not found:
             try:
-                policy_named(name, given)
+                policy_named(text, given)
             except InvalidSettingError as error:
                 found.append(((), str(error)))
         if found:

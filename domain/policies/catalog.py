@@ -31,8 +31,24 @@ def policy_named(text: str, settings: Mapping[str, Any]) -> Policy:
     name, _, preset = text.partition("@")
     policy_class = POLICIES.get(ALIASES.get(name, name))
     if policy_class is None:
-        raise InvalidSettingError(f"there is no policy {name!r}; there is {_all_names()}")
+        raise unknown(name, POLICIES)
+    return with_preset(policy_class, preset, settings)
+
+
+def with_preset(policy_class: type[Policy], preset: str, settings: Mapping[str, Any]) -> Policy:
+    """The policy with these settings over the preset's; an empty name is none."""
     return configured(policy_class, {**_preset(policy_class, preset), **settings})
+
+
+def unknown(name: str, policies: Mapping[str, type[Policy]], *more: str) -> InvalidSettingError:
+    """The error that says which policies there are, and what else is known of it."""
+    known = ", ".join(map(_both_names, policies.values()))
+    return InvalidSettingError("; ".join([f"there is no policy {name!r}; there is {known}", *more]))
+
+
+def alias_of(policy: Policy | type[Policy]) -> str | None:
+    """The other name that a policy goes by: the program that it comes from."""
+    return getattr(policy, "alias", None)
 
 
 def _preset(policy_class: type[Policy], name: str) -> Mapping[str, Any]:
@@ -45,6 +61,6 @@ def _preset(policy_class: type[Policy], name: str) -> Mapping[str, Any]:
     return presets[name]
 
 
-def _all_names() -> str:
-    aliases = {name: alias for alias, name in ALIASES.items()}
-    return ", ".join(f"{name} ({aliases[name]})" if name in aliases else name for name in POLICIES)
+def _both_names(policy: type[Policy]) -> str:
+    alias = alias_of(policy)
+    return f"{policy.name} ({alias})" if alias else policy.name

@@ -1,0 +1,191 @@
+"""Policies of installed packages go by their names wherever policies are named."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import cutbank
+from cutbank.adapters import policy_catalog
+from cutbank.adapters.settings.load import load
+from cutbank.domain.errors import InvalidSettingError
+from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES
+
+SHAPE = '''
+    """Keeps the newest blocks."""
+    from dataclasses import dataclass
+    from typing import Any, ClassVar
+    from cutbank.domain.policies.policy import check, setting
+    from cutbank.domain.window import Plan, Window
+
+    @dataclass(frozen=True)
+    class Policy:
+        name: ClassVar[str] = "{name}"
+        alias: ClassVar[str] = "{alias}"
+        presets: ClassVar[dict[str, dict[str, Any]]] = {{"short": {{"keep": 2}}}}
+        keep: int = setting(20, unit="blocks", least=1, help="stay word for word")
+
+        def __post_init__(self) -> None:
+            check(self)
+
+        def plan(self, window: Window) -> Plan | None:
+            items = window.open_to_cut
+            if len(items) <= self.keep:
+                return None
+            return Plan(items[-self.keep].position, "so many blocks", 500)
+'''
+
+Install = Callable[..., None]
+
+
+def source(name: str, alias: str) -> str:
+    return dedent(SHAPE).format(name=name, alias=alias)
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Lay a package where Python finds it, as an installer does."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+    policy_catalog.brought.cache_clear()
+
+    def installing(package: str, code: str, entry: str, value: str | None = None) -> None:
+        (site / f"{package}.py").write_text(code, encoding="utf-8")
+        info = site / f"{package}-1.2.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.2\n", encoding="utf-8"
+        )
+        (info / "entry_points.txt").write_text(
+            f"[cutbank.policies]\n{entry} = {value or f'{package}:Policy'}\n", encoding="utf-8"
+        )
+
+    yield installing
+    policy_catalog.brought.cache_clear()
+
+
+def test_a_policy_of_a_package_is_found_by_name_alias_and_preset(install: Install) -> None:
+    install("silt_one", source("silt", "mud"), "silt")
+
+    silt = policy_catalog.policy_named("silt", {"keep": "7"})
+
+    assert silt.name == "silt"
+    assert silt == policy_catalog.policy_named("mud", {"keep": 7})
+    assert policy_catalog.policy_named("mud@short", {}) == type(silt)(keep=2)  # type: ignore[call-arg]
+    assert policy_catalog.package_of(type(silt)) == "silt_one 1.2"
+    assert list(policy_catalog.policies()) == [*POLICIES, "silt"]
+    with pytest.raises(InvalidSettingError, match="silt has no preset @long; it has @short"):
+        policy_catalog.policy_named("silt@long", {})
+
+
+def test_it_compacts_a_session_that_names_it(
+    install: Install, session: cutbank.StoredSession
+) -> None:
+    install("silt_two", source("silt", "mud"), "silt")
+    for _ in range(20):
+        session.append(cutbank.Block.user("why? " * 100), cutbank.Block.assistant("silt " * 100))
+
+    outcome = session.compact("mud@short")
+
+    assert outcome.compacted
+    assert outcome.policy == "silt"
+    assert len(session.view().entries) == 2
+
+
+def test_settings_name_it_with_its_preset(install: Install, tmp_path: Path) -> None:
+    install("silt_three", source("silt", "mud"), "silt")
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        '[compaction]\npolicy = "silt@short"\n[compaction.settings]\nkeep = 9\n', encoding="utf-8"
+    )
+
+    assert load(file, {}).compaction.chosen() == policy_catalog.policy_named("silt", {"keep": 9})
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ('policy = "silt@shrt"', "'shrt' is no preset of silt; did you mean short?"),
+        ('policy = "sillt"', "which is no policy; did you mean silt?"),
+        ('policy = "broken"', "; policy 'broken' of the package wreck 1.2: it cannot be"),
+        ('policy = "silt"\nsettings = {keeps = 3}', "keeps is no setting of silt"),
+        ('policy = "silt@short"\nsettings = {keep = 0}', "it takes a whole number of blocks from"),
+    ],
+)
+def test_mistakes_in_settings_are_named(
+    install: Install, tmp_path: Path, text: str, wrong: str
+) -> None:
+    install("silt_four", source("silt", "mud"), "silt")
+    install("wreck", "import nothing_of_that_name", "broken")
+    file = tmp_path / "settings.toml"
+    file.write_text(f"[compaction]\n{text}\n", encoding="utf-8")
+
+    with pytest.raises(InvalidSettingError) as refused:
+        load(file, {})
+
+    assert wrong in str(refused.value)
+    assert str(refused.value).count("\n") == 0
+    assert f"{file}:" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "wrong"),
+    [
+        ("import nothing_of_that_name", "cannot be loaded: ModuleNotFoundError: No module named"),
+        ("raise SystemExit(3)", "it cannot be loaded: SystemExit: 3"),
+        ("x = 1", "it cannot be loaded: AttributeError"),
+        ("Policy = 5", "5 is no class"),
+        ("class Policy: pass", "Policy is no @dataclass(frozen=True)"),
+        (source("other", "mud"), "it calls itself 'other'; name its entry point so"),
+        (source("broken", "Mud!"), "its alias is 'Mud!'"),
+        (source("broken", "mud").replace("plan", "plane"), "it has no method plan(window)"),
+        (source("broken", "mud").replace('"keep": 2', '"keep": 0'), "its preset @short is refused"),
+        (source("broken", "mud").replace('"keep": 2', '"kept": 2'), "has no setting 'kept'"),
+        (source("broken", "mud").replace("least=1", "least=50"), "keep is 20 by default; it takes"),
+        (source("broken", "mud").replace("help=", "help='' and "), "keep has no help of one line"),
+        (
+            source("broken", "mud").replace("setting(20, ", "dict(default=20, ").strip() + "\n",
+            "cannot be loaded: ValueError",
+        ),
+        (source("broken", DEFAULT), f"'{DEFAULT}' is a name of cutbank's own {DEFAULT}"),
+        (source("broken", next(iter(ALIASES))), "is a name of cutbank's own"),
+    ],
+)
+def test_a_broken_package_is_one_line_and_breaks_no_other(
+    install: Install, request: pytest.FixtureRequest, code: str, wrong: str
+) -> None:
+    package = f"wreck_{abs(hash(request.node.name))}"
+    install(package, code, "broken")
+    install(f"{package}_sound", source("sound", "whole"), "sound")
+
+    assert policy_catalog.policy_named("whole", {}).name == "sound"
+    with pytest.raises(InvalidSettingError) as refused:
+        policy_catalog.policy_named("broken", {})
+
+    assert str(refused.value).startswith(f"policy 'broken' of the package {package} 1.2: ")
+    assert wrong in str(refused.value)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(InvalidSettingError, match=f"no policy 'basalt'; .* {package} 1.2"):
+        policy_catalog.policy_named("basalt", {})
+
+
+def test_of_two_packages_with_one_name_neither_is_guessed(install: Install) -> None:
+    install("left_bank", source("left", "bank"), "left")
+    install("right_bank", source("right", "bank"), "right")
+
+    with pytest.raises(InvalidSettingError, match="'bank' is a name of 'right' of right_bank 1.2"):
+        policy_catalog.policy_named("left", {})
+    with pytest.raises(InvalidSettingError, match="'bank' is a name of 'left' of left_bank 1.2"):
+        policy_catalog.policy_named("right", {})
+
+
+def test_a_policy_of_ours_asks_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(**_: str) -> None:
+        raise AssertionError("packages were asked")
+
+    policy_catalog.brought.cache_clear()
+    monkeypatch.setattr("importlib.metadata.entry_points", asked)
+
+    assert policy_catalog.policy_named(DEFAULT, {}).name == DEFAULT
