@@ -9,16 +9,17 @@ from .policy import Policy, configured, presets_of
 from .preserve_zone import PreserveZone
 from .reserve_headroom import ReserveHeadroom
 from .retention_window import RetentionWindow
-
-POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (ReserveHeadroom, Pi)}
-POLICIES: dict[str, type[Policy]] = {
-    policy.name: policy for policy in (ReserveHeadroom, RetentionWindow)
 from .scored_pruning import ScoredPruning
 
 POLICIES: dict[str, type[Policy]] = {
-    policy.name: policy for policy in (ReserveHeadroom, ScoredPruning)
-POLICIES: dict[str, type[Policy]] = {
-    policy.name: policy for policy in (ReserveHeadroom, PreserveZone)
+    policy.name: policy
+    for policy in (
+        ReserveHeadroom,
+        ScoredPruning,
+        RetentionWindow,
+        PreserveZone,
+        Pi,
+    )
 }
 ALIASES: dict[str, str] = {
     alias: name for name, policy in POLICIES.items() if (alias := getattr(policy, "alias", None))

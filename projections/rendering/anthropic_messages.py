@@ -101,9 +101,7 @@ def _add(messages: list[JsonObject], role: str, content: list[JsonObject]) -> No
         messages.append({"role": role, "content": content})
 
 
-def _said(
-    exchange: Exchange, thoughts_since: int, ends: dict[int, JsonObject]
-) -> list[JsonObject]:
+def _said(exchange: Exchange, thoughts_since: int, ends: dict[int, JsonObject]) -> list[JsonObject]:
     content: list[JsonObject] = []
     positions: list[int] = []
     whole = True
