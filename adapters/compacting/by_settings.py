@@ -84,7 +84,7 @@ def facts_by(settings: Settings, model: str) -> ModelFacts | None:
     """What is known of a model, the user's own knowledge first."""
     from ..models.model_catalog import facts_of  # noqa: PLC0415 - it takes half a second to load
 
-    return facts_of(model, overrides_by(settings))
+    return facts_of(model, overrides_by(settings), betas=settings.compaction.betas)
 
 
 def _summariser(name: str, settings: Settings, model: str | None) -> Summariser:

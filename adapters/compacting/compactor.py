@@ -24,6 +24,7 @@ from ...domain.summaries.gate import check
 from ...domain.summaries.notice import Notice
 from ...domain.summaries.summariser import Draft, Material
 from ...domain.window import Window
+from ...projections.dialects.claude_sdk import of_boundary
 from ..event_log.event_store import EventStore
 from ..telemetry.in_use import watch_of
 from ..view_reader import ViewReader
@@ -137,7 +138,8 @@ class Compactor:
         """
         details |= {"trigger": trigger}
         boundary = self.decisions.activate(prepared, trigger)
-        self._tell(Moment.ACTIVATED, boundary, **details)
+        message = of_boundary(self.reader.key, self.reader.boundary(boundary)[0])
+        self._tell(Moment.ACTIVATED, boundary, boundary_message=message, **details)
         self._tell(Moment.SESSION_START, boundary, source="compact", **details)
         return boundary
 

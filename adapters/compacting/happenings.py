@@ -68,6 +68,9 @@ class Happening:
     usage: Usage | None = None
     cost_usd: float | None = None
     latency_s: float | None = None
+    boundary_message: dict[str, Any] | None = None
+    """Of a boundary that begins to be served: the message by which the Claude Agent SDK says so
+    (`compact_boundary`)."""
 
     def as_json(self) -> dict[str, Any]:
         """All that is known, as JSON has it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...domain.compaction_events import Trigger
+from ...projections.dialects.claude_sdk import pre_compact, said_trigger, session_start
 from ..settings.secret import without_keys
 from ..settings.settings import HookSettings
 from .happenings import Happening, Listener, Moment, Verdict
@@ -96,13 +96,15 @@ def as_told(happening: Happening) -> dict[str, Any]:
     }
     if happening.trigger is not None:
         # Hooks compare it to `manual` and `auto`; what exactly it was stands beside it.
-        is_manual = happening.trigger is Trigger.MANUAL
         told |= {
-            "trigger": "manual" if is_manual else "auto",
+            "trigger": said_trigger(happening.trigger),
             "set_off_by": happening.trigger.value,
         }
     if happening.moment is Moment.PRE_COMPACT:
-        told["custom_instructions"] = happening.instructions or ""
+        # Hooks read a text, if an empty one, where the SDK's type has null as well.
+        told |= pre_compact(happening.session, happening.trigger, happening.instructions or "")
+    if happening.moment is Moment.SESSION_START:
+        told |= session_start(happening.session)
     return told
 
 

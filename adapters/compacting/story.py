@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...domain.compaction import lineage_id
+from ...projections.dialects.claude_sdk import compact_boundary
 from ..view_reader import ViewReader
 from .happenings import Happening, Listener, Moment, Stats, Verdict
 from .order import Order
@@ -21,6 +23,8 @@ class CompactionStory(NoListener):
         self, listeners: Sequence[Listener], reader: ViewReader, order: Order, planned: Planned
     ) -> None:
         self._listeners = listeners
+        self._lineage = lineage_id(reader.namespace, reader.key, reader.lineage)
+        self._before = Stats(planned.window.tokens, len(planned.window.items))
         self._so_far = Happening(
             moment=Moment.PRE_COMPACT,
             session=reader.key,
@@ -28,7 +32,7 @@ class CompactionStory(NoListener):
             lineage=reader.lineage,
             trigger=order.trigger,
             policy=order.policy.name,
-            before=Stats(planned.window.tokens, len(planned.window.items)),
+            before=self._before,
             instructions=order.instructions,
         )
 
@@ -79,7 +83,14 @@ class CompactionStory(NoListener):
         )
         self._tell(Moment.RECORDED)
         if is_served:
-            self._tell(Moment.ACTIVATED)
+            message = compact_boundary(
+                self._so_far.session,
+                lineage=self._lineage,
+                boundary=boundary,
+                trigger=self._so_far.trigger,
+                pre_tokens=self._before.tokens,
+            )
+            self._tell(Moment.ACTIVATED, boundary_message=message)
             self._tell(Moment.SESSION_START, source="compact")
 
     def failed(self, reason: str) -> None:

@@ -5,14 +5,14 @@ one has none either.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...domain.models import ModelFacts, ModelOverride, Prices
 from ...domain.session_events import Usage
-from .model_limits import limits_of
+from .model_limits import context_by, limits_of
 from .model_names import ModelName, readings
 
 if TYPE_CHECKING:
@@ -31,13 +31,15 @@ def facts_of(
     overrides: Mapping[str, ModelOverride] = NOTHING,
     *,
     at: datetime | None = None,
+    betas: Sequence[str] = (),
 ) -> ModelFacts | None:
     """The facts of a model, as an agent, a provider or a router names it; None for an unknown one.
 
     `overrides` go by the name that was said, by the maker's name, or by the catalog's. Prices are
-    those of the moment `at`, or today's.
+    those of the moment `at`, or today's. `betas` are what calls of it ask for, as
+    `context-1m-2025-08-07`: a model that nobody knows may be known to heed one.
     """
-    known = _looked_up(model, at or datetime.now(UTC))
+    known = _larger(model, _looked_up(model, at or datetime.now(UTC)), betas)
     by = _override(model, known, overrides)
     if by is None:
         return known
@@ -66,6 +68,15 @@ def _looked_up(model: str, at: datetime) -> ModelFacts | None:
                 facts = replace(facts, context=larger, prompt=larger)
             return facts
     return None
+
+
+def _larger(model: str, known: ModelFacts | None, betas: Sequence[str]) -> ModelFacts | None:
+    """The facts with the window that the betas give, where that is a larger one."""
+    larger = max((context_by(reading.bare, betas) for reading in readings(model)), default=0)
+    facts = known or ModelFacts(model)
+    if larger <= (facts.context or 0):
+        return known
+    return replace(facts, context=larger, prompt=larger)
 
 
 def _found(name: ModelName) -> tuple[str, "ModelInfo"] | None:

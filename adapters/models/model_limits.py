@@ -7,6 +7,7 @@ found there does not stand here.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -21,6 +22,12 @@ class Limits:
 
 
 UNKNOWN = Limits()
+
+LARGER_BY_BETA: dict[str, tuple[re.Pattern[str], int]] = {
+    "context-1m-2025-08-07": (re.compile("sonnet"), 1_000_000),
+}
+"""Betas that a call may ask for: part of the names of the models that heed them, and their tokens
+of context then. Other models hold what they hold."""
 
 _RESERVED = Limits(output=128_000, is_output_reserved=True)
 
@@ -48,6 +55,12 @@ LIMITS: dict[str, Limits] = {
 
 _DATED = r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest|preview.*))?"
 _COMPILED = [(re.compile(f"(?:{name}){_DATED}"), limits) for name, limits in LIMITS.items()]
+
+
+def context_by(bare: str, betas: Iterable[str]) -> int:
+    """Tokens of context that betas give a model, by its maker's name; 0 where they give none."""
+    larger = (LARGER_BY_BETA[beta] for beta in betas if beta in LARGER_BY_BETA)
+    return max((context for name, context in larger if name.search(bare)), default=0)
 
 
 def limits_of(bare: str) -> Limits:

@@ -10,9 +10,10 @@ from ...domain.errors import InvalidSettingError
 from ...domain.pins import PinRules
 from ...domain.policies.catalog import DEFAULT
 from ...domain.policies.policy import Policy, presets_of, settings_of
+from ..models.model_limits import LARGER_BY_BETA
 from ..policy_catalog import names, policy_class_named, policy_named, unusable
 from .nearest import names_only
-from .section import VALUE, Section, contradiction, setting
+from .section import VALUE, Section, Texts, contradiction, setting
 from .toml_lines import Path
 
 Kinds = Annotated[tuple[Annotated[Kind, Strict(strict=False)], ...], Strict(strict=False)]
@@ -27,6 +28,10 @@ class CompactionSettings(Section):
     settings: Mapping[str, Any] = setting({}, help="the policy's own settings")
     limit: int | None = setting(
         None, unit="tokens", least=1, help="what the context holds; none is what the model holds"
+    )
+    betas: Texts = setting(
+        (),
+        help="what the agent's calls ask for: with context-1m-2025-08-07 a Sonnet holds 1,000,000",
     )
     auto: bool = setting(True, help="compact before a call when the policy says so")
     once_a_turn: bool = setting(False, help="compact by threshold at most once in a turn")
@@ -70,6 +75,21 @@ class CompactionSettings(Section):
                 ((), f"{VALUE}, and {preset!r} {names_only(preset, known, f'preset of {name}')}")
             )
         return text
+
+    @field_validator("betas")
+    @classmethod
+    def _are_known(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        found: list[tuple[Path, str]] = [
+            (
+                (at,),
+                f"{VALUE}, which {names_only(beta, LARGER_BY_BETA, 'beta that enlarges a window')}",
+            )
+            for at, beta in enumerate(given)
+            if beta not in LARGER_BY_BETA
+        ]
+        if found:
+            raise contradiction(*found)
+        return given
 
     @field_validator("settings")
     @classmethod

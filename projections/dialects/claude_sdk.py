@@ -1,4 +1,4 @@
-"""A compaction as the Claude Agent SDK says it: the boundary's message, and what hooks are given."""
+"""A compaction as the Claude Agent SDK says it: a boundary's message, and what hooks are given."""
 
 from typing import Any
 from uuid import UUID, uuid5
