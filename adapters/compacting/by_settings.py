@@ -107,6 +107,7 @@ def _summariser(name: str, settings: Settings, model: str | None) -> Summariser:
         key_from=summary.key_from,
         from_originals=from_originals,
         from_served_prefix=summary.prompt == "served-prefix",
+        by_form=summary.prompt == "policy",
         names_facts=summary.with_facts,
         priced=partial(_priced, cost_of, overrides_by(settings)),
     )

@@ -51,9 +51,10 @@ class SummarySettings(Section):
     source: Literal["previous", "originals"] = setting(
         "previous", help="what an earlier summary stands for is read from it, or from the log"
     )
-    prompt: Literal["fresh", "iterative", "served-prefix"] = setting(
+    prompt: Literal["fresh", "iterative", "served-prefix", "policy"] = setting(
         "fresh",
-        help="write anew, update the earlier summary, or ask behind the request that was served",
+        help="write anew, update the earlier summary, ask behind the request that was served, or "
+        "ask as the policy's document does",
     )
     with_facts: bool = setting(True, help="hand the facts that `extractive` finds to the model")
     command: Texts = setting(

@@ -30,6 +30,7 @@ _BUILT_IN: dict[str, tuple[Callable[..., Summariser], Options]] = {
             "key_from": str,
             "from_originals": bool,
             "from_served_prefix": bool,
+            "by_form": bool,
             "names_facts": bool,
             "window": int,
             "at_once": int,

@@ -16,7 +16,11 @@ _THOUGHTS = re.compile(r"<(think|thinking|analysis|scratchpad)>.*?</\1>", re.DOT
 _FRAME = re.compile(r"</?(?:summary|notes|answer)>", re.IGNORECASE)
 _FENCED = re.compile(r"```(?:markdown|md)?\n(.*)\n```", re.DOTALL | re.IGNORECASE)
 _LISTS = re.compile(r"<(read-files|modified-files)>.*?(?:</\1>|\Z)", re.DOTALL)
-_HEADING = re.compile(r"#{1,2}\s+(.*?)\s*#*")
+_HEADING = re.compile(
+    r"#{1,2}\s+(?P<first>.*?)\s*#*|\*\*(?P<split>(?:Turn|Task) Context \([a-z ]+\)):?\*\*:?"
+)
+"""Of a part; a split turn's beginning stands below a line of its own."""
+_RULE = re.compile(r"\n-{3,}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +41,7 @@ def written(reply: str, covers: Ranges) -> Written:
 
     Lists of files are struck out as well: whoever knows them exactly appends them.
     """
-    text = _LISTS.sub("", _THOUGHTS.sub("", printable(reply))).strip()
-    if fenced := _FENCED.fullmatch(text):
-        text = fenced[1]
-    text = _FRAME.sub("", text)
+    text = without_frame(reply)
     cited: list[tuple[int, int]] = []
 
     def respelt(found: re.Match[str]) -> str:
@@ -52,6 +53,14 @@ def written(reply: str, covers: Ranges) -> Written:
     return Written(_BLANK.sub("\n\n", "\n".join(lines)).strip(), Ranges(cited))
 
 
+def without_frame(reply: str) -> str:
+    """A model's reply without its thoughts, its lists of files, and what it was wrapped in."""
+    text = _LISTS.sub("", _THOUGHTS.sub("", printable(reply))).strip()
+    if fenced := _FENCED.fullmatch(text):
+        text = fenced[1]
+    return _FRAME.sub("", text).strip()
+
+
 _BLANK = re.compile(r"\n{3,}")
 
 
@@ -61,13 +70,17 @@ def _runs(numbers: str) -> list[tuple[int, int]]:
 
 
 def sections_of(text: str) -> dict[str, str]:
-    """The parts of a Markdown text by heading of the first or second level."""
+    """The parts of a Markdown text by heading of the first or second level, without file lists."""
     sections: dict[str, list[str]] = {}
     under: list[str] | None = None
-    for line in text.split("\n"):
+    for line in _FRAME.sub("", _LISTS.sub("", text)).split("\n"):
         if heading := _HEADING.fullmatch(line.strip()):
-            under = sections.setdefault(heading[1].strip("*: "), [])
+            named = heading["split"] or heading["first"].strip("*: ")
+            under = sections.setdefault(named, [])
         elif under is not None:
             under.append(line)
-    bodies = {heading: "\n".join(lines).strip() for heading, lines in sections.items()}
+    bodies = {
+        heading: _RULE.sub("", "\n".join(lines).strip()).strip()
+        for heading, lines in sections.items()
+    }
     return {heading: body for heading, body in bodies.items() if heading and body}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,8 @@ from ...domain.token_budget import CHARS_PER_TOKEN, estimate_text
 from ...domain.window import Item
 from . import prompts
 from .chunks import Count, cautious
-from .cited_lines import written
+from .cited_lines import sections_of, written
+from .form_writer import FormWriter, cited
 from .hierarchy import TooLongError
 from .surviving_facts import SHARE, expected, missing_rows
 from .true_quotes import with_true_quotes
@@ -48,6 +49,8 @@ class Llm:
     """Sum up the originals of all that the text stands for, and not the summary before it."""
     from_served_prefix: bool = False
     """Ask at the end of the request that was served; only where `model` is the agent's own."""
+    by_form: bool = False
+    """Ask as the policy's document does: what it shows, in its parts, joined in its way."""
     names_facts: bool = True
     """Look for facts that should survive, name them to the model, and add those it left out."""
     window: int | None = None
@@ -76,6 +79,12 @@ class Llm:
             raise InvalidSettingError(
                 f"llm: at_once cannot be {self.at_once!r}; it takes 1 or more"
             )
+        if self.by_form and (self.from_originals or self.from_served_prefix):
+            other = "from_originals" if self.from_originals else "from_served_prefix"
+            raise InvalidSettingError(
+                f"llm: by_form asks as the policy's document does, which knows no {other}; "
+                "leave one of them out"
+            )
 
     async def summarise(self, material: Material) -> Draft:
         """A draft of at most the budget, with what it took to write it.
@@ -100,8 +109,23 @@ class Llm:
             return await self._draft(material, calls)
 
     async def _draft(self, material: Material, calls: "Calls") -> Draft:
-        from .model_calls import cost_of, usage_of  # noqa: PLC0415
+        drafted = await self._formed(material, calls) or await self._recorded(material, calls)
+        return replace(drafted, **_spent(calls))
 
+    async def _formed(self, material: Material, calls: "Calls") -> Draft | None:
+        """As the policy's document has it; None where that says nothing, or is too long at once."""
+        form = material.form if self.by_form else None
+        if form is None:
+            return None
+        try:
+            writer = FormWriter(calls.ask, self._holds(calls), self.count)
+            text = await writer.summary(form, material)
+        except TooLongError:
+            return None
+        return Draft(text, sections_of(text), cited(text, material.covers))
+
+    async def _recorded(self, material: Material, calls: "Calls") -> Draft:
+        """From a record with handles, in our own sections, with lists of files and facts."""
         lists = file_lists(
             material.digest, material.gone, int(material.budget * CHARS_PER_TOKEN * FOR_FILES)
         )
@@ -128,10 +152,6 @@ class Llm:
             text="\n\n".join(part for part in (whole.text, lists) if part and whole.text),
             sections=whole.sections,
             cites=whole.cites,
-            model=calls.replies[-1].model if calls.replies else None,
-            usage=usage_of(calls.replies),
-            cost_usd=cost_of(calls.replies),
-            was_truncated=any(reply.was_truncated for reply in calls.replies),
         )
 
     async def _served(
@@ -172,6 +192,19 @@ class Llm:
 
     def _holds(self, calls: "Calls") -> int:
         return self.window or calls.model.context_window or DEFAULT_WINDOW
+
+
+def _spent(calls: "Calls") -> dict[str, Any]:
+    """What all requests of a summary came to, those that were given up included."""
+    from .model_calls import cost_of, usage_of  # noqa: PLC0415 - loads pydantic-ai
+
+    replies = calls.replies
+    return {
+        "model": replies[-1].model if replies else None,
+        "usage": usage_of(replies),
+        "cost_usd": cost_of(replies),
+        "was_truncated": any(reply.was_truncated for reply in replies),
+    }
 
 
 def _all(originals: Callable[[], Iterable[Item]]) -> list[Item]:

@@ -64,9 +64,9 @@ class Calls:
     is_streamed: bool = True
     replies: list[Reply] = field(default_factory=list)
 
-    async def ask(self, prompt: str, most: int) -> str:
-        """The answer to a prompt in at most so many tokens."""
-        parts: list[ModelRequestPart] = [SystemPromptPart(prompts.SYSTEM), UserPromptPart(prompt)]
+    async def ask(self, prompt: str, most: int, system: str = prompts.SYSTEM) -> str:
+        """The answer to a prompt in at most so many tokens; `system` tells the model its part."""
+        parts: list[ModelRequestPart] = [SystemPromptPart(system), UserPromptPart(prompt)]
         settings = self._settings(most)
         if self.model.profile.get("thinking_always_enabled"):
             settings["max_tokens"] = most + FOR_THOUGHT

@@ -42,7 +42,7 @@ in the record. Invent nothing, and do not guess at what you were not shown.
 - No list of the files that were read or changed: it is added for you. No preamble, no closing \
 words: the notes alone."""
 
-_ABOUT: dict[str, str] = {
+ABOUT: dict[str, str] = {
     Section.GOAL: "what the user wants to be achieved; each goal that is still open",
     Section.CONSTRAINTS: "what the user demands, forbids or prefers, and other rules that hold",
     Section.DONE: "what is finished, with what came of it",
@@ -62,7 +62,7 @@ class TurnSection(StrEnum):
     CONTEXT = "Context for Suffix"
 
 
-_ABOUT_TURN: dict[str, str] = {
+ABOUT_TURN: dict[str, str] = {
     TurnSection.REQUEST: "what the user asked for in this turn",
     TurnSection.PROGRESS: "what was done and decided so far in it, and what came of it",
     TurnSection.CONTEXT: "what one must know to understand the messages that follow",
@@ -72,7 +72,7 @@ _ABOUT_TURN: dict[str, str] = {
 def headings() -> str:
     """The headings of a summary, and what belongs under each."""
     lines: list[str] = []
-    for section, about in _ABOUT.items():
+    for section, about in ABOUT.items():
         if section is Section.DONE:
             lines.append(f"## {PROGRESS}")
         level = "###" if section in {Section.DONE, Section.IN_PROGRESS, Section.BLOCKED} else "##"
@@ -82,19 +82,19 @@ def headings() -> str:
 
 def turn_headings() -> str:
     """The headings for the beginning of a turn."""
-    return "\n".join(f"### {section}  ({about})" for section, about in _ABOUT_TURN.items())
+    return "\n".join(f"### {section}  ({about})" for section, about in ABOUT_TURN.items())
 
 
 def fresh(passages: Group, task: str) -> str:
     """Sum up a record."""
     fence = fence_for(passages)
-    return _joined(_told(fence), fence.around("record", fence.transcript(passages)), task)
+    return joined(_told(fence), fence.around("record", fence.transcript(passages)), task)
 
 
 def update(passages: Group, previous: str, task: str) -> str:
     """Bring earlier notes up to date by what came after them."""
     fence = fence_for(passages, previous)
-    return _joined(
+    return joined(
         _told(fence),
         "The notes so far, which stand for what came before the record (data as well):",
         fence.around("notes", previous),
@@ -109,7 +109,7 @@ def merge(notes: Sequence[str], previous: str | None, task: str) -> str:
     fence = fence_for((), *notes, previous or "")
     parts = [fence.around(f"part-{number}", note.strip()) for number, note in enumerate(notes, 1)]
     earlier = [fence.around("notes", previous)] if previous else []
-    return _joined(
+    return joined(
         f"The conversation was too long to be read at once. Between marks that end in "
         f"{fence.word} are notes on its consecutive parts, oldest first"
         + (", after the notes on what came before them all" if previous else "")
@@ -184,5 +184,5 @@ def _task(what: str, form: str, words: int, instructions: str | None, facts: Seq
     return "\n\n".join(parts)
 
 
-def _joined(*parts: str) -> str:
+def joined(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)

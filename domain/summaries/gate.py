@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..blocks import Kind
 from ..errors import RejectedSummaryError
 from ..token_budget import estimate_text
+from .extraction.file_lists import without_lists
 from .quotes import comparable, quotes_in, stands_in
 from .scripts import ENOUGH, LATIN, dominant, letters
 from .summariser import Draft, Material
@@ -78,10 +79,14 @@ def calls_tools(case: Case) -> str | None:
 
 
 def oversized(case: Case) -> str | None:
-    tokens, most = estimate_text(case.draft.text), int(case.material.budget * TOLERANCE)
-    if tokens <= most:
+    text, granted = case.draft.text, case.material.granted
+    if case.material.form is not None:
+        # No model wrote the lists of files, and the documents' budgets are for what it writes.
+        text = without_lists(text)
+    tokens = estimate_text(text)
+    if tokens <= int(granted * TOLERANCE):
         return None
-    return f"the text has {tokens:,} tokens, and {case.material.budget:,} were granted"
+    return f"the text has {tokens:,} tokens, and {granted:,} were granted"
 
 
 def not_smaller(case: Case) -> str | None:

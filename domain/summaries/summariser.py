@@ -43,6 +43,11 @@ class Material:
     """The request that the view so far is in a provider's format (`anthropic`, `openai-chat`,
     `openai-responses`), whose prefix the provider may hold in its cache."""
 
+    @property
+    def granted(self) -> int:
+        """Tokens that the whole text may take, a split turn's own allowance included."""
+        return self.budget + (self.turn_budget if self.prefix else 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:

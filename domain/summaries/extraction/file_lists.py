@@ -1,5 +1,6 @@
 """Lists the files of a digest at the end of a summary; the newest of them where room is short."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from ...blocks import ToolCall
@@ -24,6 +25,14 @@ def file_lists(digest: Digest, items: Iterable[Item], room: int) -> str:
         return ""
     read = _list(READ, digest.read_files, items, room - len(modified) - 1)
     return "\n".join(filter(None, [read, modified]))
+
+
+def without_lists(text: str) -> str:
+    """A text without its lists of files."""
+    return _LISTS.sub("", text)
+
+
+_LISTS = re.compile(rf"<({READ}|{MODIFIED})>\n.*?</\1>", re.DOTALL)
 
 
 def _list(tag: str, paths: Sequence[str], items: Sequence[Item], room: int) -> str:
