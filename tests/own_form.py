@@ -1,0 +1,42 @@
+"""A form for summaries of nobody's document, with a rule of each kind that documents have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cutbank.domain.summaries.form import Asked, Part
+from cutbank.domain.summaries.summariser import Material
+from cutbank.domain.window import Item
+
+LEAD = "What happened before:"
+SPLIT = "**Turn Context (split turn):**"
+
+
+@dataclass(frozen=True)
+class OwnForm:
+    """Two requests where a turn was split, texts cut short, file lists and a line on top."""
+
+    sections: tuple[str, ...] = ("Goal", "Progress: Done", "Progress: Not Started", "Odds & Ends")
+    turn_sections: tuple[str, ...] = ("Original Request", "Early Progress")
+    shown: int = 30
+
+    def asked(self, material: Material) -> tuple[Asked, ...]:
+        turn = tuple(item for item in material.gone if item.position in material.prefix)
+        history = tuple(item for item in material.gone if item.position not in material.prefix)
+        of_history = Asked(Part.HISTORY, history, material.budget, material.previous)
+        of_turn = Asked(Part.TURN, turn, material.turn_budget or material.budget)
+        return tuple(one for one in (of_history, of_turn) if one.items)
+
+    def said(self, items: Sequence[Item]) -> str:
+        return "\n".join(
+            f"[{item.kind}] {item.block.text[: self.shown]}"
+            for item in items
+            if item.block.text.strip()
+        )
+
+    def joined(self, texts: Mapping[Part, str], material: Material) -> str:
+        text = f"{LEAD}\n\n{texts.get(Part.HISTORY) or material.previous or ''}"
+        if Part.TURN in texts:
+            text = f"{text}\n\n---\n\n{SPLIT}\n\n{texts[Part.TURN]}"
+        if files := material.digest.modified_files:
+            text = "\n\n".join([text, "\n".join(["<modified-files>", *files, "</modified-files>"])])
+        return text
