@@ -108,6 +108,7 @@ def _summariser(name: str, settings: Settings, model: str | None) -> Summariser:
         from_originals=from_originals,
         from_served_prefix=summary.prompt == "served-prefix",
         by_form=summary.prompt == "policy",
+        is_streamed=summary.streamed,
         names_facts=summary.with_facts,
         priced=partial(_priced, cost_of, overrides_by(settings)),
     )

@@ -53,8 +53,10 @@ class SummarySettings(Section):
     )
     prompt: Literal["fresh", "iterative", "served-prefix", "policy"] = setting(
         "fresh",
-        help="write anew, update the earlier summary, ask behind the request that was served, or "
-        "ask as the policy's document does",
+        help="write anew, update the earlier one, ask behind what was served, or as the policy does",
+    )
+    streamed: bool = setting(
+        True, help="have the answers of `llm` come in pieces, so that one without an end is ended"
     )
     with_facts: bool = setting(True, help="hand the facts that `extractive` finds to the model")
     command: Texts = setting(

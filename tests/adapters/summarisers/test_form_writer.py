@@ -257,4 +257,6 @@ def test_each_heading_of_each_form_is_asked_for(form: SummaryForm) -> None:
     by_form(model, formed(form=form))
 
     for section in form.sections:
-        assert re.search(rf"^#+ {re.escape(section.rpartition(': ')[2])}", model.prompts[0], re.M)
+        assert re.search(
+            rf"^#+ {re.escape(section.rpartition(': ')[2])}", model.prompts[0], re.MULTILINE
+        )
