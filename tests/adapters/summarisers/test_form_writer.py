@@ -2,7 +2,10 @@
 
 import asyncio
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
@@ -19,19 +22,27 @@ from cutbank.domain.errors import (
     SummariserFailedError,
 )
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries import forms
 from cutbank.domain.summaries.form import SummaryForm
-from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkForm
-from cutbank.domain.summaries.forms.pi import PiForm
-from cutbank.domain.summaries.forms.tunacode import TunacodeForm
 from cutbank.domain.summaries.gate import check
 from cutbank.domain.summaries.summariser import Draft, Material
 
 GOAL = "## Goal\n- make the parser's tests green"
 TURN = "### Original Request\n- the same"
-FORMS = [
-    pytest.param(form, id=type(form).__name__)
-    for form in (OwnForm(), TunacodeForm(), PiForm(), ClaudeSdkForm())
-]
+
+
+def all_forms() -> Iterator[SummaryForm]:
+    """Our own, and that of each document."""
+    yield OwnForm()
+    for found in iter_modules(forms.__path__):
+        module = import_module(f"{forms.__name__}.{found.name}")
+        own = (value for value in vars(module).values() if isinstance(value, type))
+        for value in own:
+            if value.__module__ == module.__name__ and value.__name__.endswith("Form"):
+                yield value()
+
+
+FORMS = [pytest.param(form, id=type(form).__name__) for form in all_forms()]
 
 
 def by_form(model: Scripted, material: Material, **options: Any) -> Draft:
@@ -218,6 +229,11 @@ def test_nothing_to_show_is_a_failure_in_words() -> None:
 def test_two_ways_to_ask_contradict_each_other(other: str) -> None:
     with pytest.raises(InvalidSettingError, match=f"knows no {other}"):
         Llm("test", by_form=True, **{other: True})  # type: ignore[arg-type]
+
+
+def test_the_form_of_each_document_is_among_those_tried() -> None:
+    """One that is made anew is found by its name."""
+    assert len(FORMS) > 3
 
 
 @pytest.mark.parametrize("form", FORMS)

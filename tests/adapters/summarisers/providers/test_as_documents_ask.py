@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from loopback.answers import Answer, Request, Says, Tokens, Waits, in_turn
+from loopback.answers import Answer, Refuses, Request, Says, Tokens, Waits, Why, in_turn
 from loopback.asked import Asked
 from loopback.conversation import MATERIAL, judge
 from loopback.gates import Gate
 from loopback.providers import DIALECTS, Provider
-from own_form import SPLIT, OwnForm
+from own_form import LEAD, SPLIT, OwnForm
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
@@ -259,6 +259,24 @@ def test_whoever_gives_up_ends_the_request(asked: Asked, session: StoredSession)
     asked.server.wait_for_departures(1)
 
     assert session.view().boundary is None
+
+
+def test_what_the_provider_finds_too_long_is_read_in_parts_in_our_own_way(asked: Asked) -> None:
+    most = 8_000
+
+    def holds_little(request: Request) -> Answer:
+        return Refuses(Why.OVERFLOW) if len(request.raw) > most else Says(SUMMARY)
+
+    asked.server.script = holds_little
+    draft = asked.draft(
+        material=replace(MATERIAL, form=OwnForm(shown=20_000)), by_form=True, window=9_000
+    )
+
+    whole, *others = map(prompt_of, asked.server.requests)
+    assert "[tool_result]" in whole
+    assert "[tool_result]" not in "".join(others)
+    assert any("part 1 of" in other for other in others)
+    assert LEAD not in draft.text
 
 
 def test_a_split_turn_takes_two_requests_at_the_same_time(asked: Asked) -> None:
