@@ -256,6 +256,16 @@ def test_what_each_form_joins_passes_the_gate(form: SummaryForm, is_split: bool)
     check(draft, material, user_texts=[])
 
 
+def test_the_beginning_of_a_turn_has_an_allowance_of_its_own() -> None:
+    material = formed(20, budget=40, turn_budget=200, prefix=Ranges([(50, 60)]))
+    draft = Draft(TURN + " and more" * 60)
+
+    check(draft, material, user_texts=[])
+
+    with pytest.raises(RejectedSummaryError, match="40 were granted"):
+        check(draft, replace(material, prefix=Ranges()), user_texts=[])
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_text_larger_than_a_form_grants_is_refused_all_the_same(form: SummaryForm) -> None:
     material = formed(20, form=form, budget=60, turn_budget=600)
