@@ -1,6 +1,6 @@
 """One session of a store: append to it, view it, compact it, recall what left."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -384,14 +384,16 @@ class StoredSession:
         summarisers: Sequence[Summariser] | None = None,
         pins: PinRules | None = None,
         instructions: str | None = None,
+        tracked_files: Callable[[], Iterable[str]] | None = None,
         lineage: str = MAIN,
         habits: "Habits | None" = None,
     ) -> "AgentLoop":
         """The three calls of an agent that works in this session.
 
         `policy` is a name or a value, `settings` its fields; `limit` the tokens that a prompt may
-        have, `model` the agent's, `summarisers` who writes summaries, in order. What is not said
-        is as the store's settings have it, and the limit what is known of the model.
+        have, `model` the agent's, `summarisers` who writes summaries, in order; `tracked_files`
+        says which files the agent's program knows to have been read. What is not said is as the
+        store's settings have it, and the limit what is known of the model.
         """
         from .agent_loop import AgentLoop  # noqa: PLC0415 - as above
         from .compacting import by_settings  # noqa: PLC0415
@@ -407,6 +409,7 @@ class StoredSession:
             else None,
             pins=pins,
             instructions=instructions,
+            tracked_files=tracked_files,
         )
         return AgentLoop(
             self,
@@ -432,6 +435,7 @@ class StoredSession:
         lineage: str = MAIN,
         trigger: Trigger = Trigger.MANUAL,
         instructions: str | None = None,
+        tracked_files: Callable[[], Iterable[str]] | None = None,
         idempotency_key: str | None = None,
         summariser: Summariser | None = None,
         chain: "SummaryChain | None" = None,
@@ -460,6 +464,7 @@ class StoredSession:
             chain=by_settings.chain_by(store, model, (summariser,)) if summariser else chain,
             pins=pins,
             instructions=instructions,
+            tracked_files=tracked_files,
             trigger=trigger,
             idempotency_key=idempotency_key,
             activate=activate,

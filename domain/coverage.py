@@ -98,7 +98,7 @@ def settle(window: Window, plan: Plan) -> Settlement:
         covers=covers,
         trims=trims,
         replacements=replacements,
-        split_turn=_split(window.items, cut, covers) if legal.is_cut else None,
+        split_turn=split_turn(window.items, cut, covers) if legal.is_cut else None,
         repairs=legal.repairs,
         gone=tuple(
             item
@@ -139,7 +139,7 @@ def _trims(
     )
 
 
-def _split(items: Sequence[Item], cut: int, covers: Ranges) -> SplitTurn | None:
+def split_turn(items: Sequence[Item], cut: int, covers: Ranges) -> SplitTurn | None:
     """The part of the cut's turn that leaves, if the cut is inside a turn."""
     turn = next(item.turn for item in items if item.position == cut)
     left = [item.position for item in items if item.turn == turn and item.position in covers]

@@ -1,7 +1,7 @@
 """Takes the exact inventory of what a boundary hides: the files that calls read and modified."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -64,17 +64,26 @@ _RUN_IN_SCRIPT = re.compile(r"\bapply_patch\(")
 _DEEPEST = 4
 
 
-def digest_of(items: Iterable[Item], previous: Digest) -> Digest:
+def digest_of(
+    items: Iterable[Item],
+    previous: Digest,
+    *,
+    touches: Callable[[ToolCall], Touch] | None = None,
+    tracked: Iterable[str] = (),
+) -> Digest:
     """What `items` read and modified, on top of what was counted before.
 
-    A modified file is not listed as read. A call whose result is an error did neither.
+    A modified file is not listed as read. A call whose result is an error did neither. `touches`
+    says what a call does to files, where another rule than `touched` is wanted; `tracked` are files
+    that the agent's program knows to have been read.
     """
     items = tuple(items)
+    touches = touches or touched
     answers = answers_to(items)
-    read, modified = set(previous.read_files), set(previous.modified_files)
+    read, modified = {*previous.read_files, *tracked}, set(previous.modified_files)
     for item in items:
         if isinstance(item.block, ToolCall) and not _is_error(answers.get(item.position)):
-            touch = touched(item.block)
+            touch = touches(item.block)
             (modified if touch.modifies else read).update(touch.paths)
     return previous.model_copy(
         update={

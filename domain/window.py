@@ -79,6 +79,8 @@ class Window:
     """How many calls there will be on what this compaction leaves."""
     system: str = ""
     """The system prompt; what it takes is part of `overhead` and `in_use`."""
+    usage_at: int | None = None
+    """The last position that the call saw whose report is `usage`."""
     since_boundary_s: float | None = None
     """Seconds since the view's boundary was drawn; None where there is none."""
     last_call: ModelCalled | None = None

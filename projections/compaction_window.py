@@ -46,6 +46,7 @@ def window_of(
         limit=limit,
         trigger=trigger,
         usage=use.reported,
+        usage_at=use.seen,
         in_use=use.used,
         gauge=use.gauge,
         boundary=history.boundary,

@@ -71,6 +71,8 @@ class Use:
     used: int
     reported: int | None
     """Context of the newest call that saw this view, where it can be believed."""
+    seen: int | None = None
+    """What that call saw last."""
 
 
 class Reckoning:
@@ -127,7 +129,7 @@ class Reckoning:
         lost = [entry for entry in (*self._gone, *gone) if entry.position <= seen]
         grown, _, _ = self._growth(gauge, anchor, entries[later:], lost, request)
         context = _context(anchor)
-        return Use(gauge, max(1, round(context + grown)), context)
+        return Use(gauge, max(1, round(context + grown)), context, seen)
 
     def _sum(self, gauge: Gauge, entries: tuple[Entry, ...]) -> int:
         """The sizes of all entries; only what came since the last time is looked at."""

@@ -1,5 +1,6 @@
 """What is asked for when a session is to be compacted."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ...domain.compaction_events import Trigger
@@ -22,6 +23,8 @@ class Order:
     trigger: Trigger = Trigger.MANUAL
     instructions: str | None = None
     """What the summary should care about."""
+    tracked_files: Callable[[], Iterable[str]] | None = None
+    """Says which files the agent's program knows to have been read, whoever read them."""
     idempotency_key: str | None = None
     """A repeated key answers with the first boundary."""
     chain: SummaryChain = SummaryChain()

@@ -87,7 +87,7 @@ class Planner:
             window=window,
             plan=plan,
             settlement=settlement,
-            material=self._material(seen.view, window, plan, settlement, order.instructions),
+            material=self._material(seen.view, window, plan, settlement, order),
             planned_on=seen.decided.decided,
             previous=seen.boundary.originator_version if seen.boundary else None,
         )
@@ -111,7 +111,7 @@ class Planner:
         window: Window,
         plan: Plan,
         settlement: Settlement,
-        instructions: str | None,
+        order: Order,
     ) -> Material:
         before = window.summary
         return Material(
@@ -123,8 +123,13 @@ class Planner:
             prefix=settlement.split_turn.prefix if settlement.split_turn else Ranges(),
             previous=before.text if before else None,
             previous_sections=before.sections if before else {},
-            digest=digest_of(settlement.gone, before.digest if before else Digest()),
-            instructions=instructions,
+            digest=digest_of(
+                settlement.gone,
+                before.digest if before else Digest(),
+                touches=getattr(plan.form, "touches", None),
+                tracked=order.tracked_files() if order.tracked_files else (),
+            ),
+            instructions=order.instructions,
             originals=partial(self._originals, settlement.covers),
             served=partial(render, view),
         )

@@ -1,18 +1,36 @@
 """Past the limit less a reserve, keep the newest tokens and summarise all that came before."""
 
-from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, ClassVar
 
-from ..blocks import Kind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
-from ..window import Item, Plan, Window
-from .policy import check
+from ..messages import Message, messages_of
+from ..summaries.forms.klaude import FORMS, Way
+from ..window import Plan, Window
+from .measure import Measure, Rounding, Unit
+from .policy import check, refusal, setting
+from .reserve_cut import Walk, message_tokens, walk_back
+from .sent_history import sent_history
 
 WANTED = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
 """Triggers behind which somebody waits, and has to hear that nothing was done."""
+LONGEST_ANSWER = 32_000
+"""Tokens that an answer may take where nobody says how many."""
+
+
+class Counts(StrEnum):
+    """What is taken for the tokens in use."""
+
+    RECKONED = "reckoned"
+    """What the provider reported, and what came since, by the store's counts."""
+    REPORTED = "reported"
+    """The newest report alone; without one, the measured messages."""
+    REPORTED_AND_LATER = "reported-and-later"
+    """The newest report and the measured messages after it; without one, all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,52 +56,156 @@ class ReserveHeadroom:
     name: ClassVar[str] = "reserve-headroom"
     alias: ClassVar[str] = "klaude-code"
     source: ClassVar[str] = "seed 003: inspirepan/klaude-code, compaction/AGENTS.md"
-
-    reserve_tokens: int | None = field(
-        default=None,
-        metadata={
-            "unit": "tokens",
-            "least": 0,
-            "help": "stay free below the limit; none is a quarter of it, 2,048 to 16,384",
-        },
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+        {
+            "as_shipped": {
+                "unit": Unit.CODE_POINTS.value,
+                "counts": Counts.REPORTED.value,
+                "moves_off_developer": True,
+                "form": Way.AS_SHIPPED.value,
+            },
+            "later": {
+                "unit": Unit.CODE_POINTS.value,
+                "counts": Counts.REPORTED_AND_LATER.value,
+                "fires_at": ">=",
+                "answer_tokens": None,
+                "answers_open_calls": True,
+                "moves_off_developer": True,
+                "form": Way.LATER.value,
+            },
+        }
     )
-    keep_tokens: int | None = field(
-        default=None,
-        metadata={
-            "unit": "tokens",
-            "least": 0,
-            "help": "of the newest stay word for word; none is 35% of the limit, 4,096 to 20,000",
-        },
+
+    reserve_tokens: int | None = setting(
+        None,
+        unit="tokens",
+        least=0,
+        help="stay free below the limit; none is a quarter of it, 2,048 to 16,384",
+    )
+    keep_tokens: int | None = setting(
+        None,
+        unit="tokens",
+        least=0,
+        help="of the newest stay word for word; none is 35% of the limit, 4,096 to 20,000",
+    )
+    summary_tokens: int | None = setting(
+        None,
+        unit="tokens",
+        least=1,
+        help="may be the summary; none is 80% of the reserve, 1,024 or more",
+    )
+    answer_tokens: int | None = setting(
+        0,
+        unit="tokens",
+        least=0,
+        help="of the limit are the answer's; none is the model's longest answer, or 32,000",
+    )
+    fires_at: str = setting(
+        ">", among=(">", ">="), help="how what is in use compares with the threshold"
+    )
+    counts: str = setting(
+        Counts.RECKONED.value, among=Counts, help="what is taken for the tokens in use"
+    )
+    unit: str = setting(
+        Unit.RECKONED.value, among=Unit, help="what messages are measured in, four to a token"
+    )
+    rounding: str = setting(
+        Rounding.UP.value, among=Rounding, help="what becomes of a part of a token"
+    )
+    answers_open_calls: bool = setting(
+        default=False, help="measured histories hold an answer to each call that still waits"
+    )
+    moves_off_developer: bool = setting(
+        default=False, help="a cut moves on from a developer's message, if need be to a tool result"
+    )
+    form: str = setting(
+        Way.CUTBANK.value, among=Way, help="how summaries are asked for and put together"
     )
 
     def __post_init__(self) -> None:
         check(self)
 
-    def plan(self, window: Window) -> Plan | None:
-        headroom = self.headroom(window.limit)
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
-        items = window.open_to_cut
-        cut = _first_kept(items, window.running, headroom.keep)
-        if cut:
-            return Plan(
-                cut=items[cut].position,
-                reason=_reason(window, headroom),
-                summary_tokens=headroom.summary,
-            )
-        if window.trigger in WANTED:
-            raise NothingToCompactError(
-                f"nothing to compact (session too small): of {window.tokens:,} tokens in view "
-                f"{window.running[-1]:,} may leave, and the newest {headroom.keep:,} are kept, "
-                "in whole messages"
-            )
-        return None
+    # When
 
     def fires(self, window: Window) -> bool:
         """Whether the reserve is being eaten into; never where no limit is known."""
         if window.limit <= 0:
             return False
-        return window.used > window.limit - self.headroom(window.limit).reserve
+        room = window.limit - self._answer(window)
+        if room <= 0:
+            return False
+        threshold = room - self.headroom(window.limit).reserve
+        used = self.in_use(window)
+        return used >= threshold if self.fires_at == ">=" else used > threshold
+
+    def in_use(self, window: Window) -> int:
+        """Tokens in use, as `counts` has it."""
+        if self.counts == Counts.RECKONED:
+            return window.used
+        if window.usage is None:
+            return self.estimated(window)
+        if self.counts == Counts.REPORTED or window.usage_at is None:
+            return window.usage
+        later = [item for item in window.items if item.position > window.usage_at]
+        measure = self.measure
+        if measure is None:
+            return window.usage + sum(item.tokens for item in later)
+        return window.usage + _sum(messages_of(later), measure)
+
+    def estimated(self, window: Window) -> int:
+        """What is sent, by its texts: the summary, and the messages that were kept."""
+        measure = self.measure
+        if measure is None:
+            return window.tokens
+        return sum(
+            measure.tokens(sent.text)
+            if sent.message is None
+            else message_tokens(sent.message, measure)
+            for sent in sent_history(window, answers_calls=self.answers_open_calls)
+        )
+
+    # Where
+
+    def plan(self, window: Window) -> Plan | None:
+        is_due = self.fires(window)
+        if window.trigger is Trigger.THRESHOLD and not is_due:
+            return None
+        headroom, walk = self.headroom(window.limit), self.walk(window)
+        cut = walk.first_kept
+        if cut is None:
+            if not is_due and window.trigger not in WANTED:
+                return None
+            # One message, or what is bound to it, holds all: what of it may leave is for the store.
+            cut = walk.fills
+        if cut is None:
+            raise NothingToCompactError(
+                f"nothing to compact (session too small): of {window.tokens:,} tokens in view "
+                f"{window.running[-1]:,} may leave, and the newest {headroom.keep:,} are kept, "
+                "in whole messages (keep_tokens)"
+            )
+        form = FORMS.get(Way(self.form))
+        most = self.summary_tokens or headroom.summary
+        return Plan(
+            cut=cut,
+            reason=_reason(window, headroom),
+            summary_tokens=most,
+            turn_tokens=most if form else 0,
+            form=form,
+        )
+
+    def walk(self, window: Window) -> Walk:
+        """Where the document's walk ends, be it legal or not."""
+        keep = self.headroom(window.limit).keep
+        return walk_back(window, keep, self.measure, moves_off_developer=self.moves_off_developer)
+
+    def tokens_before(self, window: Window) -> int:
+        """What an entry says of a session: the last report, or all messages that ever were."""
+        measure = self.measure
+        if window.usage is not None or measure is None:
+            return window.used if window.usage is None else window.usage
+        return _sum(messages_of((*window.evicted, *window.items)), measure)
+
+    # By how much
 
     def headroom(self, limit: int) -> Headroom:
         """The settings for a model that holds `limit` tokens; 0 where that is not known."""
@@ -97,33 +219,31 @@ class ReserveHeadroom:
                 keep = min(keep, limit - reserve)
         return Headroom(reserve=reserve, keep=keep)
 
+    @property
+    def measure(self) -> Measure | None:
+        """What messages are measured by; None where the store's counts stand for them."""
+        if self.unit == Unit.RECKONED:
+            return None
+        return Measure(Unit(self.unit), Rounding(self.rounding), least=1)
 
-def _first_kept(items: Sequence[Item], running: Sequence[int], keep: int) -> int:
-    """Index of the first item to keep; 0 where there is nothing to cut off."""
-    # The newest item from which on `keep` is reached, by the prefix sums of the tokens.
-    reached = bisect_right(running, running[-1] - keep, hi=len(items)) - 1
-    start = _message_start(items, reached) if reached > 0 else 0
-    if start > 0:
-        return start
-    # Answers to calls that left long ago cannot open a view, so they are not kept for it.
-    return next((i for i, item in enumerate(items) if item.kind is not Kind.TOOL_RESULT), 0)
+    def message_tokens(self, message: Message) -> int:
+        """How large a message is taken to be."""
+        measure = self.measure
+        return message.tokens if measure is None else message_tokens(message, measure)
+
+    def _answer(self, window: Window) -> int:
+        if self.answer_tokens is None:
+            facts = window.prices
+            return (facts and facts.output) or LONGEST_ANSWER
+        if self.answer_tokens and self.answer_tokens >= window.limit:
+            raise refusal(
+                self, "answer_tokens", f"is {self.answer_tokens:,} of a limit of {window.limit:,}"
+            )
+        return self.answer_tokens
 
 
-def _message_start(items: Sequence[Item], index: int) -> int:
-    """Where the message of the item begins, or the nearest before it that is no tool result."""
-    starts: dict[str | None, int] = {}
-    for at in range(index + 1):
-        starts.setdefault(items[at].block.message_id, at)
-    while index > 0:
-        item = items[index]
-        start = starts[item.block.message_id] if item.block.message_id else index
-        if start < index:
-            index = start
-        elif item.kind is Kind.TOOL_RESULT:
-            index -= 1
-        else:
-            break
-    return index
+def _sum(messages: tuple[Message, ...], measure: Measure) -> int:
+    return sum(message_tokens(message, measure) for message in messages)
 
 
 def _reason(window: Window, headroom: Headroom) -> str:

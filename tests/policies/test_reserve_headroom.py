@@ -1,9 +1,5 @@
 """Seed 003, rule by rule, and line by line against what the original program answered."""
 
-import json
-import os
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +17,6 @@ from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES, policy_n
 from cutbank.domain.policies.policy import check, configured, refusal, settings_of
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.token_budget import estimate_text
 from cutbank.domain.window import Item, Plan, Window
 
 COMMITTED = Path(__file__).parents[1] / "vectors"
@@ -364,125 +359,3 @@ def test_policies_go_by_name_and_alias() -> None:
 def test_an_unknown_policy_is_answered_with_those_that_exist() -> None:
     with pytest.raises(InvalidSettingError, match=r"no policy 'x'; .* reserve-headroom \(klaude"):
         policy_named("x", {})
-
-
-# The original's answers
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    with (folder / "klaude_first.jsonl").open(encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-def all_vectors() -> Path:
-    if not (folder := os.environ.get("CUTBANK_VECTORS")):
-        pytest.skip("CUTBANK_VECTORS is not set: it names the folder of all vectors")
-    return Path(folder)
-
-
-def positions(vector: dict[str, Any]) -> dict[str, int]:
-    """Positions of the vector's blocks, those that klaude knows nothing of included."""
-    return {block["id"]: at for at, block in enumerate(vector["input"], 1)}
-
-
-def said(block: dict[str, Any]) -> AnyBlock:
-    message = block["meta"].get("group")
-    call = block["tool_call_id"] or "none"
-    match block["kind"]:
-        case "tool_call":
-            return ToolCall(tool_call_id=call, name=block["tool_name"], message_id=message)
-        case "tool_result":
-            return ToolResult(tool_call_id=call)
-        case kind:
-            return Block(kind=Kind(kind), text=block["text"], message_id=message)
-
-
-def seen(vector: dict[str, Any], trigger: Trigger, measured: int) -> Window:
-    """The window of a vector, each message's own estimate lying on one of its blocks.
-
-    Where in the message it lies (`measured`: 0 first, -1 last) must not matter.
-    """
-    at, blocks = positions(vector), {block["id"]: block for block in vector["input"]}
-    expected = vector["expected"]
-    items: list[Item] = []
-    begins, overhead, usage = 1, 0, None
-    for ids, tokens in zip(expected["message_block_ids"], expected["message_tokens"], strict=True):
-        message = [blocks[id] for id in ids]
-        meta = message[-1]["meta"]
-        if message[0]["kind"] == "summary":
-            # A compaction: it measured nothing, and made what was reported before obsolete.
-            begins = at[meta["first_kept_block"]]
-            overhead, usage = estimate_text(message[0]["text"]), None
-            continue
-        sizes = [0] * len(message)
-        sizes[measured] = tokens
-        items += [
-            Item(position=at[block["id"]], block=said(block), turn=1, tokens=size)
-            for block, size in zip(message, sizes, strict=True)
-        ]
-        if "usage_context" in meta and meta["stop_reason"] not in {"aborted", "error"}:
-            usage = meta["usage_context"]
-    return Window(
-        items=tuple(item for item in items if item.position >= begins),
-        after=len(at),
-        limit=vector["config"]["context_limit"] or 0,
-        trigger=trigger,
-        overhead=overhead,
-        usage=usage,
-        boundary=boundary(begins) if begins > 1 else None,
-    )
-
-
-def compared(vectors: Iterable[dict[str, Any]], measured: int) -> Counter[str]:
-    """Compares all that the policy decides, and counts what was compared."""
-    counts: Counter[str] = Counter()
-    for vector in vectors:
-        policy = ReserveHeadroom(
-            reserve_tokens=vector["config"]["reserve_tokens"],
-            keep_tokens=vector["config"]["keep_recent_tokens"],
-        )
-        expected, name = vector["expected"], vector["vector"]
-        assert policy.fires(seen(vector, Trigger.THRESHOLD, measured)) == expected["trigger"], name
-        counts["triggers"] += 1
-        window = seen(vector, Trigger.MANUAL, measured)
-        if expected["result"] is None:
-            assert "o compact" in expected["error"], name
-            with pytest.raises(NothingToCompactError):
-                policy.plan(window)
-            counts["nothing to compact"] += 1
-            continue
-        starts = [positions(vector)[ids[0]] for ids in expected["message_block_ids"]]
-        got, first_kept = cut(window, policy), expected["result"]["first_kept_index"]
-        if expected["raw_cut_index"] > expected["base_start_index"]:
-            assert got == starts[expected["raw_cut_index"]], name
-            counts["raw cuts"] += 1
-        if expected["message_roles"][first_kept] == "tool_result":
-            # The original moves on from a developer message, and comes to rest on a result.
-            # Its document says never to cut there; so we do not.
-            counts["cuts that the document forbids"] += 1
-            continue
-        assert got == starts[first_kept], name
-        counts["cuts"] += 1
-    return counts
-
-
-@pytest.mark.parametrize("measured", [0, -1])
-def test_it_answers_as_the_original_did(measured: int) -> None:
-    assert compared(lines(COMMITTED), measured)["cuts"]
-
-
-@pytest.mark.parametrize("measured", [0, -1])
-def test_it_answers_as_the_original_did_on_every_history(measured: int) -> None:
-    assert compared(lines(all_vectors()), measured)["cuts"]
-
-
-@pytest.mark.parametrize("is_committed", [True, False])
-def test_the_settings_follow_from_the_limit_as_in_the_original(is_committed: bool) -> None:
-    folder = COMMITTED if is_committed else all_vectors()
-    table = json.loads((folder / "klaude_first_tables.json").read_text(encoding="utf-8"))
-
-    for row in table["resolve_config"]:
-        headroom = ReserveHeadroom().headroom(row["context_limit"] or 0)
-        assert headroom == Headroom(row["reserve_tokens"], row["keep_recent_tokens"]), row
-        assert headroom.summary == row["max_summary_tokens"], row
-    assert len(table["resolve_config"]) == 32

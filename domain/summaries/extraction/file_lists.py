@@ -37,7 +37,7 @@ _LISTS = re.compile(rf"<({READ}|{MODIFIED})>\n.*?</\1>", re.DOTALL)
 
 def _list(tag: str, paths: Sequence[str], items: Sequence[Item], room: int) -> str:
     frame = len(f"<{tag}>\n</{tag}>")
-    shown = {path: _shown(path) for path in paths}
+    shown = {path: as_line(path) for path in paths}
     if not shown:
         return ""
     if frame + sum(len(path) + 1 for path in shown.values()) > room:
@@ -67,7 +67,7 @@ def _newest(shown: dict[str, str], items: Sequence[Item], room: int) -> dict[str
     return kept
 
 
-def _shown(path: str) -> str:
+def as_line(path: str) -> str:
     """A path as one line that cannot end the list or begin another."""
     path = folded(path).translate(_HARMLESS)
     return path if quote_in(path) is None else path.replace('"', "'")

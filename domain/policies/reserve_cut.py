@@ -1,0 +1,135 @@
+"""Where the newest tokens begin that are to be kept: at a message, and never at a tool result."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from ..blocks import AnyBlock, Kind, ToolCall, ToolResult
+from ..messages import Message, Role, messages_of, role_of
+from ..token_budget import IMAGE_CHARS
+from ..window import Item, Window
+from .budget_walk import reached
+from .measure import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How far a walk back from the newest block came, in positions."""
+
+    fills: int | None = None
+    """What reaches the budget: a block, or the first of a message; None where nothing does."""
+    reached: int | None = None
+    """Where the walk ends for it: at that message, or the nearest before it that is no tool
+    result; None where there is none."""
+    first_kept: int | None = None
+    """Where the kept window is to begin; None where nothing would leave."""
+
+
+def walk_back(
+    window: Window, keep: int, measure: Measure | None = None, *, moves_off_developer: bool = False
+) -> Walk:
+    """The walk over the window's blocks, or over its messages where these are measured anew.
+
+    `moves_off_developer` has it go on from a developer's message to the next user's message or
+    tool result: so it may come to rest on a result.
+    """
+    items = window.open_to_cut
+    if not items:
+        return Walk()
+    if measure is None:
+        fills, ends = _by_blocks(items, window.running, keep)
+    else:
+        fills, ends = _by_messages(items, keep, measure)
+    cut = ends or _past_results(items)
+    if moves_off_developer:
+        cut = _off_developer(items, cut)
+    return Walk(
+        fills=None if fills is None else items[fills].position,
+        reached=None if ends is None else items[ends].position,
+        first_kept=items[cut].position if cut else None,
+    )
+
+
+def message_tokens(message: Message, measure: Measure) -> int:
+    """Tokens of a message by the length of all that is said in it."""
+    return measure.tokens_of(sum(_length(item.block, measure) for item in message.items))
+
+
+def _length(block: AnyBlock, measure: Measure) -> int:
+    if isinstance(block, ToolCall):
+        return measure.length(block.name) + measure.length(block.arguments)
+    if isinstance(block, ToolResult):
+        return measure.length(block.text) + IMAGE_CHARS * len(block.media)
+    return measure.length(block.text) + (IMAGE_CHARS if block.media is not None else 0)
+
+
+def _by_blocks(
+    items: Sequence[Item], running: Sequence[int], keep: int
+) -> tuple[int | None, int | None]:
+    """By the prefix sums: which item reaches the budget, and where its message begins."""
+    index = reached(running, keep)
+    return index, None if index is None else _opening(items, index)
+
+
+def _by_messages(
+    items: Sequence[Item], keep: int, measure: Measure
+) -> tuple[int | None, int | None]:
+    messages = messages_of(items)
+    sizes = (message_tokens(message, measure) for message in messages)
+    index = reached(tuple(accumulate(sizes, initial=0)), keep)
+    if index is None:
+        return None, None
+    fills = messages[index].index
+    while messages[index].role is Role.TOOL_RESULT:
+        if not index:
+            return fills, None
+        index -= 1
+    return fills, messages[index].index
+
+
+def _past_results(items: Sequence[Item]) -> int:
+    """Answers to calls that left long ago cannot open a view, so they are not kept for it."""
+    return next((i for i, item in enumerate(items) if item.kind is not Kind.TOOL_RESULT), 0)
+
+
+def _opening(items: Sequence[Item], index: int) -> int:
+    """Where the message of the item begins, or the nearest before it that is no tool result."""
+    while index:
+        start = _message_start(items, index)
+        if start < index:
+            index = start
+        elif items[index].kind is Kind.TOOL_RESULT:
+            index -= 1
+        else:
+            break
+    return index
+
+
+def _message_start(items: Sequence[Item], index: int) -> int:
+    """Where an item's message begins; results may have come in between its pieces.
+
+    Looks at the message at hand alone, however long the history is.
+    """
+    name = items[index].block.message_id
+    if name is None:
+        return index
+    first = at = index
+    while at:
+        at -= 1
+        if items[at].block.message_id == name:
+            first = at
+        elif items[at].kind is not Kind.TOOL_RESULT:
+            break
+    return first
+
+
+def _off_developer(items: Sequence[Item], cut: int) -> int:
+    if role_of(items[cut]) is not Role.DEVELOPER:
+        return cut
+    ends = {Role.USER, Role.TOOL_RESULT}
+    for at in range(cut, len(items)):
+        if role_of(items[at]) in ends:
+            return at
+    while cut and role_of(items[cut]) is Role.DEVELOPER:
+        cut -= 1
+    return cut
