@@ -16,8 +16,8 @@ from .measure import Measure
 class Walk:
     """How far a walk back from the newest block came, in positions."""
 
-    fills: int | None = None
-    """What reaches the budget: a block, or the first of a message; None where nothing does."""
+    giant: int | None = None
+    """The block, or message, that reaches the budget all by itself, where one does."""
     reached: int | None = None
     """Where the walk ends for it: at that message, or the nearest before it that is no tool
     result; None where there is none."""
@@ -37,14 +37,14 @@ def walk_back(
     if not items:
         return Walk()
     if measure is None:
-        fills, ends = _by_blocks(items, window.running, keep)
+        giant, ends = _by_blocks(items, window.running, keep)
     else:
-        fills, ends = _by_messages(items, keep, measure)
+        giant, ends = _by_messages(items, keep, measure)
     cut = ends or _past_results(items)
     if moves_off_developer:
         cut = _off_developer(items, cut)
     return Walk(
-        fills=None if fills is None else items[fills].position,
+        giant=None if giant is None else items[giant].position,
         reached=None if ends is None else items[ends].position,
         first_kept=items[cut].position if cut else None,
     )
@@ -66,25 +66,27 @@ def _length(block: AnyBlock, measure: Measure) -> int:
 def _by_blocks(
     items: Sequence[Item], running: Sequence[int], keep: int
 ) -> tuple[int | None, int | None]:
-    """By the prefix sums: which item reaches the budget, and where its message begins."""
+    """By the prefix sums: the giant that reaches the budget, and where the walk ends."""
     index = reached(running, keep)
-    return index, None if index is None else _opening(items, index)
+    if index is None:
+        return None, None
+    return index if items[index].tokens >= keep else None, _opening(items, index)
 
 
 def _by_messages(
     items: Sequence[Item], keep: int, measure: Measure
 ) -> tuple[int | None, int | None]:
     messages = messages_of(items)
-    sizes = (message_tokens(message, measure) for message in messages)
+    sizes = [message_tokens(message, measure) for message in messages]
     index = reached(tuple(accumulate(sizes, initial=0)), keep)
     if index is None:
         return None, None
-    fills = messages[index].index
+    giant = messages[index].index if sizes[index] >= keep else None
     while messages[index].role is Role.TOOL_RESULT:
         if not index:
-            return fills, None
+            return giant, None
         index -= 1
-    return fills, messages[index].index
+    return giant, messages[index].index
 
 
 def _past_results(items: Sequence[Item]) -> int:

@@ -167,16 +167,16 @@ class ReserveHeadroom:
     # Where
 
     def plan(self, window: Window) -> Plan | None:
-        is_due = self.fires(window)
+        is_due = self.fires(window) or window.trigger is Trigger.OVERFLOW
         if window.trigger is Trigger.THRESHOLD and not is_due:
             return None
         headroom, walk = self.headroom(window.limit), self.walk(window)
         cut = walk.first_kept
-        if cut is None:
-            if not is_due and window.trigger not in WANTED:
-                return None
-            # One message, or what is bound to it, holds all: what of it may leave is for the store.
-            cut = walk.fills
+        if cut is None and is_due:
+            # It stands first, or is bound to what does: how it may become smaller, the store knows.
+            cut = walk.giant
+        if cut is None and not is_due and window.trigger not in WANTED:
+            return None
         if cut is None:
             raise NothingToCompactError(
                 f"nothing to compact (session too small): of {window.tokens:,} tokens in view "

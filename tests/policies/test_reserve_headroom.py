@@ -1,8 +1,7 @@
-"""Seed 003, rule by rule, and line by line against what the original program answered."""
+"""Seed 003, rule by rule; test_vectors_klaude.py compares with what the original answered."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -12,14 +11,15 @@ from hypothesis import strategies as st
 
 from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Trigger
+from cutbank.domain.coverage import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
+from cutbank.domain.models import ModelFacts
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES, policy_named
 from cutbank.domain.policies.policy import check, configured, refusal, settings_of
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Item, Plan, Window
 
-COMMITTED = Path(__file__).parents[1] / "vectors"
 POLICY = ReserveHeadroom(reserve_tokens=20, keep_tokens=30)
 
 
@@ -55,6 +55,9 @@ BLOCKS: dict[str, AnyBlock] = {
     "c": ToolCall(tool_call_id="c", name="tool"),
     "r": ToolResult(tool_call_id="c"),
 }
+
+
+GIANT = ToolResult(tool_call_id="c", content="line of a very long result\n" * 800)
 
 
 def boundary(first_kept: int) -> CompactBoundary:
@@ -176,7 +179,8 @@ def test_results_whose_call_left_long_ago_are_not_kept_for_themselves() -> None:
 def test_what_is_kept_reaches_the_budget_and_less_would_not(
     words: list[tuple[str, int]], keep: int
 ) -> None:
-    window = talk(" ".join(f"{kind}={size}" for kind, size in words), trigger=Trigger.IDLE)
+    history = " ".join(f"{kind}={size}" for kind, size in words)
+    window = talk(history, limit=10_000, trigger=Trigger.IDLE)
     first_kept = cut(window, ReserveHeadroom(keep_tokens=keep))
 
     cuts = [item.position for item in window.items if item.kind is not Kind.TOOL_RESULT]
@@ -190,7 +194,7 @@ def test_what_is_kept_reaches_the_budget_and_less_would_not(
 # Nothing to compact
 
 
-@pytest.mark.parametrize("history", ["", "u", "u=900", "u a", "c r r=900"])
+@pytest.mark.parametrize("history", ["", "u", "u a", "r r=5"])
 @pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.OVERFLOW])
 def test_whoever_waits_is_told_that_there_is_nothing_to_compact(
     history: str, trigger: Trigger
@@ -208,9 +212,89 @@ def test_the_error_says_how_large_the_session_is_and_what_is_kept() -> None:
         ReserveHeadroom().plan(window)
 
 
+def test_where_nobody_waits_and_enough_is_free_nothing_to_compact_is_no_error() -> None:
+    assert POLICY.plan(talk("u=900", limit=10_000, trigger=Trigger.IDLE)) is None
+
+
 @pytest.mark.parametrize("trigger", [Trigger.THRESHOLD, Trigger.IDLE])
-def test_where_nobody_waits_nothing_to_compact_is_no_error(trigger: Trigger) -> None:
-    assert POLICY.plan(talk("u=900", trigger=trigger)) is None
+def test_where_the_reserve_is_eaten_into_nobody_is_left_without_an_answer(trigger: Trigger) -> None:
+    with pytest.raises(NothingToCompactError, match=r"session too small.*keep_tokens"):
+        POLICY.plan(talk("u a", overhead=80, trigger=trigger))
+
+
+@pytest.mark.parametrize("history", ["u=900", "u=900 a", "c r r=900"])
+@pytest.mark.parametrize("trigger", list(Trigger))
+def test_a_giant_that_stands_first_is_left_to_the_store(history: str, trigger: Trigger) -> None:
+    window = talk(history, trigger=trigger)
+    giant = next(item.position for item in window.items if item.tokens == 900)
+
+    assert cut(window) == giant
+
+
+def test_of_one_giant_that_is_all_the_store_says_that_it_cannot_leave() -> None:
+    window = talk("u=900", trigger=Trigger.OVERFLOW)
+    plan = POLICY.plan(window)
+
+    assert plan is not None
+    with pytest.raises(NothingToCompactError, match="the largest blocks are #1 user 900 tokens"):
+        settle(window, plan)
+
+
+def test_a_giant_result_of_the_first_call_is_shown_shortened() -> None:
+    items = [
+        Item(position=1, block=BLOCKS["c"], turn=1, tokens=10),
+        Item(position=2, block=GIANT, turn=1, tokens=5_000, call=1),
+    ]
+    window = Window(items=items, after=2, limit=4_000, trigger=Trigger.THRESHOLD)
+    plan = POLICY.plan(window)
+
+    assert plan is not None
+    assert [trim.position for trim in settle(window, plan).trims] == [2]
+
+
+@pytest.mark.parametrize("policy", ["@as_shipped", "@later", ""])
+def test_where_only_pins_and_open_calls_are_the_error_names_them(policy: str) -> None:
+    window = talk("u=40 c=40 c=40", trigger=Trigger.OVERFLOW)
+    items = [
+        replace(item, is_pinned=item.kind is Kind.USER, is_open=item.kind is Kind.TOOL_CALL)
+        for item in window.items
+    ]
+    held = replace(window, items=items)
+    named = policy_named(f"reserve-headroom{policy}", {"keep_tokens": 1})
+    plan = named.plan(held)
+
+    assert plan is not None
+    with pytest.raises(NothingToCompactError, match=r"#1 user 40 tokens \(pinned\).*\(open\)"):
+        settle(held, plan)
+
+
+def test_an_answer_that_takes_the_whole_limit_is_refused_by_name() -> None:
+    policy = ReserveHeadroom(answer_tokens=100)
+
+    with pytest.raises(InvalidSettingError, match="answer_tokens is 100 of a limit of 100; it tak"):
+        policy.fires(talk("u a"))
+
+
+def test_what_an_answer_takes_is_the_models_longest_where_none_is_set() -> None:
+    window = talk("u a", limit=1_000, in_use=500)
+    facts = ModelFacts("m", output=400)
+    policy = ReserveHeadroom(answer_tokens=None, reserve_tokens=100)
+
+    assert not policy.fires(replace(window, prices=ModelFacts("m", output=300)))
+    assert policy.fires(replace(window, prices=replace(facts, output=401)))
+    assert not policy.fires(replace(window, prices=facts))
+
+
+def test_what_came_after_a_report_is_counted_only_where_that_is_asked_for() -> None:
+    window = talk("u a u=50 a=50", usage=70, usage_at=2, in_use=170)
+
+    assert ReserveHeadroom().in_use(window) == 170
+    assert ReserveHeadroom(counts="reported").in_use(window) == 70
+    assert ReserveHeadroom(counts="reported-and-later").in_use(window) == 170
+    measured = ReserveHeadroom(counts="reported-and-later", unit="code-points")
+    assert measured.in_use(window) == 70 + 2 + 2
+    rounded = ReserveHeadroom(counts="reported-and-later", unit="bytes", rounding="down")
+    assert rounded.in_use(window) == 70 + 1 + 1
 
 
 # The plan
