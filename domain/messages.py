@@ -1,6 +1,6 @@
 """Blocks as the messages of a conversation, which most policies cut between."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
@@ -59,15 +59,37 @@ def messages_of(items: Sequence[Item]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
+def messages_back(items: Sequence[Item]) -> Iterator[Message]:
+    """The same messages, the newest first; looks no further back than it is asked to."""
+    pieces: list[tuple[int, Item, Role]] = []
+    for index in range(len(items) - 1, -1, -1):
+        item = items[index]
+        if role := role_of(item):
+            piece = (index, item, role)
+            if pieces and _same_message(piece) != _same_message(pieces[-1]):
+                yield _message(pieces)
+                pieces = []
+            pieces.append(piece)
+    if pieces:
+        yield _message(pieces)
+
+
+def _message(newest_first: Sequence[tuple[int, Item, Role]]) -> Message:
+    index, _, role = newest_first[-1]
+    return Message(role, tuple(item for _, item, _ in reversed(newest_first)), index)
+
+
 def role_of(item: Item) -> Role | None:
     """Who says the block; None where no model is sent it."""
-    if item.kind is Kind.TOOL_RESULT:
-        return Role.TOOL_RESULT
-    if item.kind in BY_ASSISTANT:
-        return Role.ASSISTANT
-    if item.kind in PROMPTS:
-        return Role.USER
-    return Role.DEVELOPER if item.kind is Kind.DEVELOPER else None
+    return _ROLES.get(item.block.kind)
+
+
+_ROLES: Mapping[Kind, Role] = {
+    Kind.TOOL_RESULT: Role.TOOL_RESULT,
+    Kind.DEVELOPER: Role.DEVELOPER,
+    **dict.fromkeys(BY_ASSISTANT, Role.ASSISTANT),
+    **dict.fromkeys(PROMPTS, Role.USER),
+}
 
 
 def message_start(items: Sequence[Item], index: int) -> int:

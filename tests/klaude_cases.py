@@ -24,7 +24,7 @@ from cutbank.domain.session_events import (
     ToolReturned,
     Usage,
 )
-from cutbank.domain.summaries.forms.klaude import FORMS, KlaudeForm, Way
+from cutbank.domain.summaries.forms.klaude import FORMS, KlaudeForm
 from cutbank.domain.summaries.summariser import Material
 from cutbank.domain.token_budget import estimate, estimate_text
 from cutbank.domain.window import Item, Window
@@ -65,7 +65,7 @@ class Case:
 
     @property
     def form(self) -> KlaudeForm:
-        return FORMS[Way(self.policy.form)]
+        return FORMS[self.policy.form]
 
     def ids(self, items: Sequence[Item]) -> list[str]:
         """The neutral blocks of items; the images of a prompt are part of its block."""

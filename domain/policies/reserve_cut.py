@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 from ..blocks import AnyBlock, Kind, ToolCall, ToolResult
-from ..messages import Message, Role, messages_of, role_of
+from ..messages import Message, Role, messages_back, role_of
 from ..token_budget import IMAGE_CHARS
 from ..window import Item, Window
 from .budget_walk import reached
@@ -52,7 +51,10 @@ def walk_back(
 
 def message_tokens(message: Message, measure: Measure) -> int:
     """Tokens of a message by the length of all that is said in it."""
-    return measure.tokens_of(sum(_length(item.block, measure) for item in message.items))
+    length = 0
+    for item in message.items:
+        length += _length(item.block, measure)
+    return measure.tokens_of(length)
 
 
 def _length(block: AnyBlock, measure: Measure) -> int:
@@ -76,17 +78,17 @@ def _by_blocks(
 def _by_messages(
     items: Sequence[Item], keep: int, measure: Measure
 ) -> tuple[int | None, int | None]:
-    messages = messages_of(items)
-    sizes = [message_tokens(message, measure) for message in messages]
-    index = reached(tuple(accumulate(sizes, initial=0)), keep)
-    if index is None:
-        return None, None
-    giant = messages[index].index if sizes[index] >= keep else None
-    while messages[index].role is Role.TOOL_RESULT:
-        if not index:
-            return giant, None
-        index -= 1
-    return giant, messages[index].index
+    """By messages as they are measured: no more of them than are kept."""
+    held, giant, is_reached = 0, None, False
+    for message in messages_back(items):
+        if not is_reached:
+            tokens = message_tokens(message, measure)
+            held += tokens
+            is_reached = held >= keep
+            giant = message.index if is_reached and tokens >= keep else None
+        if is_reached and message.role is not Role.TOOL_RESULT:
+            return giant, message.index
+    return giant, None
 
 
 def _past_results(items: Sequence[Item]) -> int:

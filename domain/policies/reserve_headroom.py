@@ -14,10 +14,8 @@ from ..window import Plan, Window
 from .measure import Measure, Rounding, Unit
 from .policy import check, refusal, setting
 from .reserve_cut import Walk, message_tokens, walk_back
-from .sent_history import sent_history
+from .sent_history import UNANSWERED, kept_messages, waiting_calls
 
-WANTED = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
-"""Triggers behind which somebody waits, and has to hear that nothing was done."""
 LONGEST_ANSWER = 32_000
 """Tokens that an answer may take where nobody says how many."""
 
@@ -129,13 +127,13 @@ class ReserveHeadroom:
 
     def fires(self, window: Window) -> bool:
         """Whether the reserve is being eaten into; never where no limit is known."""
-        if window.limit <= 0:
-            return False
-        room = window.limit - self._answer(window)
+        return self._is_past(window, self.headroom(window.limit))
+
+    def _is_past(self, window: Window, headroom: Headroom) -> bool:
+        room = window.limit - self._answer(window) if window.limit > 0 else 0
         if room <= 0:
             return False
-        threshold = room - self.headroom(window.limit).reserve
-        used = self.in_use(window)
+        threshold, used = room - headroom.reserve, self.in_use(window)
         return used >= threshold if self.fires_at == ">=" else used > threshold
 
     def in_use(self, window: Window) -> int:
@@ -157,33 +155,35 @@ class ReserveHeadroom:
         measure = self.measure
         if measure is None:
             return window.tokens
-        return sum(
-            measure.tokens(sent.text)
-            if sent.message is None
-            else message_tokens(sent.message, measure)
-            for sent in sent_history(window, answers_calls=self.answers_open_calls)
-        )
+        tokens = _sum(kept_messages(window), measure)
+        if window.summary:
+            tokens += measure.tokens(window.summary.text)
+        if self.answers_open_calls:
+            tokens += measure.tokens(UNANSWERED) * len(waiting_calls(window))
+        return tokens
 
     # Where
 
     def plan(self, window: Window) -> Plan | None:
-        is_due = self.fires(window) or window.trigger is Trigger.OVERFLOW
-        if window.trigger is Trigger.THRESHOLD and not is_due:
+        headroom = self.headroom(window.limit)
+        trigger = window.trigger
+        if trigger is Trigger.THRESHOLD and not self._is_past(window, headroom):
             return None
-        headroom, walk = self.headroom(window.limit), self.walk(window)
+        walk = self._walk(window, headroom)
         cut = walk.first_kept
-        if cut is None and is_due:
-            # It stands first, or is bound to what does: how it may become smaller, the store knows.
-            cut = walk.giant
-        if cut is None and not is_due and window.trigger not in WANTED:
-            return None
+        if cut is None:
+            if trigger is Trigger.IDLE and not self._is_past(window, headroom):
+                return None
+            if trigger is not Trigger.MANUAL or self._is_past(window, headroom):
+                # It stands first, or is bound to what does: how to shrink it, the store knows.
+                cut = walk.giant
         if cut is None:
             raise NothingToCompactError(
                 f"nothing to compact (session too small): of {window.tokens:,} tokens in view "
                 f"{window.running[-1]:,} may leave, and the newest {headroom.keep:,} are kept, "
                 "in whole messages (keep_tokens)"
             )
-        form = FORMS.get(Way(self.form))
+        form = FORMS.get(self.form)
         most = self.summary_tokens or headroom.summary
         return Plan(
             cut=cut,
@@ -195,8 +195,12 @@ class ReserveHeadroom:
 
     def walk(self, window: Window) -> Walk:
         """Where the document's walk ends, be it legal or not."""
-        keep = self.headroom(window.limit).keep
-        return walk_back(window, keep, self.measure, moves_off_developer=self.moves_off_developer)
+        return self._walk(window, self.headroom(window.limit))
+
+    def _walk(self, window: Window, headroom: Headroom) -> Walk:
+        return walk_back(
+            window, headroom.keep, self.measure, moves_off_developer=self.moves_off_developer
+        )
 
     def tokens_before(self, window: Window) -> int:
         """What an entry says of a session: the last report, or all messages that ever were."""

@@ -1,11 +1,10 @@
 """The history as a program of messages sends it: a summary, and the messages that were kept."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..blocks import ToolCall, ToolResult
 from ..messages import Message, Role, messages_of
-from ..window import Item, Window
+from ..window import Window
 
 UNANSWERED = "[nobody has answered this call; whoever ran it was interrupted]"
 """What answers a call that waits, in a history that is sent all the same."""
@@ -24,20 +23,19 @@ class Sent:
 def sent_history(window: Window, *, answers_calls: bool) -> tuple[Sent, ...]:
     """The summary as a user's message, and the kept messages; without a summary all of them.
 
-    Behind a boundary none of the first is a tool result. `answers_calls` answers each call that
-    waits, behind its message.
+    `answers_calls` answers each call that waits, behind its message.
     """
     sent = [Sent(Role.USER, text=window.summary.text)] if window.summary else []
-    answered = _answered(window.items) if answers_calls else frozenset[str]()
-    for message in _kept(window):
+    waiting = waiting_calls(window) if answers_calls else frozenset[int]()
+    for message in kept_messages(window):
         sent.append(Sent(message.role, message))
-        if answers_calls:
-            waiting = [call for call in message.calls if _id(call) not in answered]
-            sent.extend(Sent(Role.TOOL_RESULT, text=UNANSWERED) for _ in waiting)
+        waits = (call for call in message.calls if call.position in waiting)
+        sent.extend(Sent(Role.TOOL_RESULT, text=UNANSWERED) for _ in waits)
     return tuple(sent)
 
 
-def _kept(window: Window) -> tuple[Message, ...]:
+def kept_messages(window: Window) -> tuple[Message, ...]:
+    """The messages that are sent; behind a boundary none of the first is a tool result."""
     messages = messages_of(window.items)
     if window.boundary is None:
         return messages
@@ -45,10 +43,13 @@ def _kept(window: Window) -> tuple[Message, ...]:
     return () if first is None else messages[first:]
 
 
-def _answered(items: Sequence[Item]) -> frozenset[str]:
-    return frozenset(_id(item) for item in items if isinstance(item.block, ToolResult))
-
-
-def _id(item: Item) -> str:
-    block = item.block
-    return block.tool_call_id if isinstance(block, ToolCall | ToolResult) else ""
+def waiting_calls(window: Window) -> frozenset[int]:
+    """The positions of the calls that nobody has answered."""
+    answered = {
+        item.block.tool_call_id for item in window.items if isinstance(item.block, ToolResult)
+    }
+    return frozenset(
+        item.position
+        for item in window.items
+        if isinstance(item.block, ToolCall) and item.block.tool_call_id not in answered
+    )

@@ -146,7 +146,7 @@ class KlaudeForm:
         return _REMINDER.sub("", text).strip() if self.strips_reminders else text
 
 
-FORMS: Mapping[Way, KlaudeForm] = MappingProxyType(
+FORMS: Mapping[str, KlaudeForm] = MappingProxyType(
     {
         Way.DOCUMENT: KlaudeForm(),
         Way.AS_SHIPPED: KlaudeForm(
