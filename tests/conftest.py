@@ -29,7 +29,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many processes were killed: of kills, there have to be many."""
+    """Say how many processes were killed, and how many plans repaired: there have to be many."""
     kills = sum(
         int(value)
         for reports in terminalreporter.stats.values()
@@ -40,6 +40,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     )
     if kills:
         terminalreporter.write_line(f"{kills} processes were killed")
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                if name == "repaired" and report.when == "call":
+                    terminalreporter.write_line(f"repaired: {value}")
 
 
 UNPINNED = Settings(pins=PinSettings(first_prompt=False, kinds=()))

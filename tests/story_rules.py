@@ -90,3 +90,15 @@ def the_view_is_not_empty(settlement: Settlement, before: Window) -> None:
         assert any(
             item.position in settlement.kept for item in before.items if item.position not in unseen
         )
+
+
+def a_conversation_is_left(before: Window, settlement: Settlement) -> None:
+    """Nothing is parted, nothing is forgotten, and there is less of it."""
+    kept, gone = settlement.kept, Ranges.of(item.position for item in settlement.gone)
+
+    for group in bound(before.items):
+        assert len({item.position in kept for item in group}) == 1
+    assert all((item.position in kept) != (item.position in gone) for item in before.items)
+    assert gone - settlement.covers == Ranges()
+    assert settlement.kept_tokens < sum(item.tokens for item in before.items)
+    assert any(item.position in kept for item in before.items)
