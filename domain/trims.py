@@ -60,6 +60,9 @@ def largest_shortened(window: Window, stays: Sequence[Item]) -> tuple[Trim, ...]
 def _results(window: Window, stays: Iterable[Item]) -> Iterator[Item]:
     """Tool results whose own text shows, and that nobody wants kept word for word."""
     hidden = leaves_unsaid(window)
+    if window.boundary:
+        # A pin brings back the other half of its pair, which shows no more than a text.
+        hidden |= window.boundary.hidden
     for item in stays:
         if item.kind is Kind.TOOL_RESULT and not item.is_pinned and item.position not in hidden:
             yield item

@@ -51,10 +51,9 @@ def planned(policy: Policy, window: Window) -> Plan | None:
             # Nobody waits; but whoever asked would have to be told that nothing can be done.
             assert policy.plan(replace(window, trigger=Trigger.MANUAL)) is None, "it holds back"
     except NothingToCompactError as nothing:
-        assert str(nothing).startswith("nothing to compact")
+        says_why(nothing)
         return None
-    assert plan is not None or window.trigger not in SOMEBODY_WAITS, "it does nothing, and silently"
-    assert plan is None or plan.cut is not None or plan.drops or plan.trims, "an empty plan"
+    assert plan is not None or window.trigger not in SOMEBODY_WAITS, "it does nothing"
     return plan
 
 
@@ -63,13 +62,18 @@ def settled(window: Window, plan: Plan) -> Settlement | None:
     try:
         return settle(window, plan)
     except NothingToCompactError as nothing:
-        assert str(nothing).startswith("nothing to compact")
-        assert plan.cut is None or not legal_cuts(window)
+        says_why(nothing)
+        if plan.cut is not None:
+            assert not legal_cuts(window)
         return None
 
 
+def says_why(nothing: NothingToCompactError) -> None:
+    assert str(nothing).startswith("nothing to ")
+
+
 @EVERY_POLICY
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(told=chapters, sizes=SIZES, limit=LIMITS, trigger=st.sampled_from(Trigger))
 def test_every_plan_is_settled_by_the_rules(
     name: str, told: Chapters, sizes: list[int], limit: int, trigger: Trigger
@@ -95,7 +99,7 @@ def test_every_plan_is_settled_by_the_rules(
 
 
 @EVERY_POLICY
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(told=chapters, sizes=SIZES, limit=LIMITS)
 def test_asked_again_and_again_it_comes_to_an_end(
     name: str, told: Chapters, sizes: list[int], limit: int
