@@ -1,13 +1,14 @@
 """Whatever a policy plans, of any history: what is served is whole, covered, and smaller."""
 
-from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 import pytest
+from every_policy import every_name, fitted
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from neutral_session import NeutralSession
-from story import Chapters, Story, chapters
+from story import Chapters, Story, chapters, told_on
 from story_rules import (
     a_conversation_is_left,
     every_block_has_one_fate,
@@ -24,20 +25,12 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.coverage import Settlement, settle
 from cutbank.domain.cut_points import legal_cuts
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.policies.catalog import POLICIES, policy_named
-from cutbank.domain.policies.policy import Policy, is_due, presets_of
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Plan, Window
 
-
-def named() -> Iterator[str]:
-    """Every policy by name, and with each of its presets."""
-    for name, policy in POLICIES.items():
-        yield name
-        yield from (f"{name}@{preset}" for preset in presets_of(policy))
-
-
-EVERY_POLICY = pytest.mark.parametrize("name", list(named()))
+EVERY_POLICY = pytest.mark.parametrize("name", every_name())
 SOMEBODY_WAITS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
 SIZES = st.lists(st.sampled_from([0, 1, 30, 300, 3_000, 30_000, 60_000]), min_size=1, max_size=9)
 LIMITS = st.sampled_from([0, 100, 1_000, 10_000, 100_000])
@@ -74,11 +67,18 @@ def says_why(nothing: NothingToCompactError) -> None:
 
 @EVERY_POLICY
 @settings(max_examples=100, deadline=None)
-@given(told=chapters, sizes=SIZES, limit=LIMITS, trigger=st.sampled_from(Trigger))
+@given(
+    told=chapters,
+    sizes=SIZES,
+    limit=LIMITS,
+    trigger=st.sampled_from(Trigger),
+    is_fitted=st.booleans(),
+)
 def test_every_plan_is_settled_by_the_rules(
-    name: str, told: Chapters, sizes: list[int], limit: int, trigger: Trigger
+    name: str, *, told: Chapters, sizes: list[int], limit: int, trigger: Trigger, is_fitted: bool
 ) -> None:
-    policy, story = policy_named(name, {}), Story(sizes=sizes, limit=limit, trigger=trigger)
+    policy = fitted(name, limit) if is_fitted else policy_named(name, {})
+    story = Story(sizes=sizes, limit=limit, trigger=trigger)
     for talk, acts, _ in told:
         for verb, n in (*talk, *acts):
             getattr(story, verb)(n)
@@ -100,11 +100,12 @@ def test_every_plan_is_settled_by_the_rules(
 
 @EVERY_POLICY
 @settings(max_examples=60, deadline=None)
-@given(told=chapters, sizes=SIZES, limit=LIMITS)
+@given(told=chapters, sizes=SIZES, limit=LIMITS, is_fitted=st.booleans())
 def test_asked_again_and_again_it_comes_to_an_end(
-    name: str, told: Chapters, sizes: list[int], limit: int
+    name: str, *, told: Chapters, sizes: list[int], limit: int, is_fitted: bool
 ) -> None:
-    policy, story = policy_named(name, {}), Story(sizes=sizes, limit=limit)
+    policy = fitted(name, limit) if is_fitted else policy_named(name, {})
+    story = Story(sizes=sizes, limit=limit)
     for talk, acts, _ in told:
         for verb, n in (*talk, *acts):
             getattr(story, verb)(n)
@@ -119,15 +120,62 @@ def test_asked_again_and_again_it_comes_to_an_end(
 
 @EVERY_POLICY
 @FOLDERS
+@pytest.mark.parametrize("trigger", [Trigger.THRESHOLD, Trigger.MANUAL])
 def test_every_plan_of_the_vectors_histories_is_settled_by_the_rules(
-    folder: str, name: str
+    folder: str, name: str, trigger: Trigger
 ) -> None:
-    policy = policy_named(name, {})
     for history in lines_of(folder, "histories"):
         session = NeutralSession(history["blocks"])
-        for limit in (300, 3_000):
-            window = session.window(limit, behind=session.last_summary)
-            plan = planned(policy, window)
+        whole = session.window(0, trigger, behind=session.last_summary)
+        # The view is twice as large as the model can hold, and as it has to be.
+        for limit in {whole.tokens // 2, 2 * whole.tokens // 3} - {0}:
+            window = replace(whole, limit=limit)
+            plan = planned(fitted(name, limit), window)
             settlement = settled(window, plan) if plan else None
             if settlement is not None:
                 a_conversation_is_left(window, settlement)
+
+
+# Windows of which nothing good can come
+
+
+BAD = {
+    "empty": [],
+    "one block": ["user"],
+    "one block of nothing": ["user"],
+    "only pins": ["user", "assistant 1", "user", "pin 0", "pin 1", "pin 2", "pin 3"],
+    "only open calls": ["assistant 3"],
+    "one message with open calls": ["assistant 11"],
+    "only hidden blocks": ["user", "user", "hide 0", "hide 2"],
+    "a pair": ["assistant 21", "results"],
+    "only a result is long": ["user", "assistant 21", "results"],
+}
+"""Stories by what is bad about the window that they end in."""
+
+
+@EVERY_POLICY
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_window_ends_in_an_error_that_names_the_blocks_or_in_a_legal_view(
+    name: str, bad: str
+) -> None:
+    policy = policy_named(name, {})
+    for limit, trigger in product([-1, 0, 1, 10, 100_000_000], Trigger):
+        story = Story(sizes=[0 if "nothing" in bad else 9_000], limit=limit, trigger=trigger)
+        window = told_on(story, *BAD[bad]).window()
+        plan = planned(policy, window)
+        settlement = settled(window, plan) if plan else None
+        if settlement is not None:
+            something_goes(settlement, window, Ranges())
+            the_view_is_not_empty(settlement, window)
+            pins_and_open_calls_stay(story, settlement)
+
+
+@EVERY_POLICY
+def test_of_a_window_that_nothing_may_leave_the_largest_blocks_are_named(name: str) -> None:
+    story = told_on(Story(sizes=[9_000], limit=100), *BAD["only pins"])
+    window = story.window()
+    plan = planned(policy_named(name, {}), window)
+
+    if plan is not None:
+        with pytest.raises(NothingToCompactError, match=r"#\d+ \w+ [\d,]+ tokens \(pinned\)"):
+            settle(window, plan)

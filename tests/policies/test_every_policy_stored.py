@@ -1,0 +1,63 @@
+"""Every policy compacts real sessions in a store, which then verifies that nothing was broken."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from every_policy import every_name, fitted
+from provider_rules import check_anthropic, check_openai_chat
+
+import cutbank
+from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.verifier import verify
+from cutbank.domain.errors import NothingToCompactError
+from cutbank.projections.history_view import HistoryView
+from cutbank.projections.rendering.catalog import render
+
+LARGEST = 200_000
+"""Bytes of a transcript that is taken: those of long sessions would take minutes."""
+ROUNDS = 12
+
+
+def refused(view: HistoryView) -> list[str]:
+    """What providers would complain of."""
+    return [
+        *check_anthropic(render(view, "anthropic")),
+        *check_openai_chat(render(view, "openai-chat")),
+    ]
+
+
+@pytest.fixture
+def imported(tmp_path: Path, shared_sessions: Path) -> Iterator[cutbank.SessionStore]:
+    with cutbank.open(str(tmp_path / "real.db")) as store:
+        for path in sorted((shared_sessions / "claude-code").rglob("*.jsonl")):
+            if path.stat().st_size <= LARGEST:
+                assert all(report.complete for report in import_path(store, path))
+        assert list(store.sessions())
+        yield store
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", every_name())
+def test_real_sessions_are_compacted_until_nothing_is_left_to_do(
+    name: str, imported: cutbank.SessionStore
+) -> None:
+    compacted = 0
+    for session in list(imported.sessions()):
+        blocks = len(session.view().entries)
+        limit = max(100, session.view().tokens // 2)
+        for _ in range(ROUNDS):
+            try:
+                outcome = session.compact(fitted(name, limit), limit=limit)
+            except NothingToCompactError:
+                break
+            if not outcome.compacted:
+                break
+            compacted += 1
+            assert outcome.post_tokens < outcome.pre_tokens, session
+            assert refused(session.view()) == [], session
+            assert session.view().entries or not blocks, session
+        else:
+            pytest.fail(f"{session} was compacted {ROUNDS} times over, and it went on")
+    assert compacted
+    assert verify(imported).violations == []
