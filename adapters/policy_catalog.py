@@ -108,9 +108,9 @@ def _told_apart(candidates: list[Brought]) -> tuple[Brought, ...]:
             if word in POLICIES or word in ALIASES:
                 clashes[at] = f"{word!r} is a name of cutbank's own {ALIASES.get(word, word)}"
     for (at, one), (other_at, other) in combinations(enumerate(candidates), 2):
-        if one.policy and other.policy and (word := _shared(one.policy, other.policy)):
-            clashes.setdefault(at, f"{word!r} is a name of {_plain(other)} as well")
-            clashes.setdefault(other_at, f"{word!r} is a name of {_plain(one)} as well")
+        if one.policy and other.policy and (shared := _shared(one.policy, other.policy)):
+            clashes.setdefault(at, f"{shared!r} is a name of {_plain(other)} as well")
+            clashes.setdefault(other_at, f"{shared!r} is a name of {_plain(one)} as well")
     return tuple(
         one.refused(clashes[at]) if at in clashes else one for at, one in enumerate(candidates)
     )

@@ -30,6 +30,7 @@ from ..telemetry.in_use import watch_of
 from ..view_reader import ViewReader
 from .cancellation import Cancellation
 from .decisions import Decisions
+from .explanation import explanation_of
 from .happenings import Happening, Listener, Moment, Stats
 from .order import Order
 from .outcome import Outcome, done_before, no_need, outcome_of, overtaken
@@ -122,11 +123,12 @@ class Compactor:
     def explained(self, order: Order) -> Outcome:
         """What a compaction would do now, by rules alone: nothing is recorded, nobody is asked."""
         planned = self.planner.planned(order)
+        explanation = explanation_of(order, planned)
         if isinstance(planned, Window):
-            return no_need(order, planned)
+            return replace(no_need(order, planned), explanation=explanation)
         written = self._written(replace(order, chain=SummaryChain()), planned, Cancellation())
         check_gain(planned, planned.post_tokens(written.draft.text), order)
-        return outcome_of(order, planned, written, None)
+        return replace(outcome_of(order, planned, written, None), explanation=explanation)
 
     def activate(
         self, prepared: int | None = None, trigger: Trigger | None = None, **details: Any

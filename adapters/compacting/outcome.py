@@ -10,6 +10,7 @@ from ...domain.ranges import Ranges
 from ...domain.window import Window
 from ..event_log.event_store import EventStore
 from ..view_reader import ViewReader
+from .explanation import Explanation
 from .order import Order
 from .planner import Planned
 from .summary_chain import Written
@@ -40,6 +41,8 @@ class Outcome:
     """The model of the session's newest call, as it was recorded."""
     pricing: Pricing | None = None
     """What it costs and saves; in tokens only where no prices were given."""
+    explanation: Explanation | None = None
+    """Of a dry run: what fires, what was wanted, and what becomes of it."""
 
 
 def outcome_of(order: Order, planned: Planned, written: Written, boundary: int | None) -> Outcome:

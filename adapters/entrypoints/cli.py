@@ -18,6 +18,7 @@ from ...domain.errors import (
     NothingToCompactError,
     RejectedSummaryError,
 )
+from .completion import ASKED, complete
 from .invocation import AnswerIsNoError, AsJson, Database, Invocation, Namespace, SettingsFile
 from .printing import complain, say, say_json, survive_any_text
 from .verbs import Program
@@ -39,7 +40,6 @@ ANSWERS_NO = (
 
 app = typer.Typer(
     cls=Program,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
 )
@@ -104,6 +104,8 @@ def _run(words: list[str]) -> int:
     try:
         # Not `app()`: it would draw boxes around errors, and swallow interrupts.
         program = get_command(app)
+        if os.environ.get(ASKED):
+            complete(program)
         with program.make_context("cutbank", list(words), obj=asked) as context:
             program.invoke(context)
     except typer.Exit as done:

@@ -1,20 +1,19 @@
-"""The verbs about boundaries: draw one, undo it, and by which policies."""
+"""The verbs about boundaries: draw one, serve it, and undo it."""
 
-import sys
-from dataclasses import MISSING
 from typing import Annotated, Any
 
 import typer
 
 from ...domain.compaction import MAIN
+from ...domain.compaction_events import Trigger
 from ...domain.errors import InvalidSettingError, NotFoundError
-from ...domain.policies.catalog import ALIASES, DEFAULT, POLICIES
-from ...domain.policies.policy import Policy, Setting, settings_of
 from ...domain.pricing_in_words import in_words
 from ..compacting.by_settings import overrides_by
 from ..compacting.outcome import Outcome
 from .compaction_price import priced, pricing_as_json
+from .completing import policy_names, policy_settings
 from .database import opened_session
+from .explained import explanation_as_json, in_lines, repair_in_words
 from .invocation import AnswerIsNoError, Invocation
 from .printing import counted, runs, say, say_json, shortly
 from .words import Lineage, SessionName
@@ -25,11 +24,22 @@ def compact(
     session: SessionName,
     *,
     policy: Annotated[
-        str | None, typer.Option("--policy", metavar="NAME", help="See `cutbank policies`.")
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="NAME[@PRESET]",
+            help="See `cutbank policies`.",
+            autocompletion=policy_names,
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One of the policy's settings."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="One of the policy's settings.",
+            autocompletion=policy_settings,
+        ),
     ] = None,
     limit: Annotated[
         int | None,
@@ -42,6 +52,9 @@ def compact(
     lineage: Lineage = MAIN,
     prepare: Annotated[
         bool, typer.Option("--prepare", help="Record it now; it is served at the threshold.")
+    ] = False,
+    if_due: Annotated[
+        bool, typer.Option("--if-due", help="Only if the policy's threshold is passed.")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would happen, and record nothing.")
@@ -70,6 +83,7 @@ def compact(
             limit=limit,
             model=model,
             lineage=lineage,
+            trigger=Trigger.THRESHOLD if if_due else Trigger.MANUAL,
             instructions=instructions,
             activate=not prepare,
             dry_run=dry_run,
@@ -81,9 +95,12 @@ def compact(
         pricing = priced(outcome, model, expected, overrides_by(known))
     if call.as_json:
         answer = {**as_json(outcome, lineage), "pricing": pricing and pricing_as_json(pricing)}
+        answer["explanation"] = outcome.explanation and explanation_as_json(outcome.explanation)
         say_json({"session": session, "namespace": call.namespace, **answer})
     else:
         _say_outcome(session, lineage, outcome, is_served=not prepare)
+        for line in in_lines(outcome.explanation) if outcome.explanation else ():
+            say(line)
         for number, line in enumerate(in_words(pricing) if pricing else ()):
             say(f"{'' if number else 'price':<8} {line}")
     if outcome.summary is None:
@@ -141,23 +158,6 @@ def revert(call: Invocation, session: SessionName, lineage: Lineage = MAIN) -> N
         say(f"view: {before.tokens:,} tokens before, {after.tokens:,} now")
 
 
-def policies(call: Invocation) -> None:
-    """List the policies and their settings."""
-    listed = [_policy(policy) for policy in POLICIES.values()]
-    if call.as_json:
-        say_json(listed)
-        return
-    for number, one in enumerate(listed):
-        also = [*one["aliases"], *(["the default"] if one["default"] else [])]
-        say(("\n" if number else "") + one["name"] + (f" ({', '.join(also)})" if also else ""))
-        say(f"    {one['summary']}")
-        for setting in one["settings"]:
-            default = "none" if setting["default"] is None else setting["default"]
-            unset = "must be set" if setting["required"] else f"default {default}"
-            say(f"    --set {setting['name']}=...  {setting['takes']} ({unset})")
-            say(f"        {setting['help']}")
-
-
 def as_json(outcome: Outcome, lineage: str) -> dict[str, Any]:
     """An outcome as `compact --json` and `demo --json` say it."""
     return {
@@ -174,7 +174,14 @@ def as_json(outcome: Outcome, lineage: str) -> dict[str, Any]:
         "kept": runs(outcome.kept),
         "split_turn": outcome.split_turn,
         "repairs": [
-            {"rule": repair.rule, "wanted": repair.wanted, "got": repair.got}
+            {
+                "rule": repair.rule,
+                "wanted": repair.wanted,
+                "got": repair.got,
+                "stays": runs(repair.stays),
+                "leaves": runs(repair.leaves),
+                "trimmed": runs(repair.trimmed),
+            }
             for repair in outcome.repairs
         ],
         "summary": outcome.summary,
@@ -197,7 +204,7 @@ def _say_outcome(session: str, lineage: str, outcome: Outcome, *, is_served: boo
     if outcome.split_turn:
         say(f"split    turn {outcome.split_turn}: its beginning left, the rest stays")
     for repair in outcome.repairs:
-        say(f"repair   {repair.rule}: #{repair.wanted} was wanted, #{repair.got} is legal")
+        say(f"repair   {repair_in_words(repair)}")
     say(f"summary  by {outcome.summariser}")
     for complaint in outcome.rejected:
         say(f"         it stood in for another: {complaint}")
@@ -215,32 +222,3 @@ def _settings(words: list[str]) -> dict[str, str]:
             raise InvalidSettingError(f"--set takes KEY=VALUE, not {word!r}")
         settings[name.strip()] = value.strip()
     return settings
-
-
-def _policy(policy: type[Policy]) -> dict[str, Any]:
-    # A policy's module opens with the policy in one sentence.
-    document = sys.modules[policy.__module__].__doc__ or ""
-    return {
-        "name": policy.name,
-        "aliases": [alias for alias, meant in ALIASES.items() if meant == policy.name],
-        "default": policy.name == DEFAULT,
-        "summary": document.strip().partition("\n")[0],
-        "settings": [_setting(setting) for setting in settings_of(policy)],
-    }
-
-
-def _setting(setting: Setting) -> dict[str, Any]:
-    required = setting.default is MISSING
-    return {
-        "name": setting.name,
-        "type": setting.type.__name__,
-        "required": required,
-        "default": None if required else setting.default,
-        "unit": setting.unit,
-        "least": setting.least,
-        "most": setting.most,
-        "among": list(setting.among),
-        "may_be_none": setting.may_be_none,
-        "takes": setting.takes,
-        "help": setting.help,
-    }

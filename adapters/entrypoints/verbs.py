@@ -32,7 +32,7 @@ VERBS = {
     "revert": "cli_compacting.revert",
     "idle": "cli_idling.idle",
     "wake": "cli_waking.wake",
-    "policies": "cli_compacting.policies",
+    "policies": "cli_policies.policies",
     "settings": "cli_settings.settings",
     "verify": "cli_keeping.verify",
     "backup": "cli_keeping.backup",

@@ -6,18 +6,10 @@ from hashlib import sha256
 
 from ...domain.blocks import AnyBlock, Kind
 from ...domain.ranges import Ranges
+from ...domain.shares import Share, shares_of
 from ...projections.history_view import Entry
 from ..recall import Recalled
 from ..stored_session import StoredSession
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """How much of what left is of one kind."""
-
-    kind: Kind
-    blocks: int
-    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +31,9 @@ class WhatLeft:
         self.handles = Ranges.of(self.before)
         self._by_size = sorted(self.before.values(), key=lambda entry: -entry.tokens)
 
-    def shares(self) -> list[Share]:
+    def shares(self) -> tuple[Share, ...]:
         """By kind, the most tokens first."""
-        kinds: dict[Kind, list[int]] = {}
-        for entry in self.before.values():
-            kinds.setdefault(entry.block.kind, []).append(entry.tokens)
-        shares = [Share(kind, len(tokens), sum(tokens)) for kind, tokens in kinds.items()]
-        return sorted(shares, key=lambda share: -share.tokens)
+        return shares_of((entry.block.kind, entry.tokens) for entry in self.before.values())
 
     def largest(self, count: int) -> list[Entry]:
         """The blocks with the most tokens."""

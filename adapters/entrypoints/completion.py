@@ -1,0 +1,54 @@
+"""Answers a shell that asks what a word may become; typer's own scripts ask so."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+ASKED = "_CUTBANK_COMPLETE"
+"""Names the shell that asks: `complete_bash`, `complete_zsh`, ..."""
+BREAKS = {"@", "="}
+"""What bash takes for a word of its own, however it is joined to its neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """How the word begins that is completed, where the shell takes only its end for a word."""
+
+    before: str = ""
+
+
+def complete(program: Any) -> None:
+    """Say what fits, and exit."""
+    begun = Begun()
+    if os.environ[ASKED].endswith("_bash"):
+        words = os.environ.get("COMP_WORDS", "").split("\n")
+        words, at, begun = rejoined(words, int(os.environ.get("COMP_CWORD") or 0))
+        os.environ |= {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(at)}
+    program.main([], prog_name="cutbank", obj=begun)
+
+
+def rejoined(words: Sequence[str], current: int) -> tuple[list[str], int, Begun]:
+    """Words as they were typed before bash broke them, and which of them is completed.
+
+    Of that one only the part stands there that bash will replace; what it begins with is told
+    besides.
+    """
+    typed: list[str] = []
+    is_joined = False
+    for at, word in enumerate([*words[:current], *(words[current : current + 1] or [""])]):
+        is_break = word in BREAKS and bool(typed)
+        if is_break and typed[-1].startswith("-"):
+            # `--policy=NAME` is the option and its value.
+            if at == current:
+                typed.append("")
+            continue
+        if is_break or is_joined:
+            if at == current:
+                before = typed.pop() + (word if is_break else "")
+                return [*typed, "" if is_break else word], len(typed), Begun(before)
+            typed[-1] += word
+        else:
+            typed.append(word)
+        is_joined = is_break
+    return typed, len(typed) - 1, Begun()

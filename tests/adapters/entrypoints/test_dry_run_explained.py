@@ -1,0 +1,141 @@
+"""`compact --dry-run` explains the plan: what fires, what was wanted, and what becomes of it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from databases import on_sqlite
+
+import cutbank
+from cutbank.adapters.session_store import open_store
+
+from .conftest import Run
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "cli.md"
+DRY = ("compact", "long", "--set", "keep_tokens=1000", "--dry-run")
+
+
+def test_a_dry_run_says_what_the_policy_would_do_by_itself(run: Run, long_talk: Path) -> None:
+    far = run(*DRY, "--json").json["explanation"]
+    near = run(*DRY, "--limit", "8000", "--json").json["explanation"]
+
+    assert (far["trigger"], far["fires"], far["limit"]) == ("manual", False, 200_000)
+    assert far["used"] < far["threshold"] < far["limit"]
+    assert near["fires"]
+    assert near["used"] == far["used"] >= near["threshold"]
+    said = run(*DRY).out
+    assert f"it fires at {far['threshold']:,}" in said
+    assert "it would not fire by itself" in said
+    assert "it would fire by itself" in run(*DRY, "--limit", "8000").out
+
+
+def test_the_threshold_is_the_fewest_tokens_at_which_it_fires(run: Run, long_talk: Path) -> None:
+    found = run(*DRY, "--json").json["explanation"]
+    reserve = found["limit"] - (found["used"] - 1)
+
+    at = ("--set", f"reserve_tokens={reserve}")
+    below = ("--set", f"reserve_tokens={reserve - 1}")
+
+    fired, not_fired = (run(*DRY, *words, "--json").json["explanation"] for words in (at, below))
+    assert fired["fires"]
+    assert fired["threshold"] == found["used"]
+    assert not not_fired["fires"]
+    assert not_fired["threshold"] == found["used"] + 1
+
+
+def test_if_due_compacts_at_the_threshold_and_not_before(run: Run, long_talk: Path) -> None:
+    words = ("compact", "long", "--set", "keep_tokens=1000", "--if-due")
+
+    early = run(*words, "--json")
+    asked = run(*words, "--dry-run")
+    due = run(*words, "--limit", "8000", "--json")
+
+    assert (early.code, early.json["compacted"]) == (1, False)
+    assert "sees no need" in early.json["reason"]
+    assert "it would not fire by itself" in asked.out
+    assert (due.code, due.json["compacted"]) == (0, True)
+
+
+def test_what_leaves_and_what_stays_is_all_of_the_view(run: Run, long_talk: Path) -> None:
+    before = run("view", "long", "--json").json
+    outcome = run(*DRY, "--json").json
+    explained = outcome["explanation"]
+
+    leaves, stays = explained["leaves"], explained["stays"]
+
+    assert sum(share["blocks"] for share in leaves) == handles(outcome["left"])
+    assert {share["kind"] for share in leaves} == {"user", "assistant"}
+    tokens = sum(share["tokens"] for share in [*leaves, *stays])
+    assert tokens == before["tokens"]
+    assert explained["wanted"]["cut"] == outcome["first_kept"]
+    assert explained["stands_in"] == "summary"
+    assert explained["writers"] == ["extractive"]
+    said = run(*DRY).out
+    assert f"to keep what begins at #{outcome['first_kept']}" in said
+    assert "a summary of what leaves, by extractive" in said
+
+
+@pytest.fixture
+def parallel(address: str, file: Path) -> Path:
+    """A session `reads` whose newest turn is a message of two calls, and their large results."""
+    with open_store(address) as store:
+        session = store.session("reads")
+        session.append(cutbank.Block.user("Read both. " * 300))
+        session.append(
+            cutbank.ToolCall(tool_call_id="a", name="read", message_id="m"),
+            cutbank.ToolCall(tool_call_id="b", name="read", message_id="m"),
+            cutbank.ToolResult(tool_call_id="a", content="silt " * 30_000),
+            cutbank.ToolResult(tool_call_id="b", content="clay " * 200),
+        )
+    return file
+
+
+def test_each_repair_is_told_with_its_rule(run: Run, parallel: Path) -> None:
+    words = ("compact", "reads", "--set", "keep_tokens=100", "--limit", "9000", "--dry-run")
+
+    outcome = run(*words, "--json").json
+
+    (repair,) = [one for one in outcome["repairs"] if one["trimmed"]]
+    assert handles(repair["trimmed"]) == len(outcome["explanation"]["shortened"]) == 1
+    (shorter,) = outcome["explanation"]["shortened"]
+    assert shorter["shown"] < shorter["tokens"]
+    said = run(*words).out
+    assert f"{repair['rule']}: is shortened: {shorter['handle']}" in said
+    assert f"{shorter['tokens']:,} -> {shorter['shown']:,} tokens are shown" in said
+    assert "None" not in said
+
+
+@on_sqlite
+def test_each_key_of_an_explanation_is_in_the_reference(run: Run, parallel: Path) -> None:
+    outcome = run("compact", "reads", "--limit", "9000", "--dry-run", "--json").json
+
+    (text,) = [
+        part
+        for part in re.split(r"^## ", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        if part.startswith("compact\n")
+    ]
+    said = set(keys(outcome["explanation"])) | set(keys(outcome["repairs"]))
+    assert said <= set(re.findall(r"`([a-z_0-9]+)`", text))
+
+
+def test_only_a_dry_run_is_explained(run: Run, long_talk: Path) -> None:
+    done = run("compact", "long", "--set", "keep_tokens=1000", "--json").json
+
+    assert done["compacted"]
+    assert done["explanation"] is None
+
+
+def handles(ranges: list[list[int]]) -> int:
+    return sum(last - first + 1 for first, last in ranges)
+
+
+def keys(document: Any) -> Iterator[str]:
+    if isinstance(document, dict):
+        for key, value in document.items():
+            yield key
+            yield from keys(value)
+    if isinstance(document, list):
+        for one in document:
+            yield from keys(one)
