@@ -10,26 +10,47 @@ if TYPE_CHECKING:
     from .domain.blocks import Block as Block
     from .domain.blocks import ToolCall as ToolCall
     from .domain.blocks import ToolResult as ToolResult
+    from .domain.errors import NothingToCompactError as NothingToCompactError
+    from .domain.policies.contract import check_policy as check_policy
+    from .domain.policies.policy import Policy as Policy
+    from .domain.policies.policy import check as check_settings
+    from .domain.policies.policy import setting as setting
+    from .domain.window import Plan as Plan
+    from .domain.window import Window as Window
     from .projections.history_view import HistoryView as HistoryView
 
 _HOMES = {
     "Block": (".domain.blocks", "Block"),
     "HistoryView": (".projections.history_view", "HistoryView"),
+    "NothingToCompactError": (".domain.errors", "NothingToCompactError"),
+    "Plan": (".domain.window", "Plan"),
+    "Policy": (".domain.policies.policy", "Policy"),
     "SessionStore": (".adapters.session_store", "SessionStore"),
     "StoredSession": (".adapters.stored_session", "StoredSession"),
     "ToolCall": (".domain.blocks", "ToolCall"),
     "ToolResult": (".domain.blocks", "ToolResult"),
+    "Window": (".domain.window", "Window"),
+    "check_policy": (".domain.policies.contract", "check_policy"),
+    "check_settings": (".domain.policies.policy", "check"),
     "open": (".adapters.session_store", "open_store"),
+    "setting": (".domain.policies.policy", "setting"),
 }
 
 __all__ = [
     "Block",
     "HistoryView",
+    "NothingToCompactError",
+    "Plan",
+    "Policy",
     "SessionStore",
     "StoredSession",
     "ToolCall",
     "ToolResult",
+    "Window",
+    "check_policy",
+    "check_settings",
     "open",
+    "setting",
 ]
 
 

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ..errors import CutbankError
 from .policy import Policy, configured, presets_of, settings_of
@@ -55,9 +56,12 @@ def _faults_of_names(policy_class: type) -> Iterator[str]:
 
 def _faults_of_settings(policy_class: type[Policy]) -> Iterator[str]:
     known = {setting.name: setting for setting in settings_of(policy_class)}
+    hints = get_type_hints(policy_class)
     for setting in known.values():
-        if setting.type not in KINDS:
-            yield f"{setting.name} is {setting.type}; a setting is an int, float, bool or str"
+        hint = hints[setting.name]
+        kinds = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+        if not set(kinds) <= {*KINDS, NoneType} or len(set(kinds) - {NoneType}) != 1:
+            yield f"{setting.name} is {hint}; a setting is an int, float, bool or str, or none"
         elif setting.default is not MISSING and not setting.fits(setting.default):
             yield f"{setting.name} is {setting.default!r} by default; it takes {setting.takes}"
         if not setting.help.strip() or "\n" in setting.help:

@@ -1,0 +1,158 @@
+"""Windows that any policy must be able to answer to: empty, tiny, huge, pinned, open, far too full.
+
+Blocks have texts of the size that they are said to have, so that policies may measure themselves.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+from ..blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from ..compaction_events import CompactBoundary, Summary, Trigger
+from ..coverage import Settlement
+from ..ranges import Ranges
+from ..token_budget import CHARS_PER_TOKEN
+from ..window import Item, Window
+
+LIMIT = 20_000
+LIMITS = (LIMIT, 500, 0)
+"""What a model holds: enough for a policy's defaults, next to nothing, and nobody knows."""
+SUMMARY_TOKENS = 300
+
+ENVELOPE = {
+    "originator_id": UUID(int=0),
+    "timestamp": datetime(2000, 1, 1, tzinfo=UTC),
+    "subject": "somebody",
+}
+
+
+@dataclass
+class Talk:
+    """A history that is told block by block."""
+
+    items: list[Item] = field(default_factory=list)
+    turn: int = 0
+
+    def user(self, tokens: int, *, is_pinned: bool = False) -> None:
+        self.turn += 1
+        self._add(Block(kind=Kind.USER, text=words(tokens)), tokens, is_pinned=is_pinned)
+
+    def assistant(self, tokens: int, *, is_unfinished: bool = False) -> None:
+        self._add(
+            Block(kind=Kind.ASSISTANT, text=words(tokens)), tokens, is_unfinished=is_unfinished
+        )
+
+    def calls(self, *sizes: int | None) -> None:
+        """One message of calls, and a result of each; None where nobody has answered."""
+        message, calls = f"message-{len(self.items)}", []
+        self._add(Block(kind=Kind.THINKING, text=words(40), message_id=message), 40)
+        for number, size in enumerate(sizes):
+            id = f"{message}-{number}"
+            call = ToolCall(tool_call_id=id, name="read", message_id=message)
+            calls.append((id, size, len(self.items) + 1))
+            self._add(call, 20, is_open=size is None)
+        for id, size, position in calls:
+            if size is not None:
+                self._add(ToolResult(tool_call_id=id, content=words(size)), size, call=position)
+
+    def _add(self, block: AnyBlock, tokens: int, *, call: int | None = None, **is_: bool) -> None:
+        position = len(self.items) + 1
+        self.items.append(Item(position, block, self.turn, tokens, call, **is_))
+
+    def window(self, **more: object) -> Window:
+        in_use = sum(item.tokens for item in self.items) + 100
+        given: dict[str, object] = {"limit": LIMIT, "in_use": in_use, **more}
+        pinned = Ranges.of(item.position for item in self.items if item.is_pinned)
+        return Window(list(self.items), after=len(self.items), pinned=pinned, **given)  # type: ignore[arg-type]
+
+
+def windows() -> Iterator[tuple[str, Window]]:
+    """Every sample with what it is, for each trigger and each size of a model's context."""
+    for name, talk in talks():
+        for limit in LIMITS:
+            for trigger in Trigger:
+                held = f"a limit of {limit:,}" if limit else "no known limit"
+                yield f"{name}, {held}, by {trigger}", talk.window(limit=limit, trigger=trigger)
+
+
+def talks() -> Iterator[tuple[str, Talk]]:
+    """The histories of the samples."""
+    yield "an empty window", Talk()
+    tiny = Talk()
+    tiny.user(5)
+    tiny.assistant(5)
+    yield "a tiny window", tiny
+    yield "a long window", long(12)
+    yield "a huge window", long(200)
+    pinned, open_ = Talk(), Talk()
+    for _ in range(30):
+        pinned.user(900, is_pinned=True)
+    yield "only pinned blocks", pinned
+    open_.calls(*[None] * 900)
+    yield "only open calls", open_
+    prompt, result = long(2), long(2)
+    prompt.user(2 * LIMIT)
+    yield "a prompt larger than the limit", prompt
+    result.user(20)
+    result.calls(2 * LIMIT, 30)
+    yield "a last result larger than the limit", result
+    broken = long(9)
+    broken.user(50)
+    broken.assistant(9_000, is_unfinished=True)
+    yield "an answer that was broken off", broken
+
+
+def long(turns: int) -> Talk:
+    """Turns with prompts, thoughts, parallel calls, results and answers."""
+    talk = Talk()
+    for turn in range(turns):
+        talk.user(80)
+        talk.calls(*[400, 900, 150][: turn % 4])
+        talk.calls(600)
+        talk.assistant(250)
+    return talk
+
+
+def after(window: Window, settlement: Settlement, generation: int) -> Window:
+    """What the session looks like once the settlement was recorded, and nothing was said since."""
+    boundary = CompactBoundary(
+        **ENVELOPE,
+        originator_version=generation,
+        after=settlement.after,
+        first_kept=settlement.first_kept,
+        kept=settlement.kept,
+        pinned=settlement.pinned,
+        hidden=settlement.hidden,
+        trims=settlement.trims,
+        replacements=settlement.replacements,
+        trigger=window.trigger,
+        policy="sample",
+        pre_tokens=window.tokens,
+        post_tokens=settlement.kept_tokens,
+    )
+    summary = Summary(
+        **ENVELOPE,
+        originator_version=generation,
+        boundary=generation,
+        text=words(SUMMARY_TOKENS),
+        covers=settlement.covers,
+        summariser="sample",
+        tokens=SUMMARY_TOKENS,
+    )
+    return Window(
+        items=[item for item in window.items if item.position in settlement.kept],
+        after=window.after,
+        limit=window.limit,
+        trigger=window.trigger,
+        in_use=100 + SUMMARY_TOKENS + settlement.kept_tokens,
+        boundary=boundary,
+        summary=summary,
+        pinned=window.pinned,
+        since_boundary_s=3_600.0,
+    )
+
+
+def words(tokens: int) -> str:
+    """A text of that size, about."""
+    return ("silt and clay. " * (tokens * CHARS_PER_TOKEN // 15 + 1))[: tokens * CHARS_PER_TOKEN]
