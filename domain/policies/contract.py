@@ -137,8 +137,6 @@ def _answer(policy: Policy, window: Window) -> Any:
 
 def _ill_formed(plan: Plan, window: Window) -> Iterator[str]:
     seen = {item.position for item in window.items}
-    if plan.cut is None and not plan.drops and not plan.trims:
-        yield "its plan takes nothing out; None says so"
     if plan.cut is not None and not 1 <= plan.cut <= window.after + 1:
         yield f"it cuts at {plan.cut}, outside the window"
     if not plan.reason.strip() or "\n" in plan.reason:

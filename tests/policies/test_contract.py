@@ -91,7 +91,6 @@ def bit_by_bit(_: Any, window: Window) -> Plan | None:
         (another_each_time, "it answers otherwise when it is asked again"),
         (forgets_a_block, "it changes the window"),
         (hides_a_block, "it changes the window"),
-        (cutting(), "its plan takes nothing out; None says so"),
         (cutting(cut=-3), "it cuts at -3, outside the window"),
         (cutting(cut=10**9), "it cuts at 1000000000, outside the window"),
         (cutting(cut=3, reason=" "), "its plan gives no reason of one line"),
