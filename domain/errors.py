@@ -93,6 +93,16 @@ class ContextOverflowError(CutbankError):
         self.hints = hints
         """What to do, one sentence each."""
 
+    @property
+    def estimated_tokens(self) -> int | None:
+        """The tokens, as the reference documents call them."""
+        return self.tokens
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The limit, as the reference documents call it."""
+        return self.limit
+
 
 class LeaseHeldError(CutbankError):
     """Somebody else is compacting the session now; says who, and until when."""

@@ -205,11 +205,13 @@ class Compactor:
                 self.decisions.note_spent(
                     request, written, "overtaken", "it was done under the same key meanwhile"
                 )
+                story.failed(done.reason)
                 return done
             again = self._planned_again(order, planned)
             if isinstance(again, Outcome):
                 self.decisions.note_spent(request, written, "overtaken", again.reason)
                 self.decisions.give_up(request, again.reason)
+                story.failed(again.reason)
                 return again
             # What another boundary left as it was need not be summarised a second time.
             if not again.is_written_from(planned.material):

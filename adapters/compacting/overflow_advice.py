@@ -5,11 +5,12 @@ from ...domain.overflow import Overflow
 from ...domain.window import Window
 
 HINTS = (
+    "compact it with a policy that keeps less (`cutbank compact`, an agent's /compact)",
     "unpin or hide what holds the floor up: recall gives back every word of it",
-    "use a model with a larger context",
-    "begin a session that recalls what it needs from this one",
+    "use a model with a larger context (/model)",
+    "begin a session that recalls what it needs from this one (/clear)",
 )
-"""What helps when nothing is left that a compaction may take out."""
+"""What helps when nothing is left that a compaction may take out, and what agents call it."""
 NAMED = 3
 
 

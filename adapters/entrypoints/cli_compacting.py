@@ -10,6 +10,7 @@ from ...domain.errors import InvalidSettingError, NotFoundError
 from ...domain.pricing_in_words import in_words
 from ..compacting.by_settings import overrides_by
 from ..compacting.outcome import Outcome
+from .compacting_notice import compacting_notice
 from .compaction_price import priced, pricing_as_json
 from .completing import policy_names, policy_settings
 from .database import opened_session
@@ -76,7 +77,10 @@ def compact(
 
     They leave the view and stay in the log, and `cutbank recall` gives them back.
     """
-    with opened_session(call, session) as found:
+    with (
+        opened_session(call, session) as found,
+        compacting_notice(found.store.listeners, is_wanted=not call.as_json),
+    ):
         outcome = found.compact(
             policy,
             settings=_settings(settings or []),

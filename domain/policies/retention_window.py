@@ -1,4 +1,4 @@
-"""Past the limit less a reserve and what stays, keep the newest tokens from a finished message on."""
+"""Past the limit less a reserve, keep the newest tokens, back to the end of a finished message."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Blocks as the plain texts that they are made of, for whoever reads or measures no more than text."""
+"""Blocks as the plain texts that they are made of, for whoever reads or measures no more."""
 
 from ..blocks import AnyBlock, Block, Media, NativePart, Part, Text, ToolCall
 

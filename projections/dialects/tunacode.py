@@ -1,4 +1,4 @@
-"""TunaCode's words for a compaction: the record that its sessions keep, and the injected summary."""
+"""TunaCode's words for a compaction: the record in its sessions, and the injected summary."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

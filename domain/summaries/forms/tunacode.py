@@ -22,7 +22,7 @@ LABELS = {
 
 @dataclass(frozen=True)
 class TunacodeForm:
-    """A structured summary, written afresh or brought up to date; a split turn is not told apart."""
+    """A summary in sections, written afresh or brought up to date; a split turn is one with it."""
 
     sections: tuple[str, ...] = (
         "Goal",
