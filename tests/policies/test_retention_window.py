@@ -1,0 +1,223 @@
+"""Seed 002, rule by rule: where its cuts stand, when it fires, and what it refuses."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.coverage import settle
+from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.retention_window import RetentionWindow
+from cutbank.domain.window import Item, Plan, Window
+
+POLICY = RetentionWindow(keep_recent_tokens=30, reserve_tokens=20)
+IN_TEXT = replace(POLICY, unit="code-points")
+BLOCKS: dict[str, AnyBlock] = {
+    "u": Block.user("w" * 40),
+    "a": Block.assistant("w" * 40),
+    "d": Block.developer("w" * 40),
+    "c": ToolCall(tool_call_id="c", name="t" * 37),
+    "r": ToolResult(tool_call_id="c", content="w" * 40),
+}
+
+
+def talk(words: str, *, trigger: Trigger = Trigger.THRESHOLD, **more: Any) -> Window:
+    """A window of ten tokens a word, the first at position 1.
+
+    `u` user, `a` assistant, `d` developer, `c` call, `r` result; `!` unfinished, `^` pinned, `?`
+    open.
+    """
+    items: list[Item] = []
+    for at, word in enumerate(words.split(), 1):
+        block = BLOCKS[word[0]]
+        call = at - 1 if word[0] == "r" else None
+        marks = {
+            "is_unfinished": "!" in word,
+            "is_pinned": "^" in word,
+            "is_open": "?" in word,
+        }
+        items.append(Item(at, block, 1, 10, call, **marks))
+    given = {"limit": 100, "after": len(items), "trigger": trigger, **more}
+    return Window(items=tuple(items), **given)
+
+
+def cut(policy: RetentionWindow, window: Window) -> int | None:
+    plan = policy.plan(window)
+    return plan.cut if plan else None
+
+
+@pytest.mark.parametrize("policy", [POLICY, IN_TEXT])
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("u a u a u a", 4),  # as much as was asked for, right behind a prompt
+        ("u a u a u a u", 5),
+        ("u a u c r a", 4),  # at the call, for it stands right behind a prompt
+        ("u a c r c r a", 3),  # back from a result, and from the call that follows one
+        ("u a u a! u a", 4),  # what precedes the cut is finished
+        ("u a a! u a u", 3),  # and here it is not
+        ("u a d a d a", 3),  # nobody is answered behind a reminder
+    ],
+)
+def test_a_cut_stands_behind_a_prompt_or_a_finished_message(
+    policy: RetentionWindow, words: str, expected: int
+) -> None:
+    assert cut(policy, talk(words)) == expected
+
+
+def test_where_no_message_ends_the_cut_that_was_meant_is_for_the_store_to_repair() -> None:
+    window = talk("c r c r c r c r")
+    plan = POLICY.plan(window)
+
+    assert POLICY.cut(window) is None
+    assert plan is not None
+    assert plan.cut == 6
+    settled = settle(window, plan)
+    assert settled.first_kept == 5
+    assert [(repair.wanted, repair.got) for repair in settled.repairs] == [(6, 5)]
+
+
+@pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.OVERFLOW])
+def test_a_forced_compaction_cuts_where_less_is_there_than_is_to_be_kept(trigger: Trigger) -> None:
+    window = talk("u a u", trigger=trigger)
+    wide = replace(POLICY, keep_recent_tokens=1_000)
+
+    plan = wide.plan(window)
+
+    assert plan is not None
+    assert plan.cut == 4  # behind all there is
+    assert settle(window, plan).first_kept == 3  # no view is empty
+    with pytest.raises(NothingToCompactError, match="keep_recent_tokens"):
+        replace(wide, forced_cut="budget").plan(window)
+    assert cut(replace(POLICY, forced_cut="latest"), window) == 4
+    assert cut(POLICY, talk("u a u a u a", trigger=trigger)) == 4
+
+
+def test_behind_unfinished_words_there_is_a_cut_where_that_is_wanted() -> None:
+    window = talk("u a u! a! u a u")
+    later = replace(POLICY, cuts_after_unfinished=True)
+
+    assert cut(POLICY, window) == 4
+    assert cut(later, window) == 5
+    assert cut(later, talk("u a c! u a u")) == 3  # not behind a call
+
+
+@pytest.mark.parametrize(("used", "fires"), [(50, False), (51, True)])
+def test_it_fires_above_the_limit_less_the_reserve_and_what_is_kept(used: int, fires: bool) -> None:
+    window = talk("u a u a u a", in_use=used)
+
+    assert POLICY.fires(window) is fires
+    assert (POLICY.plan(window) is not None) is fires
+    assert replace(POLICY, fires_at=">=").fires(window)
+
+
+def test_in_a_unit_of_text_what_is_used_is_what_the_messages_say() -> None:
+    assert not IN_TEXT.fires(talk("u a u a u", in_use=10**9))
+    assert IN_TEXT.fires(talk("u a u a u a", in_use=0))
+    assert replace(IN_TEXT, fires_at=">=").fires(talk("u a u a u"))
+
+
+@pytest.mark.parametrize("policy", [POLICY, IN_TEXT])
+def test_nothing_fires_where_no_limit_is_known_or_nothing_is_there(
+    policy: RetentionWindow,
+) -> None:
+    assert not policy.fires(talk("u a u a u a", limit=0))
+    assert not policy.fires(talk(""))
+    assert not replace(policy, fires_at=">=").fires(talk("", limit=1))
+
+
+def test_exactly_what_is_to_be_kept_is_enough_or_not() -> None:
+    window = talk("u a u a u a")
+    strict = {"reached_at": ">"}
+
+    for policy in (POLICY, IN_TEXT):
+        assert cut(policy, window) == 4
+        assert cut(replace(policy, **strict), window) == 3
+
+
+@pytest.mark.parametrize(
+    ("unit", "tokens"), [("code-points", 1), ("utf-16", 2), ("bytes", 3), ("reckoned", 10)]
+)
+def test_messages_are_measured_in_the_unit(unit: str, tokens: int) -> None:
+    item = Item(1, Block.user("\U0001f600" * 3 + "ab"), 1, 10)
+    policy = replace(POLICY, unit=unit)
+
+    assert policy.tokens_of([item]) == tokens
+    up = {"code-points": 2, "utf-16": 2, "bytes": 4, "reckoned": 10}
+    assert replace(policy, rounding="up").tokens_of([item]) == up[unit]
+
+
+def test_an_image_counts_as_its_address_or_as_the_words_that_stand_for_it() -> None:
+    png = Media(type="image", mime="image/png", data=b"1")
+    url = replace_url(png, "https://example.org/a.png")
+    results = ToolResult(tool_call_id="c", content=(Text(text="ab"), png, url))
+
+    assert IN_TEXT.tokens_of([Item(1, Block(kind=Kind.IMAGE, media=png), 1, 1)]) == 7 // 4
+    assert IN_TEXT.tokens_of([Item(1, Block(kind=Kind.IMAGE, media=url), 1, 1)]) == 25 // 4
+    assert IN_TEXT.tokens_of([Item(1, results, 1, 1)]) == (2 + 1 + 7 + 1 + 25) // 4
+
+
+def replace_url(media: Media, url: str) -> Media:
+    return media.model_copy(update={"url": url, "data": b""})
+
+
+@pytest.mark.parametrize("trigger", Trigger)
+@pytest.mark.parametrize("preset", ["", "@as_shipped", "@later"])
+@pytest.mark.parametrize(
+    "words", ["", "u", "u^", "u^ a^ u^", "c? c? c?", "r r", "u", "d d d", "a! a! a!", "c r"]
+)
+def test_whatever_it_is_shown_it_plans_or_says_why_not(
+    trigger: Trigger, preset: str, words: str
+) -> None:
+    window = talk(words, trigger=trigger, limit=10, in_use=100)
+    policy = policy_named(f"retention-window{preset}", {"keep_recent_tokens": 5})
+    try:
+        plan = policy.plan(window)
+        if plan is not None:
+            settled = settle(window, plan)
+            assert settled.kept
+    except NothingToCompactError as nothing:
+        assert "nothing to compact" in str(nothing)
+    else:
+        assert plan or trigger is Trigger.IDLE or preset or not words
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("keep_recent_tokens", -1),
+        ("reserve_tokens", -1),
+        ("keep_recent_tokens", True),
+        ("reserve_tokens", 1.5),
+        ("summary_tokens", 0),
+        ("unit", "words"),
+        ("rounding", "nearest"),
+        ("fires_at", "<"),
+        ("reached_at", "=="),
+        ("forced_cut", "never"),
+        ("cuts_after_unfinished", 1),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(InvalidSettingError, match=f"retention-window: {name} cannot be"):
+        RetentionWindow(**{name: value})
+
+
+def test_absurd_settings_end_in_a_plan_or_in_an_error_that_names_the_setting() -> None:
+    window = talk("u a u a u a")
+
+    with pytest.raises(NothingToCompactError, match="keep_recent_tokens"):
+        replace(POLICY, keep_recent_tokens=10**12).plan(window)
+    assert cut(replace(POLICY, keep_recent_tokens=0, reserve_tokens=90), window) == 6
+    assert cut(replace(POLICY, reserve_tokens=10**12), window) == 4
+
+
+def test_one_block_larger_than_the_limit_is_named() -> None:
+    huge = Item(1, Block.user("w" * 4_000), 1, 1_000)
+    window = Window(items=(huge,), after=1, limit=100, trigger=Trigger.OVERFLOW)
+
+    with pytest.raises(NothingToCompactError, match="#1 user"):
+        settle(window, POLICY.plan(window) or Plan(None, "", 1))
