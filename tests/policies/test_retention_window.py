@@ -167,7 +167,7 @@ def replace_url(media: Media, url: str) -> Media:
 @pytest.mark.parametrize("trigger", Trigger)
 @pytest.mark.parametrize("preset", ["", "@as_shipped", "@later"])
 @pytest.mark.parametrize(
-    "words", ["", "u", "u^", "u^ a^ u^", "c? c? c?", "r r", "u", "d d d", "a! a! a!", "c r"]
+    "words", ["", "u", "u^", "u^ a^ u^", "c? c? c?", "r r", "d d d", "a! a! a!", "c r"]
 )
 def test_whatever_it_is_shown_it_plans_or_says_why_not(
     trigger: Trigger, preset: str, words: str
@@ -176,13 +176,12 @@ def test_whatever_it_is_shown_it_plans_or_says_why_not(
     policy = policy_named(f"retention-window{preset}", {"keep_recent_tokens": 5})
     try:
         plan = policy.plan(window)
-        if plan is not None:
-            settled = settle(window, plan)
-            assert settled.kept
+        settled = settle(window, plan) if plan else None
     except NothingToCompactError as nothing:
-        assert "nothing to compact" in str(nothing)
+        said = str(nothing)
+        assert said.startswith("nothing to compact")  # noqa: PT017 - as many plan as refuse
     else:
-        assert plan or trigger is Trigger.IDLE or preset or not words
+        assert settled.kept if settled else trigger is Trigger.IDLE
 
 
 @pytest.mark.parametrize(
