@@ -1,6 +1,5 @@
 """Past the limit less a reserve, keep the newest tokens, back to the end of a finished message."""
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,8 @@ from ..errors import NothingToCompactError
 from ..messages import Role, message_start, role_of
 from ..summaries.forms.tunacode import TunacodeForm
 from ..summaries.plain_parts import parts_of
-from ..window import Item, Plan, Window
+from ..window import Item, OnFailure, Plan, Window
+from .budget_walk import reached
 from .measure import Measure, Rounding, Unit
 from .policy import check, setting
 
@@ -71,20 +71,32 @@ class RetentionWindow:
         False, help="cut behind a message of words that the model was cut off in, as well"
     )
 
+    on_failure: str = setting(
+        OnFailure.UNCHANGED.value,
+        among=OnFailure,
+        help="what becomes of the compaction where no summary can be had",
+    )
+
     def __post_init__(self) -> None:
         check(self)
 
     def plan(self, window: Window) -> Plan | None:
         if window.trigger is Trigger.THRESHOLD and not self.fires(window):
             return None
-        reached = self._reached(window) or 0
-        cut, reason = self._cut(window, reached), self._reason(window)
-        if cut is None and reached:
+        meant = self._reached(window) or 0
+        cut, reason = self._cut(window, meant), self._reason(window)
+        if cut is None and meant:
             # No message ends there: what was meant is the cut where enough is kept.
-            cut = _position(window.open_to_cut, reached)
+            cut = _position(window.open_to_cut, meant)
             reason += "; no finished message ends before what is kept"
         if cut is not None:
-            return Plan(cut, reason, self.summary_tokens, form=TunacodeForm())
+            return Plan(
+                cut,
+                reason,
+                self.summary_tokens,
+                form=TunacodeForm(),
+                on_failure=OnFailure(self.on_failure),
+            )
         if window.trigger is Trigger.IDLE:
             return None
         raise NothingToCompactError(self._nothing(window))
@@ -134,11 +146,11 @@ class RetentionWindow:
             return None
         return Measure(Unit(self.unit), Rounding(self.rounding))
 
-    def _cut(self, window: Window, reached: int) -> int | None:
+    def _cut(self, window: Window, meant: int) -> int | None:
         items, at = window.open_to_cut, 0
         is_forced = window.trigger in FORCED
         if not is_forced or self.forced_cut != LATEST:
-            at = self._snapped_back(items, reached)
+            at = self._snapped_back(items, meant)
         if is_forced and not at and self.forced_cut != BUDGET:
             at = self._snapped_back(items, len(items))
         return _position(items, at) if at else None
@@ -157,10 +169,8 @@ class RetentionWindow:
                 if kept > keep or (kept == keep and not is_strict):
                     return start
             return None
-        running = window.running
-        bisected = bisect_left if is_strict else bisect_right
-        at = bisected(running, running[-1] - keep, hi=len(items)) - 1
-        return message_start(items, at) if at >= 0 else None
+        at = reached(window.running, keep, inclusive=not is_strict)
+        return None if at is None else message_start(items, at)
 
     def _snapped_back(self, items: Sequence[Item], at: int) -> int:
         """The newest valid cut up to here; 0 where there is none."""
