@@ -18,6 +18,7 @@ from .policy import check, setting
 
 FORCED = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
 """Triggers that compact whatever the threshold says."""
+FORM = TunacodeForm()
 BUDGET, LATEST, EITHER = "budget", "latest", "either"
 """What says where a forced compaction cuts."""
 
@@ -94,8 +95,8 @@ class RetentionWindow:
                 cut,
                 reason,
                 self.summary_tokens,
-                form=TunacodeForm(),
-                on_failure=OnFailure(self.on_failure),
+                form=FORM,
+                on_failure=self._on_failure,
             )
         if window.trigger is Trigger.IDLE:
             return None
@@ -145,6 +146,10 @@ class RetentionWindow:
         if self.unit == Unit.RECKONED:
             return None
         return Measure(Unit(self.unit), Rounding(self.rounding))
+
+    @cached_property
+    def _on_failure(self) -> OnFailure:
+        return OnFailure(self.on_failure)
 
     def _cut(self, window: Window, meant: int) -> int | None:
         items, at = window.open_to_cut, 0

@@ -179,7 +179,7 @@ def test_whatever_it_is_shown_it_plans_or_says_why_not(
         settled = settle(window, plan) if plan else None
     except NothingToCompactError as nothing:
         said = str(nothing)
-        assert said.startswith("nothing to compact")  # noqa: PT017 - as many plan as refuse
+        assert said.startswith("nothing to compact")
     else:
         assert settled.kept if settled else (trigger is Trigger.IDLE or not words)
 
