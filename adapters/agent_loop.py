@@ -16,18 +16,21 @@ from ..domain.errors import (
     StalePlanError,
 )
 from ..domain.overflow import recognised
-from ..domain.policies.policy import is_due
+from ..domain.policies.policy import is_due, warning_of
 from ..domain.session_events import Usage
+from ..projections.dialects.qbit import context_warning
 from ..projections.history_view import HistoryView
 from ..projections.rendering.catalog import RENDERERS
 from .compacting.ahead import prepared_ahead
 from .compacting.cancellation import Cancellation
 from .compacting.compactor import REPLANS
+from .compacting.happenings import Happening, Moment
 from .compacting.order import Order
 from .compacting.outcome import Outcome
 from .compacting.overflow_advice import refused
 from .compacting.seen import Seen
 from .compacting.summary_chain import UnwrittenError
+from .compacting.story import told
 from .compacting.swap import Coming, Swap
 from .event_log.plain_errors import speaking_plainly
 from .policy_catalog import policy_named
@@ -101,29 +104,10 @@ class AgentLoop:
         are told why. Raises CompactionCancelledError after `cancel()`.
         """
         with speaking_plainly(self.session.store.name):
-            seen = self._compactor.planner.seen(self._unasked)
-            if seen.decided.requested and self._picks_up(seen):
-                seen = self._compactor.planner.seen(self._unasked)
-            if not self.habits.auto:
-                return seen.view
-            if not self._is_due(seen):
-                if seen.decided.prepared:
-                    self._swap.awaited(seen.decided.prepared)
-                else:
-                    self._begin_ahead(seen)
-                return seen.view
-            if self._has_waited():
-                seen = self._compactor.planner.seen(self._unasked)
-            swapped = self._swapped(seen, self._unasked)
-            if swapped is None and seen.decided.prepared:
-                seen = self._compactor.planner.seen(self._unasked)
-                if not self._is_due(seen):
-                    return seen.view  # others have served what was prepared
-            if swapped is None and not self._is_futile(seen):
-                self._compact_by_threshold(seen.decided.futile)
-            elif swapped and not swapped.is_enough:
-                self._compact_by_threshold(0)
-            return self._compactor.reader.view()
+            seen, view = self._prepared()
+            if view.boundary == seen.view.boundary and self.habits.auto:
+                self._warn(seen)
+            return view
 
     def record_call(
         self,
@@ -209,6 +193,46 @@ class AgentLoop:
             running.ask()
 
     # How
+
+    def _prepared(self) -> tuple[Seen, HistoryView]:
+        """What was found last, and what is served now."""
+        seen = self._compactor.planner.seen(self._unasked)
+        if seen.decided.requested and self._picks_up(seen):
+            seen = self._compactor.planner.seen(self._unasked)
+        if not self.habits.auto:
+            return seen, seen.view
+        if not self._is_due(seen):
+            if seen.decided.prepared:
+                self._swap.awaited(seen.decided.prepared)
+            else:
+                self._begin_ahead(seen)
+            return seen, seen.view
+        if self._has_waited():
+            seen = self._compactor.planner.seen(self._unasked)
+        swapped = self._swapped(seen, self._unasked)
+        if swapped is None and seen.decided.prepared:
+            seen = self._compactor.planner.seen(self._unasked)
+            if not self._is_due(seen):
+                return seen, seen.view  # others have served what was prepared
+        if swapped is None and not self._is_futile(seen):
+            self._compact_by_threshold(seen.decided.futile)
+        elif swapped and not swapped.is_enough:
+            self._compact_by_threshold(0)
+        return seen, self._compactor.reader.view()
+
+    def _warn(self, seen: Seen) -> None:
+        """Tell those who listen how much is in use, where the policy has them told."""
+        listeners = self._compactor.listeners
+        if listeners and (warning := warning_of(self.order.policy, seen.window)):
+            happening = Happening(
+                Moment.CONTEXT_WARNING,
+                self.session.key,
+                self.session.namespace,
+                self.lineage,
+                policy=self.order.policy.name,
+                event=context_warning(warning),
+            )
+            told(listeners, happening)
 
     def _is_due(self, seen: Seen) -> bool:
         """Whether a compaction by threshold may take place in this request."""

@@ -35,6 +35,7 @@ from ..domain.summaries.summariser import Summariser
 from ..projections.history_view import HistoryView
 from .event_log.plain_errors import speaking_plainly
 from .event_log.recorder import AppendKey
+from .large_results import shown_of, tell_of
 from .policy_catalog import policy_named
 from .recall import Recalled, found_in, recalled
 from .retraction import closed_retraction
@@ -85,20 +86,29 @@ class StoredSession:
 
         `key` names the append: the same key again stores nothing and returns the first result.
         `expect` is the position that the caller believes newest; ConflictError if it is not.
-        Without it an append never conflicts. Raises OrphanToolResultError,
+        Without it an append never conflicts. Of a tool result that is larger than the settings say,
+        views show both ends, and the log keeps it whole. Raises OrphanToolResultError,
         DuplicateToolCallError or SessionClosedError, and then nothing is stored.
         """
         if not blocks:
             raise InvalidPositionError("nothing to append: give at least one block")
 
+        context = self.store.settings.context
+        most = context.max_tool_response_tokens if context else None
+        shown = [shown_of(block, most) for block in blocks]
+        shortened: list[int] = []
+
         def decide(session: Session) -> tuple[int, int]:
-            positions = [session.append(block) for block in blocks]
+            positions = list(map(session.append, blocks, shown))
+            shortened[:] = [at for at, ends in zip(positions, shown, strict=True) if ends]
             return positions[0], positions[-1]
 
         with speaking_plainly(self.store.name):
             done = self._decide(decide, key=key, expect=expect)
-        if isinstance(done, AppendKey):
-            return Appended(done.first, done.last, repeated=True)
+            if isinstance(done, AppendKey):
+                return Appended(done.first, done.last, repeated=True)
+            if shortened:
+                tell_of(self, Ranges.of(shortened))
         return Appended(*done)
 
     def set_system_prompt(self, text: str) -> None:

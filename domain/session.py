@@ -124,8 +124,11 @@ class Session(Aggregate[SessionState]):
 
     # Decisions
 
-    def append(self, block: AnyBlock) -> int:
-        """Record one block and return its position; a tool result must answer an open call."""
+    def append(self, block: AnyBlock, shown: events.Ends | None = None) -> int:
+        """Record one block and return its position; a tool result must answer an open call.
+
+        Of a tool result, views show no more than the ends `shown`.
+        """
         self._check_open()
         if isinstance(block, ToolCall):
             if block.tool_call_id in self.state.open_calls:
@@ -136,7 +139,9 @@ class Session(Aggregate[SessionState]):
             self._trigger(events.ToolCalled, block=block, turn=self.state.turn)
         elif isinstance(block, ToolResult):
             call = self._open_call(block.tool_call_id)
-            self._trigger(events.ToolReturned, block=block, turn=self.state.turn, call=call)
+            self._trigger(
+                events.ToolReturned, block=block, turn=self.state.turn, call=call, shown=shown
+            )
         else:
             if block.kind in PROMPTS and (self.state.answered or self.state.turn == 0):
                 self._trigger(events.TurnStarted, turn=self.state.turn + 1)

@@ -98,12 +98,21 @@ class ToolCalled(Event):
     turn: int
 
 
+class Ends(Record):
+    """What views show of a text: so many characters of its beginning and of its end."""
+
+    head: int
+    tail: int
+
+
 class ToolReturned(Event):
     """A tool answered the call at position `call`."""
 
     block: ToolResult
     turn: int
     call: int
+    shown: Ends | None = None
+    """For an answer that was too large for any view, from the first on."""
 
 
 class ToolCallAbandoned(Event):

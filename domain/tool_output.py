@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from .session_events import Ends
 from .token_budget import CHARS_PER_TOKEN
 
 
@@ -28,14 +29,6 @@ _LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 _OF_CODE = "{}[]();:"
 _MUCH = 0.02
 """Part of a text that code's own characters take in code."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """What is shown of a text: so many characters of its beginning and of its end."""
-
-    head: int
-    tail: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +78,7 @@ def ends_within(text: str, most_tokens: int) -> Ends | None:
         head -= 1
     while _is_inside(whole, tail):
         tail += 1
-    return Ends(_characters(whole[:head]), _characters(whole[tail:]))
+    return Ends(head=_characters(whole[:head]), tail=_characters(whole[tail:]))
 
 
 def shortened(text: str, most_tokens: int = MOST_TOKENS) -> Shortened:
@@ -111,6 +104,11 @@ def _fused(result: Shortened) -> Shortened:
     return Shortened(
         shown + FUSE_MARK, result.kind, len(whole), _lines(left_out), was_truncated=True
     )
+
+
+def tokens_of(text: str) -> int:
+    """Tokens of a text, by its bytes."""
+    return _tokens(len(_bytes(text)))
 
 
 def _tokens(size: int) -> int:

@@ -53,7 +53,7 @@ def largest_shortened(window: Window, stays: Sequence[Item]) -> tuple[Trim, ...]
     return tuple(
         Trim(position=item.position, head=room * 2 // 3, tail=room // 3)
         for item in _results(window, stays)
-        if item.tokens > most and item.position not in before and len(item.block.text) > room + MARK
+        if item.tokens > most and item.position not in before and _shown(item, None) > room + MARK
     )
 
 
@@ -76,4 +76,6 @@ def _saved(item: Item, trim: Trim, earlier: Trim | None) -> int:
 def _shown(item: Item, trim: Trim | None) -> int:
     """Characters that are shown."""
     whole = len(item.block.text)
+    if trim is None and item.length is not None:
+        return item.length
     return whole if trim is None else min(whole, trim.head + trim.tail + MARK)

@@ -35,6 +35,8 @@ class Item:
     is_pinned: bool = False
     is_unfinished: bool = False
     """For a piece of a model's message: the model was cut off before it came to an end."""
+    length: int | None = None
+    """Characters of what is shown, where that is not the block's own text."""
 
     @property
     def kind(self) -> Kind:

@@ -84,6 +84,7 @@ def _items(
             is_open=entry.position in open_calls,
             is_pinned=entry.position in pinned,
             is_unfinished=entry.position in unfinished,
+            length=None if entry.shown is None else len(entry.shown),
         )
         for entry, tokens in zip((*entries, *recalled), tokens_of, strict=True)
     ]

@@ -18,6 +18,7 @@ from ..domain.session_events import (
     BlocksHidden,
     BlocksRetracted,
     BlockUnpinned,
+    Ends,
     ModelCalled,
     RequestSettingsSet,
     SystemPromptSet,
@@ -186,9 +187,9 @@ class History:
                 self.answered = position
                 self.open_calls[position] = block.tool_call_id
                 self._show(recorded, block, turn)
-            case ToolReturned(block=block, turn=turn, call=call):
+            case ToolReturned(block=block, turn=turn, call=call, shown=ends):
                 self.open_calls.pop(call, None)
-                self._show(recorded, block, turn, call)
+                self._show(recorded, block, turn, call, ends)
             case ToolCallAbandoned(tool_call_id=name, reason=reason, turn=turn, call=call):
                 self.open_calls.pop(call, None)
                 answer = ToolResult(
@@ -229,7 +230,12 @@ class History:
         return self.boundary is None or position > self.boundary.after
 
     def _show(
-        self, recorded: Recorded, block: AnyBlock, turn: int, call: int | None = None
+        self,
+        recorded: Recorded,
+        block: AnyBlock,
+        turn: int,
+        call: int | None = None,
+        ends: Ends | None = None,
     ) -> None:
         position = recorded.position
         is_pinned = self.boundary is not None and position in self.boundary.pinned
@@ -237,7 +243,10 @@ class History:
             position, block, turn, recorded.tokens, recorded.digest, call, is_pinned=is_pinned
         )
         shown = self._replacements.get(position)
-        if shown is None and (trim := self._trims.get(position)):
+        trim = self._trims.get(position) or (
+            Trim(position=position, head=ends.head, tail=ends.tail) if ends else None
+        )
+        if shown is None and trim is not None:
             shown = trimmed(block.text, trim)
         if shown is not None:
             entry = replace(entry, shown=shown, tokens=max(1, estimate_text(shown)))
@@ -293,7 +302,7 @@ class History:
 
     def _is_whole(self, call: ModelCalled, since: list[Entry]) -> bool:
         """Whether all that a call saw since the one before it is here, as it was then."""
-        if self._called < 0 or any(entry.shown is not None for entry in since):
+        if self._called < 0 or any(self._is_changed(entry.position) for entry in since):
             return False
         seen = range(self._called + 1, call.position + 1)
         if any(at > call.position and entry.position in seen for at, entry in self._gone):
@@ -302,6 +311,10 @@ class History:
             return True
         decided = Ranges.span(seen.start, min(seen.stop - 1, self.boundary.after))
         return not decided - self.boundary.kept
+
+    def _is_changed(self, position: int) -> bool:
+        """Whether the boundary has a block shown otherwise than it was before."""
+        return position in self._trims or position in self._replacements
 
     def use(self) -> Use:
         """How much of the context the view takes as it stands now."""

@@ -18,6 +18,7 @@ from ...domain.errors import (
     NothingToCompactError,
     StalePlanError,
 )
+from ...domain.policies.policy import pruned_by
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended
 from ...domain.summaries.gate import check
@@ -199,7 +200,8 @@ class Compactor:
                 raise
             else:
                 after = Stats(post_tokens, planned.blocks_after)
-                story.recorded(boundary, written, after, is_served=order.activate)
+                pruned = pruned_by(order.policy, planned.window, planned.settlement.gone)
+                story.recorded(boundary, written, after, pruned=pruned, is_served=order.activate)
                 return outcome_of(order, planned, written, boundary)
             if done := self._done(order):
                 self.decisions.note_spent(

@@ -1,6 +1,6 @@
 """What is told of a compaction while it runs, and what those who listen may answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -30,6 +30,12 @@ class Moment(StrEnum):
     FAILED = "failed"
     """The compaction came to nothing; the view is as it was."""
     REVERTED = "reverted"
+    CONTEXT_WARNING = "context_warning"
+    """Before a call, so much is in use that something will have to leave soon, and nothing has."""
+    CONTEXT_PRUNED = "context_pruned"
+    """Blocks have left, and nothing was summed up."""
+    TOOL_RESPONSE_TRUNCATED = "tool_response_truncated"
+    """A tool's answer is larger than is shown of one; the log keeps all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One moment of one compaction."""
+    """One moment of one compaction, or of a context that is filling up."""
 
     moment: Moment
     session: str
@@ -71,6 +77,9 @@ class Happening:
     boundary_message: dict[str, Any] | None = None
     """Of a boundary that begins to be served: the message by which the Claude Agent SDK says so
     (`compact_boundary`)."""
+    event: Mapping[str, Any] | None = None
+    """Of context_warning, context_pruned and tool_response_truncated: in numbers, as those know it
+    who watch a status bar."""
 
     def as_json(self) -> dict[str, Any]:
         """All that is known, as JSON has it."""

@@ -7,6 +7,8 @@ from typing import Any
 
 from ...domain.compaction import lineage_id
 from ...projections.dialects.claude_sdk import compact_boundary
+from ...domain.utilisation import Pruned
+from ...projections.dialects.qbit import context_pruned
 from ..view_reader import ViewReader
 from .happenings import Happening, Listener, Moment, Stats, Verdict
 from .order import Order
@@ -77,7 +79,15 @@ class CompactionStory(NoListener):
             latency_s=written.latency_s,
         )
 
-    def recorded(self, boundary: int, written: Written, after: Stats, *, is_served: bool) -> None:
+    def recorded(
+        self,
+        boundary: int,
+        written: Written,
+        after: Stats,
+        *,
+        pruned: Pruned | None,
+        is_served: bool,
+    ) -> None:
         self._so_far = replace(
             self._so_far, boundary=boundary, summariser=written.summariser, after=after
         )
@@ -91,6 +101,8 @@ class CompactionStory(NoListener):
                 pre_tokens=self._before.tokens,
             )
             self._tell(Moment.ACTIVATED, boundary_message=message)
+            if pruned is not None:
+                self._tell(Moment.CONTEXT_PRUNED, event=context_pruned(pruned))
             self._tell(Moment.SESSION_START, source="compact")
 
     def failed(self, reason: str) -> None:

@@ -117,6 +117,11 @@ class CompactionSettings(Section):
             raise contradiction(*found)
         return given
 
+    @property
+    def names_its_policy(self) -> bool:
+        """Whether somebody said which policy."""
+        return "policy" in self.model_fields_set
+
     def chosen(self) -> Policy:
         """The policy with its settings."""
         return policy_named(self.policy, self.settings)

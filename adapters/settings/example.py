@@ -6,6 +6,7 @@ from typing import Any
 
 from ...domain.policies.catalog import DEFAULT, POLICIES
 from ...domain.policies.policy import NONE, settings_of
+from .context_settings import ContextSettings
 from .listing import plain
 from .section import Section, Shape, told
 from .settings import HookCommandSettings, ModelSettings, Settings
@@ -16,6 +17,8 @@ HEAD = """\
 WIDTH = 100
 MODEL = {"context": 200_000, "output": 64_000, "input_usd": 3, "cache_read_usd": 0.3}
 MODEL |= {"cache_write_usd": 3.75, "output_usd": 15}
+CONTEXT = {"enabled": True, "compaction_threshold": 0.8, "protected_turns": 2}
+CONTEXT |= {"cooldown_seconds": 60, "max_tool_response_tokens": 25_000}
 HOOK = {"on": ["pre_compact"], "command": ["my-hook", "--strict"], "time_limit": 10}
 
 
@@ -27,11 +30,12 @@ def example() -> str:
 def _sections() -> Iterator[str]:
     for name in Settings.model_fields:
         about = told(Settings, name)
-        if about.section is not None and not about.is_by_name:
+        if about.section is not None and not about.is_by_name and about.default is not None:
             yield from _section(name, about.section)
     yield from _table("[compaction.settings]", f"The settings of {DEFAULT}.")
     for one in settings_of(POLICIES[DEFAULT]):
         yield from _pair(one.name, one.default, one.takes, one.help, is_example=True)
+    yield from _examples("[context]", ContextSettings, CONTEXT)
     yield from _examples('[models."NAME"]', ModelSettings, MODEL)
     yield from _examples("[[hooks.commands]]", HookCommandSettings, HOOK)
 

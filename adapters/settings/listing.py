@@ -1,13 +1,14 @@
 """Every setting that is in effect: its value, its unit, what it is for, and where it came from."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ...domain.policies.policy import Setting, settings_of
+from ...domain.policies.policy import Policy, Setting, settings_of
+from ...domain.policies.scored_pruning import ScoredPruning
 from .mistakes import in_words
-from .origin import Origin
-from .section import Section, Shape, told
+from .origin import UNSET, Origin
+from .section import Section, Shape, Told, told
 from .settings import Settings
 from .toml_lines import Path
 
@@ -41,6 +42,9 @@ def _below(settings: Settings, section: Section, above: Path) -> Iterator[Listed
         path = (*above, name)
         if path == ("compaction", "settings"):
             yield from _of_policy(settings, path)
+        elif path == ("compaction", "policy") and value != settings.policy_name:
+            about_policy = _as_listed(settings, path, about, settings.policy_name)
+            yield replace(about_policy, origin=_of_context(settings))
         elif isinstance(value, Section):
             yield from _below(settings, value, path)
         elif about.is_by_name and value:
@@ -50,20 +54,31 @@ def _below(settings: Settings, section: Section, above: Path) -> Iterator[Listed
             for index, one in enumerate(value):
                 yield from _below(settings, one, (*path, index))
         else:
-            yield Listed(
-                path=path,
-                value=plain(value),
-                default=plain(about.default),
-                unit=about.scalar.unit,
-                takes=about.takes,
-                help=about.scalar.help,
-                origin=settings.origin(*path),
-            )
+            yield _as_listed(settings, path, about, value)
+
+
+def _as_listed(settings: Settings, path: Path, about: Told, value: Any) -> Listed:
+    return Listed(
+        path=path,
+        value=plain(value),
+        default=plain(about.default),
+        unit=about.scalar.unit,
+        takes=about.takes,
+        help=about.scalar.help,
+        origin=settings.origin(*path),
+    )
+
+
+def _of_context(settings: Settings) -> Origin:
+    """Where the section stands, by any of its settings."""
+    assert settings.context is not None, "nothing else goes before the default policy"
+    given = settings.context.model_fields_set
+    return next((settings.origin("context", name) for name in sorted(given)), UNSET)
 
 
 def _of_policy(settings: Settings, above: Path) -> Iterator[Listed]:
     """The policy's own settings, those that nobody gave included."""
-    policy = settings.compaction.chosen()
+    policy = settings.policy
     for one in settings_of(policy):
         path = (*above, one.name)
         yield Listed(
@@ -73,8 +88,16 @@ def _of_policy(settings: Settings, above: Path) -> Iterator[Listed]:
             unit=one.unit,
             takes=one.takes,
             help=one.help,
-            origin=settings.origin(*path),
+            origin=_origin_of(settings, policy, path),
         )
+
+
+def _origin_of(settings: Settings, policy: Policy, path: Path) -> Origin:
+    """Of a policy's setting: [context] says some of scored-pruning's."""
+    origin = settings.origin(*path)
+    if origin == UNSET and isinstance(policy, ScoredPruning):
+        return settings.origin("context", path[-1])
+    return origin
 
 
 def _default(one: Setting) -> Any:

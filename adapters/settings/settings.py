@@ -5,9 +5,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import PrivateAttr, Strict, model_validator
 
+from ...domain.policies.catalog import ALIASES, policy_named
+from ...domain.policies.policy import Policy
+from ...domain.policies.scored_pruning import ScoredPruning
 from ..compacting.happenings import Moment
 from .chore_settings import ChoreSettings
 from .compaction_settings import CompactionSettings, PinSettings
+from .context_settings import ContextSettings
 from .idle_settings import IdleSettings
 from .origin import UNSET, Origin
 from .section import Section, Texts, contradiction, setting
@@ -83,6 +87,9 @@ class Settings(Section):
     """All settings; each knows where it came from."""
 
     compaction: CompactionSettings = CompactionSettings()
+    context: ContextSettings | None = setting(
+        None, help="prunes by the policy scored-pruning, where compaction.policy names no other"
+    )
     pins: PinSettings = PinSettings()
     summary: SummarySettings = SummarySettings()
     tokens: TokenSettings = TokenSettings()
@@ -92,6 +99,32 @@ class Settings(Section):
     chores: ChoreSettings = ChoreSettings()
 
     _origins: Mapping[Path, Origin] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_policys_settings(self) -> Self:
+        compaction = self.compaction
+        if self.context and compaction.settings and not compaction.names_its_policy:
+            wrong = (
+                f"is of {compaction.policy}, and [context] asks for {ScoredPruning.name}: "
+                "name compaction.policy, or take one of the two out"
+            )
+            raise contradiction((("compaction", "settings"), wrong))
+        return self
+
+    @property
+    def policy_name(self) -> str:
+        """The agent's policy: the one that is named; else that of [context], where this stands."""
+        asks = self.context is not None and not self.compaction.names_its_policy
+        return ScoredPruning.name if asks else self.compaction.policy
+
+    @property
+    def policy(self) -> Policy:
+        """The agent's policy with its settings."""
+        name, _, _ = self.policy_name.partition("@")
+        if self.context is None or ALIASES.get(name, name) != ScoredPruning.name:
+            return self.compaction.chosen()
+        settings = {**self.context.of_policy(), **self.compaction.settings}
+        return policy_named(self.policy_name, settings)
 
     def __eq__(self, other: object) -> bool:
         """Where a value came from makes no difference."""

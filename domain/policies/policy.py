@@ -1,12 +1,13 @@
 """The shape of a policy: a frozen value whose fields are its settings, and how those are read."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
 
 from ..errors import InvalidSettingError
-from ..window import Plan, Window
+from ..utilisation import Pruned, Utilisation
+from ..window import Item, Plan, Window
 
 
 class Policy(Protocol):
@@ -17,9 +18,11 @@ class Policy(Protocol):
     refuses settings that contradict each other with `refusal`.
 
     A policy may have `fires(window) -> bool` as well: whether its threshold is passed, told by what
-    is in use and not by the blocks. It is asked before each call of a model. And it may name, as
-    class variables, its `alias`: the program it comes from; its `source`: the document; and its
-    `presets`: settings by name, as `@as_shipped`.
+    is in use and not by the blocks. It is asked before each call of a model, and so is
+    `warning(window)`, if there is one: what is in use, where those who watch are to be told. One
+    that prunes has `pruned(window, gone)`: what that came to. And it may name, as class variables,
+    its `alias`: the program it comes from; its `source`: the document; and its `presets`: settings
+    by name, as `@as_shipped`.
     """
 
     name: ClassVar[str]
@@ -34,6 +37,18 @@ def is_due(policy: Policy, window: Window) -> bool:
     """Whether the policy would compact now, if its plan has to be asked for or not."""
     fires: Callable[[Window], bool] | None = getattr(policy, "fires", None)
     return fires(window) if fires else policy.plan(window) is not None
+
+
+def warning_of(policy: Policy, window: Window) -> Utilisation | None:
+    """What is in use, where the policy has those who watch warned of it."""
+    warning: Callable[[Window], Utilisation | None] | None = getattr(policy, "warning", None)
+    return warning(window) if warning else None
+
+
+def pruned_by(policy: Policy, window: Window, gone: Sequence[Item]) -> Pruned | None:
+    """What it took out of a window that these left; None for policies that do not prune."""
+    pruned: Callable[[Window, Sequence[Item]], Pruned] | None = getattr(policy, "pruned", None)
+    return pruned(window, gone) if pruned and gone else None
 
 
 def setting(

@@ -144,7 +144,8 @@ class ScoredPruning:
         if window.trigger is Trigger.THRESHOLD and not self.fires(window):
             return None
         if not self.enabled:
-            return _nothing(window, "scored-pruning is off (enabled = false)")
+            _refuse(window, "scored-pruning is off (enabled = false)")
+            return None
         weighed = self.weighed(window.items)
         level = self.level(window, weighed)
         target = self.target(level)
@@ -152,7 +153,8 @@ class ScoredPruning:
             # How much fits is not known; that all of it does not is.
             target = min(target, level.tokens - 1)
         if level.tokens <= target or not weighed.messages:
-            return _nothing(window, f"{level.tokens:,} tokens are in use, and {target:,} may stay")
+            _refuse(window, f"{level.tokens:,} tokens are in use, and {target:,} may stay")
+            return None
         stays = self.stays(weighed, level.tokens, target)
         leaving = (m for index, m in enumerate(weighed.messages) if index not in stays)
         return Plan(
@@ -236,6 +238,7 @@ class ScoredPruning:
         return reason
 
 
-def _nothing(window: Window, why: str) -> None:
+def _refuse(window: Window, why: str) -> None:
+    """Say so to whoever waits; to others, nothing to prune is no news."""
     if window.trigger in WANTED:
         raise NothingToCompactError(f"nothing to prune: {why}")

@@ -1,0 +1,34 @@
+"""The section by which context compaction is set up in seed 001, and how it is read here."""
+
+from typing import Any
+
+from ...domain.policies.scored_pruning import ScoredPruning
+from .section import Section, setting
+
+
+class ContextSettings(Section):
+    """Old messages are pruned, by the policy scored-pruning; nothing is summed up."""
+
+    enabled: bool = setting(True, help="prune old messages when the context is nearly full")
+    compaction_threshold: float = setting(
+        0.80, unit="of the limit", least=0.05, most=1, help="in use from which on it prunes"
+    )
+    protected_turns: int = setting(
+        2, unit="turns", least=0, help="newest turns that are never pruned"
+    )
+    cooldown_seconds: float = setting(
+        60.0, unit="seconds", least=0, help="between two prunings by threshold"
+    )
+    max_tool_response_tokens: int | None = setting(
+        None,
+        unit="tokens",
+        least=1,
+        help="that are shown of a tool's answer; the log keeps all of it",
+    )
+
+    def of_policy(self) -> dict[str, Any]:
+        """What it says about the policy."""
+        return {
+            name: getattr(self, name)
+            for name in self.model_fields_set & ScoredPruning.__dataclass_fields__.keys()
+        }
