@@ -27,6 +27,7 @@ VERBS = {
     "prepare": "cli_looping.prepare",
     "record-call": "cli_looping.record_call",
     "overflowed": "cli_looping.overflowed",
+    "meter": "cli_metering.meter",
     "compact": "cli_compacting.compact",
     "activate": "cli_compacting.activate",
     "revert": "cli_compacting.revert",

@@ -38,6 +38,7 @@ CALLS = {
     "prepare": ["prepare", "long"],
     "record-call": ["record-call", "long", "--at", "3", "--lineage-version", "0"],
     "overflowed": ["overflowed", "long", "prompt is too long: 9000 tokens > 8000 maximum"],
+    "meter": ["meter", "long"],
     "compact": ["compact", "long", "--set", "keep_tokens=1000"],
     "activate": ["activate", "long"],
     "revert": ["revert", "long"],

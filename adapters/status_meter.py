@@ -1,0 +1,41 @@
+"""What a status bar shows of a session: how full its model's context is, and what was pruned."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..domain.policies.scored_pruning import ScoredPruning
+from ..domain.policies.weighed import Weighed
+from ..domain.summaries.notice import SECTION
+from ..domain.utilisation import Utilisation
+from .compacting.by_settings import order_by
+
+if TYPE_CHECKING:
+    from .stored_session import StoredSession
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A session's context as it is now."""
+
+    in_use: Utilisation
+    weighed: Weighed
+    """The messages, and whose the tokens are."""
+    policy: str
+    notice: str | None
+    """What was pruned so far, in the words for people; None where nothing was."""
+
+
+def reading(
+    session: "StoredSession", *, model: str | None = None, limit: int | None = None, lineage: str
+) -> Reading:
+    """The levels are those of the agent's policy, if it has any; else of scored-pruning."""
+    order = order_by(session.store.settings, model, limit=limit)
+    seen = session.compactor(lineage).planner.seen(order)
+    levels = order.policy if isinstance(order.policy, ScoredPruning) else ScoredPruning()
+    told = seen.window.summary.sections.get(SECTION, "") if seen.window.summary else ""
+    return Reading(
+        in_use=levels.level(seen.window),
+        weighed=levels.weighed(seen.window.items),
+        policy=order.policy.name,
+        notice=told.strip("[]") or None,
+    )
