@@ -122,11 +122,46 @@ class CompactBoundary(Event):
     source_time: str | None = None
 
 
+class Artifact(Record):
+    """Something that a tool made, as its result at `position` says."""
+
+    position: int
+    path: str
+    mime: str | None = None
+    kind: str | None = None
+    visibility: str | None = None
+    """Who was shown it, as `external`."""
+    tool: str | None = None
+    sources: tuple[str, ...] = ()
+
+
+class MemoryRead(Record):
+    """A call that looked something up in a memory, and what was found."""
+
+    position: int
+    query: str = ""
+    hits: int = 0
+    turns: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+class HiddenBlock(Record):
+    """A block that was hidden, and what it showed in its place."""
+
+    position: int
+    replacement: str | None = None
+
+
 class Digest(Record):
     """The exact inventory of what a boundary hides, taken from events."""
 
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    commands: Ranges = Ranges()
+    """The calls that ran a command."""
+    memory_reads: tuple[MemoryRead, ...] = ()
+    hidden: tuple[HiddenBlock, ...] = ()
 
 
 class Summary(Event):

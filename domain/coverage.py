@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .compaction_events import CompactBoundary, Repair, Replacement, SplitTurn, Summary, Trim
+from .compaction_events import (
+    CompactBoundary,
+    HiddenBlock,
+    Repair,
+    Replacement,
+    SplitTurn,
+    Summary,
+    Trim,
+)
 from .cut_points.carried import leaves_unsaid
 from .cut_points.shown import PAIRED
 from .ranges import Ranges
@@ -107,6 +115,16 @@ def settle(window: Window, plan: Plan) -> Settlement:
         ),
         kept_tokens=sum(item.tokens for item in kept_items)
         - tokens_saved(kept_items, trims, earlier.trims if earlier else ()),
+    )
+
+
+def newly_hidden(window: Window, settlement: Settlement) -> tuple[HiddenBlock, ...]:
+    """What is hidden from this boundary on, and what shows in its place."""
+    shown = {replacement.position: replacement.text for replacement in settlement.replacements}
+    return tuple(
+        HiddenBlock(position=position, replacement=shown.get(position, text))
+        for position, text in sorted(window.hides.items())
+        if position not in settlement.pinned
     )
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ...domain.compaction_events import Digest, Trigger
-from ...domain.coverage import Settlement, settle
-from ...domain.digest import digest_of
+from ...domain.coverage import Settlement, newly_hidden, settle
 from ...domain.errors import NothingToCompactError
+from ...domain.inventory import inventory_of
 from ...domain.planned_price import order_of, pricing_of
 from ...domain.pricing_in_words import in_words
 from ...domain.ranges import Ranges
@@ -123,9 +123,10 @@ class Planner:
             prefix=settlement.split_turn.prefix if settlement.split_turn else Ranges(),
             previous=before.text if before else None,
             previous_sections=before.sections if before else {},
-            digest=digest_of(
+            digest=inventory_of(
                 settlement.gone,
                 before.digest if before else Digest(),
+                newly_hidden(window, settlement),
                 touches=getattr(plan.form, "touches", None),
                 tracked=order.tracked_files() if order.tracked_files else (),
             ),

@@ -1,6 +1,9 @@
 """A cut never parts a tool call from its result."""
 
-from ..window import Window
+from collections.abc import Iterable
+
+from ..blocks import ToolCall, ToolResult
+from ..window import Item, Window
 from .spans import cuts_outside
 
 
@@ -10,3 +13,15 @@ def keeps_pairs_together(window: Window) -> frozenset[int]:
     return cuts_outside(
         items, ((item.call, item.position) for item in items if item.call is not None)
     )
+
+
+def without_call(items: Iterable[Item]) -> tuple[Item, ...]:
+    """Results among the items in front of which their call does not stand."""
+    called: set[str] = set()
+    orphans: list[Item] = []
+    for item in items:
+        if isinstance(item.block, ToolCall):
+            called.add(item.block.tool_call_id)
+        elif isinstance(item.block, ToolResult) and item.block.tool_call_id not in called:
+            orphans.append(item)
+    return tuple(orphans)

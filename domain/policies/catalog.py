@@ -9,11 +9,13 @@ from .policy import Policy, configured, presets_of
 from .preserve_zone import PreserveZone
 from .reserve_headroom import ReserveHeadroom
 from .retention_window import RetentionWindow
+from .rolling_timeline import RollingTimeline
 from .scored_pruning import ScoredPruning
 
 POLICIES: dict[str, type[Policy]] = {
     policy.name: policy
     for policy in (
+        RollingTimeline,
         ReserveHeadroom,
         ScoredPruning,
         RetentionWindow,

@@ -1,0 +1,95 @@
+"""The neutral blocks of the vectors as an import of kdcube's timeline would keep them."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from neutral_blocks import Neutral, block_of, turn_of
+
+from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin
+from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.window import Item, Window
+
+TIME = "2026-02-09T00:00:00Z"
+"""What every block of the vectors is stamped with."""
+TYPES = {
+    "turn_header": ("turn.header", "system"),
+    "user": ("user.prompt", "user"),
+    "assistant": ("assistant.completion", "assistant"),
+    "thinking": ("react.thinking", ""),
+    "tool_call": ("react.tool.call", ""),
+    "tool_result": ("react.tool.result", ""),
+    "summary": ("conv.range.summary", "system"),
+    "artifact": ("react.artifact", ""),
+    "note": ("react.note", ""),
+    "developer": ("system.message", "system"),
+}
+
+
+def timeline_block(neutral: Neutral) -> AnyBlock:
+    """One block, with what it is on the timeline beside it."""
+    meta = neutral["meta"]
+    type, author = TYPES[neutral["kind"]]
+    entry = {
+        "type": type,
+        "author": meta.get("author", author),
+        "turn_id": neutral["turn_id"],
+        "ts": TIME,
+        "path": meta.get("path"),
+        "mime": meta.get("mime"),
+        "call_id": neutral["tool_call_id"],
+        "meta": {"hidden": neutral["hidden"], "replacement_text": meta.get("replacement_text")},
+    }
+    origin = Origin(format="kdcube", entry=json.dumps(entry))
+    if neutral["kind"] == "summary":
+        return Block(kind=Kind.NOTE, text=neutral["text"], origin=origin)
+    return block_of(neutral).model_copy(update={"origin": origin})
+
+
+def timeline_item(position: int, neutral: Neutral) -> Item:
+    return Item(position=position, block=timeline_block(neutral), turn=turn_of(neutral), tokens=0)
+
+
+def timeline_window(blocks: Sequence[Neutral], config: dict[str, Any], trigger: Trigger) -> Window:
+    """The blocks behind the last summary in view, the others still in memory."""
+    items = tuple(timeline_item(at, neutral) for at, neutral in enumerate(blocks, 1))
+    last = max((at for at, neutral in enumerate(blocks, 1) if neutral["kind"] == "summary"), default=0)
+    return Window(
+        items=items[last:],
+        after=len(items),
+        limit=config["max_tokens"],
+        trigger=trigger,
+        system="s" * config["system_chars"],
+        evicted=items[: last - 1] if last else (),
+        boundary=_boundary(last) if last else None,
+        summary=_summary(last, blocks[last - 1]["text"]) if last else None,
+    )
+
+
+ENVELOPE: dict[str, Any] = {
+    "originator_id": UUID(int=1),
+    "originator_version": 1,
+    "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
+    "subject": "s",
+}
+
+
+def _boundary(last: int) -> CompactBoundary:
+    return CompactBoundary(
+        **ENVELOPE,
+        after=last,
+        first_kept=last + 1,
+        kept=Ranges(),
+        trigger=Trigger.THRESHOLD,
+        policy="rolling-timeline",
+        pre_tokens=1,
+        post_tokens=1,
+    )
+
+
+def _summary(last: int, text: str) -> Summary:
+    covers = Ranges.span(1, last)
+    return Summary(**ENVELOPE, boundary=1, text=text, covers=covers, summariser="s", tokens=0)

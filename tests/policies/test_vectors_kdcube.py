@@ -1,0 +1,190 @@
+"""Seed 000, line by line against what the original program answered."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from neutral_blocks import Neutral
+from neutral_timeline import timeline_window
+from vector_files import FOLDERS, Vector, lines_of
+
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.cut_points.pairs import without_call
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.rolling_timeline import RollingTimeline, TimelineCut
+from cutbank.domain.summaries.form import Asked, Part
+from cutbank.domain.summaries.forms.kdcube import files_of
+from cutbank.domain.window import Item, Window
+from cutbank.projections.dialects import kdcube
+from cutbank.projections.dialects.kdcube import TimelineCompaction
+
+SYNTHETIC = {Part.HISTORY: "SUM", Part.TURN: "PRE"}
+"""What the original was given for summaries."""
+
+
+def shipped(vector: Vector) -> RollingTimeline:
+    turns = vector["config"]["keep_recent_turns"]
+    policy = policy_named("kdcube@as_shipped", {"keep_recent_turns": turns})
+    assert isinstance(policy, RollingTimeline)
+    return policy
+
+
+def window_of(vector: Vector) -> Window:
+    trigger = Trigger.OVERFLOW if vector["config"]["force"] else Trigger.THRESHOLD
+    return timeline_window(vector["input"], vector["config"], trigger)
+
+
+def writer(vector: Vector) -> Callable[[Asked], str | None]:
+    fails = {part: vector["config"][name] for part, name in FAILS.items()}
+    return lambda asked: None if fails[asked.part] else SYNTHETIC[asked.part]
+
+
+FAILS = {Part.HISTORY: "history_summary_fails", Part.TURN: "prefix_summary_fails"}
+
+
+def compaction_of(vector: Vector) -> TimelineCompaction:
+    return kdcube.compacted(window_of(vector), shipped(vector), writer(vector))
+
+
+def ids(items: Iterable[Item], blocks: Sequence[Neutral]) -> list[str]:
+    """The vectors' names of blocks; a summary that was just written has none yet."""
+    return [blocks[item.position - 1]["id"] if item.position else "SUMMARY_NEW" for item in items]
+
+
+def told(cut: TimelineCut | None) -> dict[str, Any] | None:
+    """A cut as the vectors tell it: the block at position 1 has index 0."""
+    if cut is None:
+        return None
+    return {
+        "boundary_start": cut.begins - 1,
+        "boundary_end": cut.after,
+        "keep_recent_tokens": cut.keep,
+        "cut_index": cut.first_kept - 1,
+        "turn_start_index": -1 if cut.turn_start is None else cut.turn_start - 1,
+        "is_split_turn": cut.turn_start is not None,
+    }
+
+
+@FOLDERS
+def test_vectors_of_token_estimates_and_the_trigger(folder: str) -> None:
+    for vector in lines_of(folder, "kdcube"):
+        expected, name, policy, window = vector["expected"], vector["vector"], shipped(vector), None
+        window = window_of(vector)
+        blocks = kdcube.in_memory(window)
+        assert list(policy.sizes(blocks, {})) == expected["block_tokens"], name
+        assert policy.besides(window) == expected["sys_est"], name
+        assert policy.total(window) == expected["total_est"], name
+        assert (vector["config"]["force"] or policy.fires(window)) == expected["trigger"], name
+
+
+@FOLDERS
+def test_vectors_of_cuts(folder: str) -> None:
+    for vector in lines_of(folder, "kdcube"):
+        window, policy = window_of(vector), shipped(vector)
+        assert told(policy.answered(window)) == vector["expected"]["cut"], vector["vector"]
+
+
+@FOLDERS
+def test_vectors_of_what_is_compacted(folder: str) -> None:
+    for vector in lines_of(folder, "kdcube"):
+        expected, name = vector["expected"], vector["vector"]
+        compaction = compaction_of(vector)
+        assert (compaction.summary is not None) == expected["compacted"], name
+        assert ids(compaction.blocks, vector["input"]) == expected["updated_ids"], name
+        assert ids(compaction.visible, vector["input"]) == expected["visible_ids"], name
+        assert ids(kdcube.visible(compaction.blocks), vector["input"]) == expected["persisted_ids"], name
+        if "orphan_results_in_kept" in expected:
+            assert ids(without_call(compaction.visible), vector["input"]) == expected["orphan_results_in_kept"], name
+
+
+@FOLDERS
+def test_vectors_of_what_summaries_are_asked_for(folder: str) -> None:
+    for vector in lines_of(folder, "kdcube"):
+        expected, name = vector["expected"], vector["vector"]
+        form, asked = shipped(vector).form(), {a.part: a for a in compaction_of(vector).asked}
+        history, prefix = asked.get(Part.HISTORY), asked.get(Part.TURN)
+        if history is None:
+            assert expected["history_call"] is expected["serialized_history"] is None, name
+            assert expected["files"] is None, name
+        else:
+            call = {
+                "ids": ids(history.items, vector["input"]),
+                "max_tokens": history.budget,
+                "previous_summary": history.previous,
+            }
+            assert call == expected["history_call"], name
+            assert form.said(history.items) == expected["serialized_history"], name
+            files = files_of(history.items)
+            assert {
+                "read": list(files.read),
+                "modified": list(files.modified),
+            } == expected["files"], name
+        if prefix is None:
+            assert expected["prefix_call"] is None, name
+        else:
+            call = {"ids": ids(prefix.items, vector["input"]), "max_tokens": prefix.budget}
+            assert call == expected["prefix_call"], name
+
+
+@FOLDERS
+def test_vectors_of_the_summary_block_and_what_is_saved(folder: str) -> None:
+    for vector in lines_of(folder, "kdcube"):
+        expected, compaction = vector["expected"], compaction_of(vector)
+        assert compaction.summary == expected["summary_block"], vector["vector"]
+        # The time of saving is not in the vectors.
+        saved = None
+        if compaction.payload is not None:
+            saved = [{k: v for k, v in compaction.payload.items() if k != "created_at"}]
+        assert saved == expected["save_summary"], vector["vector"]
+
+
+@FOLDERS
+def test_vectors_of_what_is_rendered(folder: str) -> None:
+    for vector in lines_of(folder, "kdcube"):
+        expected, name, policy = vector["expected"]["render"], vector["vector"], shipped(vector)
+        compaction = compaction_of(vector)
+        before = kdcube.visible(kdcube.in_memory(window_of(vector)))
+        hooks = kdcube.hooks(
+            kdcube.estimated(before, policy), kdcube.estimated(compaction.visible, policy)
+        )
+        assert [[moment, stats] for moment, stats in hooks] == expected["hooks"], name
+        rendered = kdcube.rendered(compaction.visible)
+        assert ids(rendered, vector["input"]) == expected["rendered_ids"], name
+        points = kdcube.cached(rendered, cache_last=vector["config"]["cache_last"])
+        assert ids(points, vector["input"]) == expected["cache_point_ids"], name
+        assert len(rendered) == expected["message_blocks"], name
+        assert len(points) == expected["message_cache_count"], name
+
+
+def persisted_anew(vector: Vector, compaction: TimelineCompaction) -> Iterator[dict[str, Any]]:
+    """The timeline after a compaction, as neutral blocks again."""
+    for item in compaction.blocks:
+        is_new = item.position == 0
+        yield new_summary(item, compaction) if is_new else vector["input"][item.position - 1]
+
+
+def new_summary(item: Item, compaction: TimelineCompaction) -> dict[str, Any]:
+    assert compaction.summary is not None
+    return {
+        "id": "SUMMARY_NEW",
+        "turn_id": compaction.summary["turn_id"],
+        "kind": "summary",
+        "text": item.block.text,
+        "tool_call_id": "",
+        "tool_name": "",
+        "hidden": False,
+        "meta": {},
+    }
+
+
+@FOLDERS
+def test_vectors_of_a_second_pass_that_nobody_forces(folder: str) -> None:
+    for vector in lines_of(folder, "kdcube"):
+        if "second_pass_unforced" not in vector["expected"]:
+            continue
+        expected, first = vector["expected"]["second_pass_unforced"], compaction_of(vector)
+        blocks = list(persisted_anew(vector, first))
+        window = timeline_window(blocks, vector["config"], Trigger.THRESHOLD)
+        second = kdcube.compacted(window, shipped(vector), writer(vector))
+        assert len(second.blocks) - len(first.blocks) == expected["summaries_added"]
+        assert told(second.cut) == expected["cut"], vector["vector"]
+        assert ids(second.visible, blocks) == expected["visible_ids"], vector["vector"]
