@@ -140,14 +140,14 @@ def _tags(files: Files) -> Iterator[str]:
 
 
 def _said(item: Item) -> str:
-    block = item.block
-    if isinstance(block, ToolCall) and not timeline.is_hidden(block):
+    block, is_hidden = item.block, timeline.is_hidden(item.block)
+    if isinstance(block, ToolCall) and not is_hidden:
         arguments = ", ".join(
             f"{name}={json.dumps(value, ensure_ascii=False)}"
             for name, value in arguments_of(block).items()
         )
         return f"[{LABELS[timeline.CALL]}]: {block.name}({arguments})"
-    text = timeline.shown(block).strip()
+    text = (timeline.replacement_of(block) if is_hidden else block.text).strip()
     label = LABELS.get(timeline.type_of(block))
     if label is None:
         return f"[Block] {_header(item, block)}\n{text}"
@@ -159,6 +159,7 @@ def _header(item: Item, block: AnyBlock) -> str:
     known = {
         "type": timeline.type_of(block),
         "author": timeline.author_of(block),
+        "hidden": "true" if timeline.is_hidden(block) else "",
         "turn": timeline.turn_of(item),
         "ts": timeline.time_of(block),
         "path": timeline.path_of(block),
