@@ -147,9 +147,7 @@ def calls_of(items: Sequence[Item]) -> dict[int, Item]:
     """The calls among the items by the positions of their results."""
     standing = {item.position: item for item in items}
     return {
-        answer.position: standing[at]
-        for at, answer in answers_to(items).items()
-        if at in standing
+        answer.position: standing[at] for at, answer in answers_to(items).items() if at in standing
     }
 
 

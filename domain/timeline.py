@@ -79,9 +79,7 @@ def is_hidden(block: AnyBlock) -> bool:
 def replacement_of(block: AnyBlock) -> str:
     """What a hidden block shows in its place; empty where it shows nothing."""
     known = attributes(block)
-    return str(
-        known.get("replacement_text") or known.get("meta", {}).get("replacement_text") or ""
-    )
+    return str(known.get("replacement_text") or known.get("meta", {}).get("replacement_text") or "")
 
 
 def text_of(block: AnyBlock) -> str:
@@ -94,7 +92,9 @@ def text_of(block: AnyBlock) -> str:
 
 def shown(block: AnyBlock) -> str:
     """What a reader sees of it: where it is hidden behind a text, that text."""
-    if block.origin is None or not is_hidden(block):
+    if block.origin is None:
+        return block.text if isinstance(block, Block) else text_of(block)
+    if not is_hidden(block):
         return text_of(block)
     replacement = replacement_of(block)
     return replacement if replacement.strip() else text_of(block)

@@ -32,9 +32,9 @@ TYPES = {
 def timeline_block(neutral: Neutral) -> AnyBlock:
     """One block, with what it is on the timeline beside it."""
     meta = neutral["meta"]
-    type, author = TYPES[neutral["kind"]]
+    kind, author = TYPES[neutral["kind"]]
     entry = {
-        "type": type,
+        "type": kind,
         "author": meta.get("author", author),
         "turn_id": neutral["turn_id"],
         "ts": TIME,
@@ -56,7 +56,9 @@ def timeline_item(position: int, neutral: Neutral) -> Item:
 def timeline_window(blocks: Sequence[Neutral], config: dict[str, Any], trigger: Trigger) -> Window:
     """The blocks behind the last summary in view, the others still in memory."""
     items = tuple(timeline_item(at, neutral) for at, neutral in enumerate(blocks, 1))
-    last = max((at for at, neutral in enumerate(blocks, 1) if neutral["kind"] == "summary"), default=0)
+    last = max(
+        (at for at, neutral in enumerate(blocks, 1) if neutral["kind"] == "summary"), default=0
+    )
     return Window(
         items=items[last:],
         after=len(items),

@@ -1,26 +1,30 @@
 """Past 90% of the limit, keep 70% of what blocks may take and sum up what came before it."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 from .. import timeline
 from ..blocks import PROMPTS, Kind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..messages import message_start
-from ..repairs import nothing_to_gain
 from ..summaries.forms.kdcube import KdcubeForm
 from ..window import Item, Plan, Window
 from .measure import Measure, Rounding, Unit
 from .policy import check, refusal, setting
 
+RECKONED = Unit.RECKONED.value
+NOTHING: Mapping[int, str] = MappingProxyType({})
+NEAR = 64
+"""Blocks that most turns have fewer of: a turn's beginning is looked for here first."""
 
-@dataclass(frozen=True, slots=True)
-class TimelineCut:
+
+class TimelineCut(NamedTuple):
     """Where the timeline is to be cut, before anything is repaired; in positions."""
 
     begins: int
@@ -35,6 +39,20 @@ class TimelineCut:
     @property
     def takes_out(self) -> bool:
         return self.first_kept > self.begins
+
+
+class Filled(NamedTuple):
+    """How full a window is, by the settings' unit."""
+
+    total: int
+    room: int
+    """What the limit leaves for blocks."""
+    share: int
+    """The part of the room that stays filled."""
+    running: Sequence[int]
+    """Prefix sums of the blocks that may leave."""
+    towards_keep: Sequence[int]
+    """The same of what counts towards the share."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +98,7 @@ class RollingTimeline:
     turn_summary_tokens: int = setting(
         400, help="and that of a split turn's beginning", unit="tokens", least=1, most=1_000_000
     )
-    unit: str = setting(Unit.RECKONED, help="what is counted, four a token", among=Unit)
+    unit: str = setting(Unit.RECKONED.value, help="what is counted, four a token", among=Unit)
     counts: str = setting(
         "visible",
         help="what fires: the view, or what left it and is still in memory as well",
@@ -131,66 +149,75 @@ class RollingTimeline:
 
     def fires(self, window: Window) -> bool:
         """Whether more is in use than the share; never where no limit is known."""
-        return window.limit > 0 and self.total(window) > int(window.limit * self.fires_at)
+        return window.limit > 0 and self._is_over(window, self.total(window))
 
     def total(self, window: Window) -> int:
         """Tokens in use, by the settings' unit."""
         gone = window.evicted if self.counts == "in-memory" else ()
-        if self.unit == Unit.RECKONED:
+        if self.unit == RECKONED:
             return window.used + sum(item.tokens for item in gone)
-        return (
-            self.besides(window) + self.visible(window) + sum(self.sizes(gone, window.hides or {}))
-        )
+        return self.besides(window) + self.visible(window) + sum(self.sizes(gone))
 
     def besides(self, window: Window) -> int:
         """Tokens that are in use besides the blocks and their summary."""
-        if self.unit == Unit.RECKONED:
+        if self.unit == RECKONED:
             return max(0, window.used - window.running[-1])
         return self._measure.tokens(window.system)
 
     def visible(self, window: Window) -> int:
         """Tokens of the blocks in view and of what stands for earlier ones."""
-        standing = window.summary.text if window.summary else ""
-        texts = timeline.replaced(window)
-        return self.tokens(standing) + sum(self.sizes(window.items, texts))
+        standing = self.tokens(window.summary.text) if window.summary else 0
+        return standing + sum(self.sizes(window.items, timeline.replaced(window)))
 
     def tokens(self, text: str) -> int:
         """Tokens of a text; nothing for one that is blank."""
         return self._measure.tokens(text) if text and not text.isspace() else 0
 
-    def sizes(self, items: Sequence[Item], replaced: Mapping[int, str | None]) -> Iterator[int]:
+    def sizes(self, items: Iterable[Item], replaced: Mapping[int, str] = NOTHING) -> Iterator[int]:
         """Tokens of each block, as it shows where another text stands for it."""
-        if self.unit == Unit.RECKONED:
+        if self.unit == RECKONED:
             return (item.tokens for item in items)
-        return (
-            self.tokens(replaced.get(item.position) or timeline.shown(item.block)) for item in items
-        )
+        return self._measured(items, replaced)
+
+    def _measured(self, items: Iterable[Item], replaced: Mapping[int, str]) -> Iterator[int]:
+        tokens = self._measure.tokens
+        for item in items:
+            text = replaced.get(item.position) or timeline.shown(item.block)
+            yield tokens(text) if text and not text.isspace() else 0
 
     @property
     def _measure(self) -> Measure:
-        return Measure(Unit(self.unit), Rounding.DOWN, least=1)
+        return _MEASURES[self.unit]
+
+    def _is_over(self, window: Window, total: int) -> bool:
+        return total > int(window.limit * self.fires_at)
 
     # Where
 
     def plan(self, window: Window) -> Plan | None:
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
+        filled = self._filled(window)
+        if window.trigger is Trigger.THRESHOLD and not (
+            window.limit > 0 and self._is_over(window, filled.total)
+        ):
             return None
-        raw = self.cut(window)
-        if raw is not None and raw.takes_out and raw.keep <= self._room(window):
+        raw = self._cut(window, filled)
+        if raw is not None and raw.takes_out and raw.keep <= filled.room:
             cut: int | None = raw.first_kept
             turn_start = raw.first_kept if raw.turn_start is None else raw.turn_start
         else:
-            cut, turn_start = self._meant(window), 0
+            cut, turn_start = self._meant(window, filled), 0
         if cut is None:
             if window.trigger is Trigger.IDLE:
                 return None
             raise NothingToCompactError(
-                f"{nothing_to_gain(window)}; {self.name} keeps {self.keeps:.0%} of the room for "
-                "blocks, and there is no more (settings: keeps, keep_recent_turns)"
+                f"nothing to compact: of {filled.total:,} tokens in use, blocks that may leave "
+                f"take no more than the {filled.share:,} that stay "
+                f"({self.name}: keeps is {self.keeps})"
             )
         return Plan(
             cut=cut,
-            reason=self._reason(window),
+            reason=f"{window.trigger.value}: {filled.total:,} of {window.limit:,} tokens in use; "
+            f"of the blocks, the newest {filled.share:,} stay",
             summary_tokens=self.summary_tokens,
             turn_tokens=self.turn_summary_tokens,
             form=self.form(turn_start),
@@ -198,7 +225,7 @@ class RollingTimeline:
 
     def form(self, turn_start: int = 0) -> KdcubeForm:
         """How the summary is put together; a split turn's beginning is what follows the start."""
-        return KdcubeForm(turn_start=turn_start, ends_heading=":" if self.heading == "colon" else "")
+        return KdcubeForm(turn_start, ":" if self.heading == "colon" else "")
 
     def answered(self, window: Window) -> TimelineCut | None:
         """The raw cut where the policy fires or is asked; None where it looks for none."""
@@ -208,86 +235,100 @@ class RollingTimeline:
 
     def cut(self, window: Window) -> TimelineCut | None:
         """The raw cut, as the rules give it; None where there is nothing behind the summary."""
+        return self._cut(window, self._filled(window))
+
+    def _cut(self, window: Window, filled: Filled) -> TimelineCut | None:
         items = window.open_to_cut
         if not items:
             return None
-        running = self._running(window)
-        keep = self._keep(window, running)
-        if self.budget_counts == "messages":
-            running = self._running(window, messages_only=True)
-        reached = _reaching(running, keep)
-        at = self._first_boundary(items, reached)
+        keep = self._keep(items, filled)
+        at = self._first_boundary(items, _reaching(filled.towards_keep, keep))
         split = self._turn_start(items, at) if at is not None else None
-        at = at or 0
         return TimelineCut(
             begins=items[0].position,
             after=window.after,
             keep=keep,
-            first_kept=items[at].position,
+            first_kept=items[at or 0].position,
             turn_start=None if split is None else items[split].position,
         )
 
-    def _meant(self, window: Window) -> int | None:
+    def _meant(self, window: Window, filled: Filled) -> int | None:
         """Where to cut if the raw cut takes nothing out, or leaves more than there is room for.
 
         There the newest block is larger than what may stay, or the newest turns are: the store
-        finds the nearest legal cut, or shortens what is too large.
+        finds the nearest legal cut, or shortens what is too large. What a provider refused is more
+        than its model holds, whatever the limit is said to be.
         """
-        items = window.open_to_cut
+        items, running = window.open_to_cut, filled.running
         if not items:
             return None
-        running, room = self._running(window), self._room(window)
-        keeps = [keep for keep in (self._keep(window, running),) if keep <= room]
-        for keep in (*keeps, self._share(window)):
+        keeps = [keep for keep in (self._keep(items, filled),) if keep <= filled.room]
+        keeps.append(filled.share)
+        if window.trigger is Trigger.OVERFLOW:
+            keeps.append(max(1, int(running[-1] * self.keeps)))
+        for keep in keeps:
             reached = _reaching(running, keep)
             if reached is None:
                 continue
             at = self._first_boundary(items, reached) or reached
             if at > 0:
                 return items[at].position
-        return items[0].position if running[-1] >= self._share(window) else None
+        return items[0].position if running[-1] >= keeps[-1] else None
 
-    def _keep(self, window: Window, running: Sequence[int]) -> int:
+    def _keep(self, items: Sequence[Item], filled: Filled) -> int:
         """Tokens to keep: the share, or the newest turns if these are more."""
-        keep = self._share(window)
         if self.keep_recent_turns == 0:
-            return keep
-        recent = running[-1] - running[self._recent_start(window.open_to_cut)]
-        if self.protects == "if-it-fits" and recent > self._room(window):
-            return keep
-        return max(keep, recent)
+            return filled.share
+        recent = filled.running[-1] - filled.running[self._recent_start(items)]
+        if self.protects == "if-it-fits" and recent > filled.room:
+            return filled.share
+        return max(filled.share, recent)
 
-    def _share(self, window: Window) -> int:
-        return max(1, int(self._room(window) * self.keeps))
+    def _filled(self, window: Window) -> Filled:
+        """What is in use, measured once."""
+        if self.unit == RECKONED:
+            total, running, towards_keep = window.used, window.running, window.running
+            besides = max(0, total - running[-1])
+            if self.counts == "in-memory":
+                total += sum(item.tokens for item in window.evicted)
+            if self.budget_counts == "messages":
+                sizes = [item.tokens for item in window.open_to_cut]
+                towards_keep = self._of_messages(window.open_to_cut, sizes)
+        else:
+            items = window.open_to_cut
+            replaced = timeline.replaced(window)
+            sizes = list(self.sizes(items, replaced))
+            running = towards_keep = tuple(accumulate(sizes, initial=0))
+            if self.budget_counts == "messages":
+                towards_keep = self._of_messages(items, sizes)
+            besides = self.besides(window)
+            standing = self.tokens(window.summary.text) if window.summary else 0
+            total = besides + standing + running[-1]
+            carried = [item for item in window.items if item.position < window.begins]
+            total += sum(self.sizes(carried, replaced))
+            if self.counts == "in-memory":
+                total += sum(self.sizes(window.evicted))
+        # Where no limit is known, what is in use counts as one.
+        room = max(1, (window.limit if window.limit > 0 else total) - besides)
+        share = max(1, int(room * self.keeps))
+        return Filled(total, room, share, running, towards_keep)
 
-    def _room(self, window: Window) -> int:
-        """Tokens that the limit leaves for blocks; where none is known, what is in use counts."""
-        limit = window.limit if window.limit > 0 else self.total(window)
-        return max(1, limit - self.besides(window))
-
-    def _running(self, window: Window, *, messages_only: bool = False) -> Sequence[int]:
-        if self.unit == Unit.RECKONED and not messages_only:
-            return window.running
-        items = window.open_to_cut
-        sizes = self.sizes(items, timeline.replaced(window))
-        if messages_only:
-            sizes = (
-                size if self._is_message(item) else 0
-                for item, size in zip(items, sizes, strict=True)
-            )
-        return tuple(accumulate(sizes, initial=0))
+    def _of_messages(self, items: Sequence[Item], sizes: Iterable[int]) -> Sequence[int]:
+        counted = (
+            size if self._is_message(item) else 0 for item, size in zip(items, sizes, strict=True)
+        )
+        return tuple(accumulate(counted, initial=0))
 
     def _recent_start(self, items: Sequence[Item]) -> int:
         """Index where the newest turns begin, as many as are to stay; 0 where there are fewer."""
-        end, turns = len(items), set[int]()
+        end, turns = len(items), 0
         while end > 0:
             turn = items[end - 1].turn
-            if turn and turn not in turns:
-                turns.add(turn)
-                if len(turns) == self.keep_recent_turns:
-                    start = self._turn_start(items, end, turn)
-                    return end - 1 if start is None else start
-            end = bisect_left(items, turn, hi=end - 1, key=_TURN)
+            turns += turn > 0
+            if turns == self.keep_recent_turns:
+                start = self._turn_start(items, end, turn)
+                return end - 1 if start is None else start
+            end = _begins(items, turn, end)
         return 0
 
     def _turn_start(self, items: Sequence[Item], at: int, turn: int | None = None) -> int | None:
@@ -301,7 +342,7 @@ class RollingTimeline:
             if turn == 0 or self._opens_turn(items, at):
                 return None
         if self.turn_begins == "turn":
-            return bisect_left(items, turn, hi=at, key=_TURN)
+            return _begins(items, turn, at)
         for index in range(at - 1, -1, -1):
             if items[index].turn != turn:
                 return None
@@ -347,21 +388,15 @@ class RollingTimeline:
         block = item.block
         if block.origin is None:
             return block.kind in _MESSAGES
-        type = timeline.type_of(block)
-        if type in {timeline.RESULT, timeline.SUMMARY}:
+        kind = timeline.type_of(block)
+        if kind in {timeline.RESULT, timeline.SUMMARY}:
             return False
-        if type in _MESSAGE_TYPES:
+        if kind in _MESSAGE_TYPES:
             return True
         author = timeline.author_of(block)
         if self.boundaries == "user-and-assistant":
             return author in {"user", "assistant"}
         return author not in {"", "system", "tool"}
-
-    def _reason(self, window: Window) -> str:
-        in_use = f"{window.trigger}: {self.total(window):,} tokens in use"
-        if window.limit > 0:
-            in_use += f" of {window.limit:,}, of which {self.fires_at:.0%} may be"
-        return f"{in_use}; {self.keeps:.0%} of the room for blocks is kept"
 
 
 def _reaching(running: Sequence[int], keep: int) -> int | None:
@@ -371,6 +406,15 @@ def _reaching(running: Sequence[int], keep: int) -> int | None:
     return bisect_right(running, running[-1] - keep) - 1
 
 
+def _begins(items: Sequence[Item], turn: int, end: int) -> int:
+    """Index where the turn begins of which some stands before `end`."""
+    near = max(0, end - NEAR)
+    if near and items[near].turn == turn:
+        near = 0
+    return bisect_left(items, turn, near, end, key=_TURN)
+
+
 _TURN = attrgetter("turn")
 _MESSAGES = PROMPTS | {Kind.ASSISTANT, Kind.TOOL_CALL}
 _MESSAGE_TYPES = {timeline.PROMPT, timeline.COMPLETION, timeline.CALL, timeline.HEADER}
+_MEASURES = {unit.value: Measure(unit, Rounding.DOWN, least=1) for unit in Unit}

@@ -10,7 +10,7 @@ from ...domain.blocks import AnyBlock, Block, Kind, Origin
 from ...domain.inventory import Made, made, remembered
 from ...domain.policies.rolling_timeline import RollingTimeline, TimelineCut
 from ...domain.ranges import Ranges
-from ...domain.summaries.form import Asked, Part
+from ...domain.summaries.form import Asked
 from ...domain.summaries.summariser import Material
 from ...domain.window import Item, Window
 from ..rendering.cache_points import cache_points
@@ -20,7 +20,7 @@ Writer = Callable[[Asked], str | None]
 """Answers a request for a summary; None where it failed."""
 
 WRITERS = frozenset(
-    {f"rendering_tools.write_{format}" for format in ("pdf", "pptx", "docx", "html", "png")}
+    {f"rendering_tools.write_{into}" for into in ("pdf", "pptx", "docx", "html", "png")}
     | {"infra.write"}
 )
 PATCHERS = (".patch", ".apply_patch")
@@ -68,9 +68,7 @@ def compacted(
     turn = timeline.turn_of(first_kept) or runtime_turn
     split = turn if cut.turn_start is not None else None
     entry = summary_block(text, turn, gone, split_turn=split)
-    new = Item(
-        position=0, block=imported(entry), turn=first_kept.turn, tokens=policy.tokens(text)
-    )
+    new = Item(position=0, block=imported(entry), turn=first_kept.turn, tokens=policy.tokens(text))
     at = before.index(first_kept)
     return TimelineCompaction(
         cut=cut,
@@ -141,7 +139,7 @@ def hooks(before: int, after: int) -> list[tuple[str, dict[str, int]]]:
 
 def in_memory(window: Window) -> tuple[Item, ...]:
     """All blocks that the program still holds: what left, the summary, and what is in view."""
-    standing = ()
+    standing: tuple[Item, ...] = ()
     if window.summary is not None:
         position = window.begins - 1
         entry = {"type": timeline.SUMMARY, "author": "system", "text": window.summary.text}
@@ -164,7 +162,7 @@ def visible(blocks: Sequence[Item]) -> tuple[Item, ...]:
 
 def estimated(blocks: Iterable[Item], policy: RollingTimeline) -> int:
     """Tokens of the blocks as they show."""
-    return sum(policy.sizes(tuple(blocks), {}))
+    return sum(policy.sizes(blocks))
 
 
 def rendered(blocks: Sequence[Item]) -> tuple[Item, ...]:
