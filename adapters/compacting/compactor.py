@@ -199,9 +199,12 @@ class Compactor:
                 self.decisions.note_spent(request, written, UNUSED[type(error)], str(error))
                 raise
             else:
-                after = Stats(post_tokens, planned.blocks_after)
-                pruned = pruned_by(order.policy, planned.window, planned.settlement.gone)
-                story.recorded(boundary, written, after, pruned=pruned, is_served=order.activate)
+                gone = planned.settlement.gone
+                after = Stats(post_tokens, planned.blocks_after, int(bool(written.draft.text)))
+                pruned = pruned_by(order.policy, planned.window, gone)
+                story.recorded(
+                    boundary, written, after, len(gone), pruned=pruned, is_served=order.activate
+                )
                 return outcome_of(order, planned, written, boundary)
             if done := self._done(order):
                 self.decisions.note_spent(

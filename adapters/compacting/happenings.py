@@ -44,6 +44,8 @@ class Stats:
 
     tokens: int
     blocks: int
+    summaries: int = 0
+    """Summaries that stand in it for earlier blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Happening:
     before: Stats | None = None
     after: Stats | None = None
     """The view once the boundary is served; told from `recorded` on."""
+    compacted_blocks: int | None = None
+    """How many blocks leave, by the plan."""
     instructions: str | None = None
     """What the summary was asked to care about so far."""
     summariser: str | None = None

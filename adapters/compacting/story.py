@@ -26,7 +26,9 @@ class CompactionStory(NoListener):
     ) -> None:
         self._listeners = listeners
         self._lineage = lineage_id(reader.namespace, reader.key, reader.lineage)
-        self._before = Stats(planned.window.tokens, len(planned.window.items))
+        window = planned.window
+        summaries = int(window.summary is not None)
+        self._before = Stats(window.tokens, len(window.items), summaries)
         self._so_far = Happening(
             moment=Moment.PRE_COMPACT,
             session=reader.key,
@@ -35,6 +37,7 @@ class CompactionStory(NoListener):
             trigger=order.trigger,
             policy=order.policy.name,
             before=self._before,
+            compacted_blocks=len(planned.settlement.gone),
             instructions=order.instructions,
         )
 
@@ -84,12 +87,17 @@ class CompactionStory(NoListener):
         boundary: int,
         written: Written,
         after: Stats,
+        compacted_blocks: int,
         *,
         pruned: Pruned | None,
         is_served: bool,
     ) -> None:
         self._so_far = replace(
-            self._so_far, boundary=boundary, summariser=written.summariser, after=after
+            self._so_far,
+            boundary=boundary,
+            summariser=written.summariser,
+            after=after,
+            compacted_blocks=compacted_blocks,
         )
         self._tell(Moment.RECORDED)
         if is_served:
