@@ -1,9 +1,9 @@
 """Past 90% of the limit, keep 70% of what blocks may take and sum up what came before it."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -14,7 +14,8 @@ from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..messages import message_start
 from ..summaries.forms.kdcube import KdcubeForm
-from ..window import Item, Plan, Window
+from ..window import Item, OnFailure, Plan, Window
+from .budget_walk import reached
 from .measure import Measure, Rounding, Unit
 from .policy import check, refusal, setting
 
@@ -76,6 +77,7 @@ class RollingTimeline:
             "cuts_at": "blocks",
             "turn_begins": "prompt",
             "heading": "colon",
+            "on_failure": "unchanged",
         }
     }
 
@@ -133,6 +135,11 @@ class RollingTimeline:
         "plain",
         help="how the heading above a split turn's beginning ends",
         among=("plain", "colon"),
+    )
+    on_failure: str = setting(
+        OnFailure.EXTRACTIVE.value,
+        help="what stands in where no summary can be had",
+        among=OnFailure,
     )
 
     def __post_init__(self) -> None:
@@ -221,6 +228,7 @@ class RollingTimeline:
             summary_tokens=self.summary_tokens,
             turn_tokens=self.turn_summary_tokens,
             form=self.form(turn_start),
+            on_failure=OnFailure(self.on_failure),
         )
 
     def form(self, turn_start: int = 0) -> KdcubeForm:
@@ -242,7 +250,7 @@ class RollingTimeline:
         if not items:
             return None
         keep = self._keep(items, filled)
-        at = self._first_boundary(items, _reaching(filled.towards_keep, keep))
+        at = self._first_boundary(items, reached(filled.towards_keep, keep))
         split = self._turn_start(items, at) if at is not None else None
         return TimelineCut(
             begins=items[0].position,
@@ -267,10 +275,10 @@ class RollingTimeline:
         if window.trigger is Trigger.OVERFLOW:
             keeps.append(max(1, int(running[-1] * self.keeps)))
         for keep in keeps:
-            reached = _reaching(running, keep)
-            if reached is None:
+            index = reached(running, keep)
+            if index is None:
                 continue
-            at = self._first_boundary(items, reached) or reached
+            at = self._first_boundary(items, index) or index
             if at > 0:
                 return items[at].position
         return items[0].position if running[-1] >= keeps[-1] else None
@@ -285,37 +293,26 @@ class RollingTimeline:
         return max(filled.share, recent)
 
     def _filled(self, window: Window) -> Filled:
-        """What is in use, measured once."""
+        """What is in use, by the settings' unit."""
+        items, total, besides = window.open_to_cut, self.total(window), self.besides(window)
         if self.unit == RECKONED:
-            total, running, towards_keep = window.used, window.running, window.running
-            besides = max(0, total - running[-1])
-            if self.counts == "in-memory":
-                total += sum(item.tokens for item in window.evicted)
-            if self.budget_counts == "messages":
-                sizes = [item.tokens for item in window.open_to_cut]
-                towards_keep = self._of_messages(window.open_to_cut, sizes)
+            running = window.running
         else:
-            items = window.open_to_cut
-            replaced = timeline.replaced(window)
-            sizes = list(self.sizes(items, replaced))
-            running = towards_keep = tuple(accumulate(sizes, initial=0))
-            if self.budget_counts == "messages":
-                towards_keep = self._of_messages(items, sizes)
-            besides = self.besides(window)
-            standing = self.tokens(window.summary.text) if window.summary else 0
-            total = besides + standing + running[-1]
-            carried = [item for item in window.items if item.position < window.begins]
-            total += sum(self.sizes(carried, replaced))
-            if self.counts == "in-memory":
-                total += sum(self.sizes(window.evicted))
+            sizes = self.sizes(items, timeline.replaced(window))
+            running = tuple(accumulate(sizes, initial=0))
         # Where no limit is known, what is in use counts as one.
         room = max(1, (window.limit if window.limit > 0 else total) - besides)
         share = max(1, int(room * self.keeps))
+        towards_keep = running
+        if self.budget_counts == "messages":
+            towards_keep = self._of_messages(items, running)
         return Filled(total, room, share, running, towards_keep)
 
-    def _of_messages(self, items: Sequence[Item], sizes: Iterable[int]) -> Sequence[int]:
+    def _of_messages(self, items: Sequence[Item], running: Sequence[int]) -> tuple[int, ...]:
+        """Prefix sums of the messages alone."""
         counted = (
-            size if self._is_message(item) else 0 for item, size in zip(items, sizes, strict=True)
+            after - before if self._is_message(item) else 0
+            for item, (before, after) in zip(items, pairwise(running), strict=True)
         )
         return tuple(accumulate(counted, initial=0))
 
@@ -355,13 +352,13 @@ class RollingTimeline:
             return True
         return self.turn_begins == "turn" and (at == 0 or items[at - 1].turn != items[at].turn)
 
-    def _first_boundary(self, items: Sequence[Item], reached: int | None) -> int | None:
+    def _first_boundary(self, items: Sequence[Item], start: int | None) -> int | None:
         """Index of the first block at or behind an index that a cut may stand at.
 
-        The first of all where none follows, or where the share to keep is not reached. What
+        The first of all where none follows, or where the share to keep is not start. What
         belongs to no message goes with the one behind it.
         """
-        found = self._next_boundary(items, reached) if reached is not None else None
+        found = self._next_boundary(items, start) if start is not None else None
         if found is None:
             found = self._next_boundary(items, 0)
         if found is None:
@@ -397,13 +394,6 @@ class RollingTimeline:
         if self.boundaries == "user-and-assistant":
             return author in {"user", "assistant"}
         return author not in {"", "system", "tool"}
-
-
-def _reaching(running: Sequence[int], keep: int) -> int | None:
-    """Index of the newest block from which on so much is reached; None where it never is."""
-    if running[-1] < keep:
-        return None
-    return bisect_right(running, running[-1] - keep) - 1
 
 
 def _begins(items: Sequence[Item], turn: int, end: int) -> int:
