@@ -29,8 +29,8 @@ from .compacting.order import Order
 from .compacting.outcome import Outcome
 from .compacting.overflow_advice import refused
 from .compacting.seen import Seen
-from .compacting.summary_chain import UnwrittenError
 from .compacting.story import told
+from .compacting.summary_chain import UnwrittenError
 from .compacting.swap import Coming, Swap
 from .event_log.plain_errors import speaking_plainly
 from .policy_catalog import policy_named

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from ...domain.compaction import lineage_id
-from ...projections.dialects.claude_sdk import compact_boundary
 from ...domain.utilisation import Pruned
+from ...projections.dialects.claude_sdk import compact_boundary
 from ...projections.dialects.qbit import context_pruned
 from ..view_reader import ViewReader
 from .happenings import Happening, Listener, Moment, Stats, Verdict

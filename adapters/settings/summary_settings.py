@@ -53,7 +53,7 @@ class SummarySettings(Section):
     )
     prompt: Literal["fresh", "iterative", "served-prefix", "policy"] = setting(
         "fresh",
-        help="write anew, update the earlier one, ask behind what was served, or as the policy does",
+        help="write anew, update the earlier one, ask behind what was served, or as the policy",
     )
     streamed: bool = setting(
         True, help="have the answers of `llm` come in pieces, so that one without an end is ended"
