@@ -1,5 +1,6 @@
 """What the reference documents say of the request for a summary, as a provider gets to see it."""
 
+import re
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
@@ -23,6 +24,7 @@ from cutbank.adapters.models.model_catalog import facts_of
 from cutbank.domain.errors import CompactionCancelledError
 from cutbank.domain.policies.policy import Policy
 from cutbank.domain.policies.preserve_zone import PreserveZone
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.policies.retention_window import RetentionWindow
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.forms.claude_sdk import SECTIONS
@@ -38,6 +40,10 @@ LIMIT = 8_000
 def provider() -> Provider:
     """What a request says is the same whoever hears it."""
     return DIALECTS[0]
+
+
+def klaude(form: str) -> Policy:
+    return ReserveHeadroom(reserve_tokens=2_000, keep_tokens=1_000, form=form)
 
 
 def compacted(
@@ -259,6 +265,40 @@ def test_whoever_gives_up_ends_the_request(asked: Asked, session: StoredSession)
     asked.server.wait_for_departures(1)
 
     assert session.view().boundary is None
+
+
+@pytest.mark.claim("S3.20")
+@pytest.mark.parametrize("form", ["document", "as-shipped", "later"])
+@pytest.mark.parametrize(("steps", "requests"), [(0, 1), (6, 2)])
+def test_klaudes_summary_takes_a_request_and_another_for_a_task_that_was_cut(
+    asked: Asked, session: StoredSession, form: str, steps: int, requests: int
+) -> None:
+    worked(session)
+    session.append(Block.user("The last task. " + "q" * 4_000))
+    for step in range(steps):
+        session.append(Block.assistant(f"step {step} " + "a" * 1_000))
+
+    outcome = compacted(asked, session, klaude(form))
+
+    assert (outcome.compacted, outcome.summariser, outcome.rejected) == (True, "llm", ())
+    prompts = list(map(prompt_of, asked.server.requests))
+    assert len(prompts) == requests
+    assert sum("beginning of a turn" in prompt for prompt in prompts) == requests - 1
+    assert all("[Assistant]: answer 0" in one for one in prompts if "beginning of" not in one)
+
+
+@pytest.mark.claim("S3.27")
+def test_klaudes_writer_is_asked_for_what_its_summaries_hold(
+    asked: Asked, session: StoredSession
+) -> None:
+    worked(session)
+
+    compacted(asked, session, klaude("document"))
+
+    prompt = prompt_of(asked.server.requests[0])
+    headings = re.findall(r"^#+ ([\w &]+)", prompt[prompt.rindex("Headings") :], re.MULTILINE)
+    wanted = ["Goal", "Progress", "Done", "In Progress", "Blocked", "Key Decisions", "Next Steps"]
+    assert [each.strip() for each in headings if each.strip() in wanted] == wanted
 
 
 def test_what_the_provider_finds_too_long_is_read_in_parts_in_our_own_way(asked: Asked) -> None:
