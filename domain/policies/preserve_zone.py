@@ -1,6 +1,5 @@
 """Past 80% full, keep the newest 40% of the context word for word and summarise the rest."""
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,6 +13,7 @@ from ..messages import message_end, message_start
 from ..summaries.forms.claude_sdk import ClaudeSdkForm
 from ..trims import effective, tokens_saved
 from ..window import Item, OnFailure, Plan, Window
+from .budget_walk import reached
 from .context_budget import MAX_OUTPUT, ContextBudget
 from .measure import Measure, Rounding, Unit
 from .old_results import OldResults
@@ -200,10 +200,10 @@ class PreserveZone:
     def split(self, window: Window) -> int:
         """Index of the first item to keep, by the document's walk; 0 where all fits the zone."""
         items = window.open_to_cut
-        reached = self._exceeding(window, items)
-        if reached is None:
+        exceeding = self._exceeding(window, items)
+        if exceeding is None:
             return 0
-        split = message_end(items, reached)
+        split = message_end(items, exceeding)
         if self.keeps_newest and split >= len(items):
             # Of one message alone nothing may leave: the floor below the second stays its end.
             split = max(message_start(items, len(items) - 1), message_end(items, 0))
@@ -233,9 +233,7 @@ class PreserveZone:
         """The newest item from which on the zone is exceeded; None where all fits."""
         zone, estimator = self.preserve_budget(window.limit), self._estimator
         if estimator is None:
-            running = window.running
-            reached = bisect_left(running, running[-1] - zone, hi=len(items)) - 1
-            return reached if reached >= 0 else None
+            return reached(window.running, zone, inclusive=False)
         end = len(items)
         while end:
             start = message_start(items, end - 1)

@@ -1,0 +1,276 @@
+"""What preserve-zone does with settings that contradict each other, and where nothing helps."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.coverage import settle
+from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.policy import is_due
+from cutbank.domain.policies.preserve_zone import PreserveZone
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkForm
+from cutbank.domain.summaries.summariser import Material
+from cutbank.domain.window import Item, OnFailure, Plan, Window
+
+POLICY = PreserveZone(max_output_tokens=0)
+PRESETS = pytest.mark.parametrize("name", ["claude-sdk", "preserve-zone@as_shipped"])
+BLOCKS: dict[str, AnyBlock] = {
+    "u": Block.user("words"),
+    "a": Block.assistant("words"),
+    "c": ToolCall(tool_call_id="c", name="tool"),
+    "r": ToolResult(tool_call_id="c", content="x" * 4_000),
+}
+
+
+def talk(text: str, *, limit: int = 100, trigger: Trigger = Trigger.MANUAL, **more: Any) -> Window:
+    """One item a word: `u`, `a`, `c`, `r`; `/m` puts it into message m, `=5` makes it that large,
+    and `!` pins it. A result answers the call before it, and a call without one is open."""
+    items: list[Item] = []
+    for at, word in enumerate(text.split(), 1):
+        said, _, size = word.rstrip("!").partition("=")
+        kind, _, message = said.partition("/")
+        block = BLOCKS[kind].model_copy(update={"message_id": message or None})
+        call = None
+        if kind == "r":
+            call = max((i.position for i in items if i.is_open), default=None)
+            items = [replace(i, is_open=i.is_open and i.position != call) for i in items]
+        items.append(
+            Item(at, block, 1, int(size or 10), call, kind == "c", is_pinned=word.endswith("!"))
+        )
+    return Window(items=tuple(items), after=len(items), limit=limit, trigger=trigger, **more)
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"threshold": 0}, None),
+        ({"threshold": -0.1}, r"threshold cannot be -0.1; it takes a number of the limit from 0"),
+        ({"threshold": 1.01}, "threshold cannot be 1.01"),
+        ({"threshold": 0.96}, r"critical is 0.95, below threshold"),
+        ({"preserve_ratio": 0.8}, r"preserve_ratio is 0.8, so that what is kept would fire again"),
+        ({"preserve_ratio": 0}, None),
+        ({"prune_to": 1_000}, "prune_to is 1000, and would shorten nothing over 1000"),
+        ({"prune_over": 0}, "prune_over cannot be 0; it takes a whole number of characters from 1"),
+        ({"prune_over": "none", "prune_to": 5_000}, None),
+        ({"max_output_tokens": -1}, "max_output_tokens cannot be -1"),
+        ({"max_summary_tokens": 0}, "max_summary_tokens cannot be 0"),
+        ({"preserve_recent": 1.5}, "preserve_recent cannot be 1.5"),
+        ({"unit": "feet"}, "unit cannot be 'feet'; it takes reckoned or code-points or"),
+        ({"rounding": "half"}, "rounding cannot be 'half'; it takes down or up"),
+        ({"prune_gain": 2}, "prune_gain cannot be 2"),
+        ({"keep": 1}, "preserve-zone has no setting 'keep'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_by_name(
+    settings: dict[str, Any], message: str | None
+) -> None:
+    if message is None:
+        assert policy_named("preserve-zone", settings)
+        return
+    with pytest.raises(InvalidSettingError, match=message):
+        policy_named("preserve-zone", settings)
+
+
+def test_what_is_shipped_is_a_set_of_settings() -> None:
+    shipped = policy_named("claude-sdk@as_shipped", {})
+
+    assert shipped == PreserveZone(**PreserveZone.presets["as_shipped"])
+    assert shipped != PreserveZone()
+
+
+# Where nothing helps
+
+
+@PRESETS
+@pytest.mark.parametrize("trigger", Trigger)
+@pytest.mark.parametrize("limit", [0, -1, 100])
+def test_of_an_empty_window_nothing_may_leave(name: str, trigger: Trigger, limit: int) -> None:
+    policy = policy_named(name, {"max_output_tokens": 0})
+    window = talk("", limit=limit, trigger=trigger)
+
+    if trigger is Trigger.THRESHOLD:
+        assert not is_due(policy, window)
+        assert policy.plan(window) is None
+    else:
+        with pytest.raises(NothingToCompactError, match="nothing to compact: 0 tokens in view"):
+            policy.plan(window)
+
+
+def test_where_the_reserve_alone_fires_the_setting_is_named() -> None:
+    window = talk("u a", limit=10_000, trigger=Trigger.THRESHOLD)
+
+    assert PreserveZone().fires(window)
+    with pytest.raises(NothingToCompactError, match=r"max_output_tokens holds 16,384 of 10,000"):
+        PreserveZone().plan(window)
+
+
+def test_a_newest_message_larger_than_the_zone_would_leave_and_the_store_keeps_it() -> None:
+    """The document plans to preserve nothing (its split is the end); no view is left empty."""
+    window = talk("u a u=500")
+    plan = POLICY.plan(window)
+    assert plan is not None
+    assert plan.cut == 4
+
+    settled = settle(window, plan)
+
+    assert settled.kept == Ranges.of([3])
+    assert [(one.rule, one.wanted, one.got) for one in settled.repairs] == [
+        ("nearest-legal-cut", 4, 3)
+    ]
+    assert replace(POLICY, keeps_newest=True).split(window) == 2
+
+
+@PRESETS
+@pytest.mark.parametrize(
+    "history", ["u=500", "u=500!", "u=500! a=500!", "c=500", "c/m=900 c/m=900"]
+)
+def test_what_can_not_leave_is_named(name: str, history: str) -> None:
+    window = talk(history)
+    plan = policy_named(name, {"preserve_ratio": 0.001}).plan(window)
+    assert plan is not None
+    assert plan.cut is not None
+
+    with pytest.raises(NothingToCompactError, match=r"the largest blocks are #1 \w+ [59]00 tokens"):
+        settle(window, plan)
+
+
+@PRESETS
+def test_a_giant_result_alone_is_shortened(name: str) -> None:
+    window = talk("c r=5000", limit=1_000)
+    plan = policy_named(name, {}).plan(window)
+    assert plan is not None
+
+    settled = settle(window, plan)
+
+    assert [trim.position for trim in settled.trims] == [2]
+
+
+def test_what_stepping_back_parts_is_repaired() -> None:
+    window = talk("u=10 c=10 r=200 c=10 r=20 a=10", limit=100)
+    policy = replace(POLICY, steps_back=True)
+    plan = policy.plan(window)
+    assert plan is not None
+    assert policy.zones(window).orphans_a_result
+    assert plan.cut == 3
+    assert window.items[2].kind is Kind.TOOL_RESULT
+
+    settled = settle(window, plan)
+
+    assert settled.kept == Ranges.of([2, 3, 4, 5, 6])
+    assert [one.rule for one in settled.repairs][:1] == ["nearest-legal-cut"]
+
+
+# The plan
+
+
+def test_the_plan_says_how_full_it_was_and_what_is_kept() -> None:
+    plan = POLICY.plan(talk("u=60 a=10 u=26", trigger=Trigger.THRESHOLD))
+
+    assert plan == Plan(
+        cut=2,
+        reason="threshold: 96% full, which is critical; the newest 40 tokens are kept",
+        summary_tokens=4_096,
+        form=ClaudeSdkForm(),
+        on_failure=OnFailure.NOTICE,
+    )
+
+
+@pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.OVERFLOW, Trigger.IDLE])
+def test_what_somebody_asks_for_needs_no_threshold(trigger: Trigger) -> None:
+    plan = POLICY.plan(talk("u=30 a=30", trigger=trigger, in_use=60))
+
+    assert plan is not None
+    assert plan.cut == 2
+
+
+def test_a_message_leaves_or_stays_as_a_whole() -> None:
+    plan = POLICY.plan(talk("u=50 a/m=20 c/m=20 r=10 u=10"))
+
+    assert plan is not None
+    assert plan.cut == 4
+
+
+@pytest.mark.parametrize("unit", ["reckoned", "bytes", "code-points", "utf-16"])
+def test_units_and_rounding_are_settings(unit: str) -> None:
+    blocks = [Block.user("é🙂" * 10), Block.user("x" * 7)]
+    items = tuple(Item(at, block, 1, 5) for at, block in enumerate(blocks, 1))
+    window = Window(items=items, after=2, limit=100, in_use=10)
+
+    down = PreserveZone(unit=unit).measured(window)
+    up = PreserveZone(unit=unit, rounding="up", message_tokens=0).measured(window)
+
+    expected = {"reckoned": (10, 10), "bytes": (24, 17), "code-points": (14, 7), "utf-16": (16, 10)}
+    assert (down, up) == expected[unit]
+
+
+# Pruning
+
+
+def old_result(used: int, **settings: Any) -> Plan | None:
+    """What becomes of a window with one old and long result, so full."""
+    window = talk("c r=100 u u u", limit=1_000, trigger=Trigger.THRESHOLD, in_use=used)
+    policy = PreserveZone(max_output_tokens=0, preserve_recent=2, **settings)
+    plan = policy.plan(window)
+    assert policy.fires(window) is (plan is not None)
+    return plan
+
+
+def test_below_the_threshold_old_results_are_shortened_and_nothing_leaves() -> None:
+    plan = old_result(140)
+
+    assert plan is not None
+    assert (plan.cut, plan.summary_tokens) == (None, 0)
+    assert [(trim.position, trim.head) for trim in plan.trims] == [(2, 200)]
+    assert plan.reason == "threshold: 1 old tool results are longer than 1,000 characters"
+
+
+def test_shortening_waits_until_it_saves_enough() -> None:
+    assert old_result(700, prune_gain=0.1) is not None
+    assert old_result(700, prune_gain=0.5) is None
+    assert old_result(700, prune_gain=0.0) is not None
+    assert old_result(140, prune_over=None) is None
+
+
+def test_above_the_threshold_what_is_preserved_stays_as_it_is() -> None:
+    window = talk("u=600 c r=100 u u u", limit=1_000, trigger=Trigger.THRESHOLD, in_use=900)
+
+    plan = PreserveZone(max_output_tokens=0, preserve_recent=0).plan(window)
+
+    assert plan is not None
+    assert plan.cut == 2
+    assert plan.trims == ()
+
+
+def test_a_pinned_result_and_one_that_is_short_already_fire_nothing() -> None:
+    pinned = talk("c r=100! u u u", limit=1_000, trigger=Trigger.THRESHOLD, in_use=140)
+    policy = PreserveZone(max_output_tokens=0, preserve_recent=2)
+
+    assert len(policy.trims(pinned)) == 1
+    assert not policy.fires(pinned)
+    assert policy.plan(pinned) is None
+
+
+def test_a_character_is_not_cut_in_two() -> None:
+    result = ToolResult(tool_call_id="c", content="é" * 1_000)
+    window = Window(items=(Item(1, result, 1, 500),), after=1, limit=1_000)
+    policy = PreserveZone(unit="bytes", prune_to=201, preserve_recent=0)
+
+    assert [trim.head for trim in policy.trims(window)] == [100]
+
+
+# The summary
+
+
+def test_an_earlier_summary_goes_on_where_nothing_new_was_asked() -> None:
+    material = Material(gone=(), covers=Ranges(), budget=9, previous="Before.")
+
+    assert ClaudeSdkForm().joined({}, material) == "Before."
+    assert ClaudeSdkForm().turn_sections == ()
