@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from ..blocks import PROMPTS, Kind
 from ..compaction_events import Trigger, Trim
-from ..counting.estimators import Estimator
-from ..counting.estimators import Unit as Counted
 from ..errors import NothingToCompactError
 from ..messages import message_end, message_start
 from ..summaries.forms.claude_sdk import ClaudeSdkForm
@@ -18,12 +17,7 @@ from .context_budget import MAX_OUTPUT, ContextBudget
 from .measure import Measure, Rounding, Unit
 from .old_results import OldResults
 from .policy import check, refusal, setting
-
-COUNTED = {
-    Unit.CODE_POINTS: Counted.CHARACTERS,
-    Unit.UTF_16: Counted.UTF16,
-    Unit.BYTES: Counted.BYTES,
-}
+from .spoken import Sized, Spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +129,7 @@ class PreserveZone:
 
     def budget(self, window: Window) -> ContextBudget:
         """What is in use; a reckoning has the system prompt among the messages."""
-        estimator = self._estimator
-        if estimator is None:
-            return ContextBudget(window.limit, 0, window.used, self.max_output_tokens)
-        system = estimator.count_text(window.system)
-        return ContextBudget(window.limit, system, self.measured(window), self.max_output_tokens)
+        return self._budget(window, self._sizes(window))
 
     def should_compact(self, budget: ContextBudget) -> bool:
         return budget.utilisation > self.threshold
@@ -149,40 +139,27 @@ class PreserveZone:
 
     def text_size(self, items: Sequence[Item]) -> int:
         """Tokens of what one message says, without what each takes besides."""
-        estimator = self._estimator
-        if estimator is None:
+        if self._spoken is None:
             return sum(item.tokens for item in items)
-        return estimator.count_message(item.block for item in items) - self.message_tokens
-
-    def measured(self, window: Window) -> int:
-        """Tokens of all messages, the standing summary being one."""
-        estimator = self._estimator
-        if estimator is None:
-            return window.used
-        standing = window.summary
-        total = estimator.count_text(standing.text) + self.message_tokens if standing else 0
-        items, end = window.items, len(window.items)
-        while end:
-            start = message_start(items, end - 1)
-            total += estimator.count_message(item.block for item in items[start:end])
-            end = start
-        return total
+        return self._spoken.text(item.block for item in items)
 
     # Where
 
     def plan(self, window: Window) -> Plan | None:
-        budget = self.budget(window)
-        wanted = window.trigger is not Trigger.THRESHOLD
-        if not wanted and not (window.limit > 0 and self.should_compact(budget)):
+        sizes = self._sizes(window)
+        budget = self._budget(window, sizes)
+        if window.trigger is Trigger.THRESHOLD and not (
+            window.limit > 0 and self.should_compact(budget)
+        ):
             trims = self._worthwhile_trims(window) if window.limit > 0 else ()
             return self._pruning(window, trims) if trims else None
-        items, split = window.open_to_cut, self.split(window)
+        items, split = window.open_to_cut, self._split(window, sizes)
         if split:
             return Plan(
                 cut=items[split].position if split < len(items) else items[-1].position + 1,
                 reason=self._reason(window, budget),
                 summary_tokens=self.max_summary_tokens,
-                form=ClaudeSdkForm(shows_calls=self.shows_calls),
+                form=self._form,
                 on_failure=OnFailure.NOTICE,
             )
         if trims := effective(window, window.items, self.trims(window)):
@@ -199,15 +176,7 @@ class PreserveZone:
 
     def split(self, window: Window) -> int:
         """Index of the first item to keep, by the document's walk; 0 where all fits the zone."""
-        items = window.open_to_cut
-        exceeding = self._exceeding(window, items)
-        if exceeding is None:
-            return 0
-        split = message_end(items, exceeding)
-        if self.keeps_newest and split >= len(items):
-            # Of one message alone nothing may leave: the floor below the second stays its end.
-            split = max(message_start(items, len(items) - 1), message_end(items, 0))
-        return stepped_back(items, split) if self.steps_back else split
+        return self._split(window, self._sizes(window))
 
     def zones(self, window: Window) -> Zones:
         """What leaves and what is kept by the raw plan, before anything is repaired."""
@@ -220,28 +189,45 @@ class PreserveZone:
         """Old tool results, shortened by rule."""
         if self.prune_over is None:
             return ()
-        unit = Unit.CODE_POINTS if self._estimator is None else Unit(self.unit)
-        rule = OldResults(
-            self.prune_over,
-            self.prune_to,
-            self.preserve_recent,
-            Measure(unit, Rounding(self.rounding)),
-        )
-        return rule.trims(window.items)
+        return self._old_results.trims(window.items)
 
-    def _exceeding(self, window: Window, items: Sequence[Item]) -> int | None:
+    def _split(self, window: Window, sizes: Sequence[Sized] | None) -> int:
+        items = window.open_to_cut
+        exceeding = self._exceeding(window, sizes)
+        if exceeding is None:
+            return 0
+        split = message_end(items, exceeding)
+        if self.keeps_newest and split >= len(items):
+            # Of one message alone nothing may leave: the floor below the second stays its end.
+            split = max(message_start(items, len(items) - 1), message_end(items, 0))
+        return stepped_back(items, split) if self.steps_back else split
+
+    def _exceeding(self, window: Window, sizes: Sequence[Sized] | None) -> int | None:
         """The newest item from which on the zone is exceeded; None where all fits."""
-        zone, estimator = self.preserve_budget(window.limit), self._estimator
-        if estimator is None:
+        zone = self.preserve_budget(window.limit)
+        if sizes is None:
             return reached(window.running, zone, inclusive=False)
-        end = len(items)
-        while end:
-            start = message_start(items, end - 1)
-            zone -= estimator.count_message(item.block for item in items[start:end])
+        carried = len(window.items) - len(window.open_to_cut)
+        for message in reversed(sizes):
+            if message.start < carried:
+                break
+            zone -= message.tokens
             if zone < 0:
-                return start
-            end = start
+                return message.start - carried
         return None
+
+    def _sizes(self, window: Window) -> list[Sized] | None:
+        """All messages by length; None where the store's reckoning is gone by."""
+        return None if self._spoken is None else self._spoken.sizes(window.items)
+
+    def _budget(self, window: Window, sizes: Sequence[Sized] | None) -> ContextBudget:
+        if sizes is None or self._spoken is None:
+            return ContextBudget(window.limit, 0, window.used, self.max_output_tokens)
+        system, total = self._spoken.measure.tokens(window.system), 0
+        if window.summary is not None:  # a message as any other
+            total = self._spoken.measure.tokens(window.summary.text) + self.message_tokens
+        total += sum(message.tokens for message in sizes)
+        return ContextBudget(window.limit, system, total, self.max_output_tokens)
 
     def _worthwhile_trims(self, window: Window) -> tuple[Trim, ...]:
         """Trims of results that still show whole, if they save enough together."""
@@ -263,20 +249,23 @@ class PreserveZone:
         zone = self.preserve_budget(window.limit)
         return f"{window.trigger}: {filled}{critical}; the newest {zone:,} tokens are kept"
 
-    @property
-    def _estimator(self) -> Estimator | None:
+    @cached_property
+    def _spoken(self) -> Spoken | None:
         """The document's simple estimator; None where the store's reckoning is gone by."""
-        counted = COUNTED.get(Unit(self.unit))
-        if counted is None:
+        unit = Unit(self.unit)
+        if unit is Unit.RECKONED:
             return None
-        return Estimator(
-            self.name,
-            unit=counted,
-            rounds_up=self.rounding == Rounding.UP,
-            extra=self.message_tokens,
-            call=(),
-            says={Kind.THINKING: ""},
-        )
+        return Spoken(Measure(unit, Rounding(self.rounding)), self.message_tokens)
+
+    @cached_property
+    def _old_results(self) -> OldResults:
+        unit = Unit.CODE_POINTS if self.unit == Unit.RECKONED else Unit(self.unit)
+        measure = Measure(unit, Rounding(self.rounding))
+        return OldResults(self.prune_over or 0, self.prune_to, self.preserve_recent, measure)
+
+    @cached_property
+    def _form(self) -> ClaudeSdkForm:
+        return ClaudeSdkForm(shows_calls=self.shows_calls)
 
 
 def stepped_back(items: Sequence[Item], index: int) -> int:

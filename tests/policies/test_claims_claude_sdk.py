@@ -541,7 +541,9 @@ def test_a_message_is_a_fourth_of_its_bytes_and_four_tokens_more(text: str, toke
     message = (Item(1, Block.user(text), 1, 0),)
 
     assert policy.text_size(message) == tokens
-    assert policy.measured(Window(items=message * 3, after=3, limit=1)) == 3 * (tokens + 4)
+    assert policy.budget(Window(items=message * 3, after=3, limit=1)).message_tokens == 3 * (
+        tokens + 4
+    )
 
 
 @pytest.mark.claim("S4.37")
@@ -568,7 +570,9 @@ def test_an_estimate_is_within_20_percent_of_what_a_tokenizer_counts(vocabulary:
     items = [Item(at, Block.user(text), 1, 1) for at, text in enumerate(texts, 1)]
     assert len(items) > 50
 
-    estimated = PreserveZone(unit="bytes").measured(Window(items=items, after=1, limit=1))
+    estimated = (
+        PreserveZone(unit="bytes").budget(Window(items=items, after=1, limit=1)).message_tokens
+    )
 
     counted = sum(map(counter_named(vocabulary).count_text, texts))
     assert 0.8 <= estimated / counted <= 1.2

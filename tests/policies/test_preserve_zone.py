@@ -204,8 +204,8 @@ def test_units_and_rounding_are_settings(unit: str) -> None:
     items = tuple(Item(at, block, 1, 5) for at, block in enumerate(blocks, 1))
     window = Window(items=items, after=2, limit=100, in_use=10)
 
-    down = PreserveZone(unit=unit).measured(window)
-    up = PreserveZone(unit=unit, rounding="up", message_tokens=0).measured(window)
+    down = PreserveZone(unit=unit).budget(window).message_tokens
+    up = PreserveZone(unit=unit, rounding="up", message_tokens=0).budget(window).message_tokens
 
     expected = {"reckoned": (10, 10), "bytes": (24, 17), "code-points": (14, 7), "utf-16": (16, 10)}
     assert (down, up) == expected[unit]
