@@ -249,6 +249,13 @@ def test_a_file_that_was_named_has_to_be_there(tmp_path: Path) -> None:
             ),
         ),
         (
+            '[compaction]\nbetas = ["context-1m-2025-08-7"]',
+            (
+                ':2: compaction.betas[0] is "context-1m-2025-08-7", which is no beta that enlarges '
+                "a window; did you mean context-1m-2025-08-07?"
+            ),
+        ),
+        (
             '[tokens]\ncounter = "words"',
             (':2: tokens.counter is "words"; it takes auto or chars or o200k_base or cl100k_base'),
         ),

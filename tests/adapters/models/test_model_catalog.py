@@ -271,6 +271,46 @@ def test_a_model_of_ones_own_is_what_one_says_it_is() -> None:
     assert cost_of("our-model", Usage(input=500_000, output=250_000), overrides) == 1
 
 
+# What a call asks for
+
+
+BETA = "context-1m-2025-08-07"
+
+
+@pytest.mark.parametrize(
+    ("model", "context"),
+    [
+        ("claude-sonnet-4-5-20250929", 1_000_000),
+        ("bedrock:eu.anthropic.claude-sonnet-4-5-20250929-v1:0", 1_000_000),
+        ("claude-haiku-4-5-20251001", 200_000),
+        ("gpt-4o", 128_000),
+    ],
+)
+def test_a_beta_enlarges_the_window_of_those_that_heed_it(model: str, context: int) -> None:
+    before, facts = facts_of(model, at=THEN), facts_of(model, at=THEN, betas=[BETA])
+
+    assert before is not None
+    assert facts is not None
+    assert facts.context == facts.prompt == context
+    assert facts.prices == before.prices
+
+
+def test_what_somebody_knows_better_goes_before_a_beta() -> None:
+    overrides = {"claude-sonnet-4-5": ModelOverride(context=500_000)}
+
+    facts = facts_of("claude-sonnet-4-5", overrides, betas=[BETA, "another-beta"])
+
+    assert facts is not None
+    assert facts.context == 500_000
+
+
+def test_of_a_model_that_nobody_knows_no_more_is_known_than_the_beta_says() -> None:
+    assert facts_of("sonnet-of-ours", betas=[BETA]) == ModelFacts(
+        "sonnet-of-ours", context=1_000_000, prompt=1_000_000
+    )
+    assert facts_of("nobody-has-heard-of-it", betas=[BETA]) is None
+
+
 # Cheaper models
 
 
