@@ -17,6 +17,7 @@ from benchmarks.idle import idle
 from benchmarks.imports import imports
 from benchmarks.loop import loop
 from benchmarks.machine import load, machine
+from benchmarks.policies import policies
 from benchmarks.postgres import postgres
 from benchmarks.read_models import read_models
 from benchmarks.sessions import sessions
@@ -30,7 +31,7 @@ PARTS = {
     part.__name__: part
     for part in (
         *(append, turn, view, growth, sessions, writers, imports, transcripts, disk),
-        *(postgres, read_models, counting, compacting, loop, idle),
+        *(postgres, read_models, counting, compacting, policies, loop, idle),
     )
 }
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"

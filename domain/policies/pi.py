@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from ..compaction_events import Trigger
@@ -85,23 +86,26 @@ class Pi:
         check(self)
 
     def plan(self, window: Window) -> Plan | None:
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
         reserve, keep = self.headroom(window.limit)
-        summary, turn = self.budgets(window.limit)
+        if window.trigger is Trigger.THRESHOLD and not self._fires(window, reserve):
+            return None
         return Plan(
             cut=self._meant(window, keep),
             reason=_reason(window, reserve, keep),
-            summary_tokens=summary,
-            turn_tokens=turn,
+            summary_tokens=int(self.summary_share * reserve),
+            turn_tokens=int(self.turn_share * reserve),
             form=self.form,
         )
 
     def fires(self, window: Window) -> bool:
         """Whether the reserve is being eaten into; never where no limit is known."""
+        return self._fires(window, self.headroom(window.limit)[0])
+
+    def _fires(self, window: Window, reserve: int) -> bool:
         if not self.enabled or window.limit <= 0:
             return False
-        used, most = self.context(window).tokens, window.limit - self.headroom(window.limit)[0]
+        used = window.used if self._is_reckoned else self.context(window).tokens
+        most = window.limit - reserve
         return used >= most if self.fires_at == ">=" else used > most
 
     def headroom(self, limit: int) -> tuple[int, int]:
@@ -118,14 +122,15 @@ class Pi:
         reserve, _ = self.headroom(limit)
         return int(self.summary_share * reserve), int(self.turn_share * reserve)
 
-    @property
+    @cached_property
     def form(self) -> PiForm:
         return PiForm(keeps_previous=self.keeps_previous)
 
     def cut(self, window: Window) -> Cut:
         """What the original answers, no-ops included."""
         items, start = window.open_to_cut, self.start(window)
-        at = self._cut(items, start, self._reached(window, self.headroom(window.limit)[1]))
+        keep = self.headroom(window.limit)[1]
+        at = _first_kept(items, start, self._reached(window, start, keep))
         if at == len(items):
             return Cut(None)
         turn = None if role_of(items[at]) is Role.USER else _turn_start(items, start, at)
@@ -140,7 +145,7 @@ class Pi:
 
     def context(self, window: Window) -> Estimate:
         """How much of the model's context is in use."""
-        if self.unit == Unit.RECKONED:
+        if self._is_reckoned:
             return Estimate(window.used)
         return self.estimated(window, window.items)
 
@@ -163,13 +168,17 @@ class Pi:
             return None
         return self._tokens(pieces)
 
-    @property
+    @cached_property
+    def _is_reckoned(self) -> bool:
+        return self.unit == Unit.RECKONED
+
+    @cached_property
     def _measure(self) -> Measure:
-        unit = Unit.CODE_POINTS if self.unit == Unit.RECKONED else Unit(self.unit)
+        unit = Unit.CODE_POINTS if self._is_reckoned else Unit(self.unit)
         return Measure(unit, Rounding(self.rounding))
 
     def _tokens(self, pieces: Sequence[Item]) -> int:
-        if self.unit == Unit.RECKONED:
+        if self._is_reckoned:
             return sum(item.tokens for item in pieces)
         measure = self._measure
         return measure.tokens_of(
@@ -187,8 +196,8 @@ class Pi:
     def _meant(self, window: Window, keep: int) -> int:
         """Position of the cut; where the original would do nothing, of what reached the budget."""
         items, start = window.open_to_cut, self.start(window)
-        found = self._reached(window, keep)
-        at = self._cut(items, start, found)
+        found = self._reached(window, start, keep)
+        at = _first_kept(items, start, found)
         if start < at < len(items):
             return items[at].position
         if found is None or not items:
@@ -198,10 +207,10 @@ class Pi:
             )
         return items[found].position
 
-    def _reached(self, window: Window, keep: int) -> int | None:
+    def _reached(self, window: Window, start: int, keep: int) -> int | None:
         """Index of the newest message from which on so much is kept; None where all is less."""
-        items, start = window.open_to_cut, self.start(window)
-        if self.unit == Unit.RECKONED:
+        items = window.open_to_cut
+        if self._is_reckoned:
             found = reached(window.running, keep)
             if found is None or found < start:
                 return None
@@ -217,19 +226,20 @@ class Pi:
             end = begin
         return None
 
-    def _cut(self, items: Sequence[Item], start: int, found: int | None) -> int:
-        """Index of the first item to keep: `start` where nothing may be cut off."""
-        at = None if found is None else _no_result(items, found)
-        if at is None:
-            at = _no_result(items, start)
-        if at is None:
-            return start
-        while at > start and role_of(items[at - 1]) not in _SAID:
-            at -= 1  # what stands in front of a message and is none belongs to it
-        return at
-
 
 _SAID = frozenset({Role.USER, Role.ASSISTANT, Role.TOOL_RESULT})
+
+
+def _first_kept(items: Sequence[Item], start: int, found: int | None) -> int:
+    """Index of the first item to keep: `start` where nothing may be cut off."""
+    at = None if found is None else _no_result(items, found)
+    if at is None:
+        at = _no_result(items, start)
+    if at is None:
+        return start
+    while at > start and role_of(items[at - 1]) not in _SAID:
+        at -= 1  # what stands in front of a message and is none belongs to it
+    return at
 
 
 def _no_result(items: Sequence[Item], index: int) -> int | None:

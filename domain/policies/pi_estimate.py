@@ -42,7 +42,10 @@ def compact(call: ToolCall) -> str:
     """A call's arguments as JSON without a space that need not be."""
     if " " not in call.arguments and "\\" not in call.arguments and "\n" not in call.arguments:
         return call.arguments
-    return json.dumps(call.parsed(), ensure_ascii=False, separators=(",", ":"))
+    return _COMPACT.encode(call.parsed())
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def answer_end(items: Sequence[Item], index: int) -> int:

@@ -14,7 +14,7 @@ from cutbank.domain.errors import NothingToCompactError
 from cutbank.projections.history_view import HistoryView
 from cutbank.projections.rendering.catalog import render
 
-LARGEST = 200_000
+LARGEST = 1_600_000
 """Bytes of a transcript that is taken: those of long sessions would take minutes."""
 ROUNDS = 12
 

@@ -134,11 +134,11 @@ def _text(block: AnyBlock) -> str:
 
 def _call(call: ToolCall) -> str:
     arguments: dict[str, Any] = call.parsed()
-    told = ", ".join(
-        f"{name}={json.dumps(value, ensure_ascii=False, separators=(',', ':'))}"
-        for name, value in arguments.items()
-    )
+    told = ", ".join(f"{name}={_COMPACT.encode(value)}" for name, value in arguments.items())
     return f"{call.name}({told})"
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def _shortened(text: str) -> str:
