@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+from ..blocks import NOT_SENT, Kind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..messages import Role, message_start, role_of
@@ -227,7 +228,8 @@ class Pi:
         return None
 
 
-_SAID = frozenset({Role.USER, Role.ASSISTANT, Role.TOOL_RESULT})
+_BESIDE = NOT_SENT | {Kind.DEVELOPER}
+_NEVER_FIRST = NOT_SENT | {Kind.TOOL_RESULT}
 
 
 def _first_kept(items: Sequence[Item], start: int, found: int | None) -> int:
@@ -237,7 +239,7 @@ def _first_kept(items: Sequence[Item], start: int, found: int | None) -> int:
         at = _no_result(items, start)
     if at is None:
         return start
-    while at > start and role_of(items[at - 1]) not in _SAID:
+    while at > start and items[at - 1].kind in _BESIDE:
         at -= 1  # what stands in front of a message and is none belongs to it
     return at
 
@@ -245,7 +247,7 @@ def _first_kept(items: Sequence[Item], start: int, found: int | None) -> int:
 def _no_result(items: Sequence[Item], index: int) -> int | None:
     """The first from here on that a view may begin with."""
     for at in range(index, len(items)):
-        if role_of(items[at]) not in {None, Role.TOOL_RESULT}:
+        if items[at].kind not in _NEVER_FIRST:
             return at
     return None
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from statistics import median
+from time import thread_time
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
@@ -42,7 +44,7 @@ def policies(options: Options) -> Found:
     window = filled(size)
     for name, policy in named():
         if is_reader(name, policy):
-            speed = size / alone(fresh(window), partial(planned, policy))
+            speed = size / median(read(policy, one) for one in fresh(window))
             met = speed >= LEAST
             yield Figure(
                 f"{name} reads {size:,} blocks", "blocks/s", speed, target=f">= {LEAST:,}", met=met
@@ -68,6 +70,13 @@ def fresh(window: Window) -> list[Window]:
         assert one.running
         assert one.tokens
     return windows
+
+
+def read(policy: Policy, window: Window) -> float:
+    """Seconds of the processor: what a policy reads it waits for nobody to read."""
+    begun = thread_time()
+    planned(policy, window)
+    return thread_time() - begun
 
 
 def planned(policy: Policy, window: Window, _: object = None) -> None:
