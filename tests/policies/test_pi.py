@@ -1,0 +1,209 @@
+"""What pi decides, rule by rule, and what it answers where its program would do nothing."""
+
+from dataclasses import replace
+
+import pytest
+from story import Story, told_on
+
+import cutbank
+from cutbank.domain.blocks import Block, ToolCall, ToolResult
+from cutbank.domain.compaction_events import Digest, Trigger
+from cutbank.domain.coverage import settle
+from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.pi import Pi
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries.form import Part
+from cutbank.domain.summaries.forms.pi import PiForm
+from cutbank.domain.summaries.summariser import Material
+from cutbank.domain.window import Item, Window
+from cutbank.projections.dialects.pi import compaction_entry
+
+POLICY = Pi(reserve_tokens=20, keep_tokens=30)
+BLOCKS = {
+    "u": Block.user("words"),
+    "a": Block.assistant("words"),
+    "d": Block.developer("words"),
+    "c": ToolCall(tool_call_id="c", name="tool"),
+    "r": ToolResult(tool_call_id="c"),
+}
+
+
+def talk(text: str, trigger: Trigger = Trigger.MANUAL, limit: int = 100) -> Window:
+    """A window of one item of ten tokens a word, or of so many as `u=5` says."""
+    items = []
+    for at, word in enumerate(text.split(), 1):
+        kind, _, size = word.partition("=")
+        items.append(Item(position=at, block=BLOCKS[kind], turn=1, tokens=int(size or 10)))
+    return Window(items=tuple(items), after=len(items), limit=limit, trigger=trigger)
+
+
+def cut(window: Window, policy: Pi = POLICY) -> int | None:
+    plan = policy.plan(window)
+    return plan and plan.cut
+
+
+@pytest.mark.parametrize(("used", "fires"), [(80, False), (81, True)])
+def test_it_fires_past_the_limit_less_the_reserve(used: int, fires: bool) -> None:
+    window = talk(f"u={used - 10} u", Trigger.THRESHOLD)
+
+    assert POLICY.fires(window) is fires
+    assert (POLICY.plan(window) is not None) is fires
+
+
+def test_it_may_fire_at_that_very_size() -> None:
+    assert Pi(reserve_tokens=20, fires_at=">=").fires(talk("u=80"))
+
+
+@pytest.mark.parametrize("policy", [Pi(enabled=False), POLICY])
+def test_it_never_fires_unasked_where_it_is_off_or_no_limit_is_known(policy: Pi) -> None:
+    limit = 0 if policy.enabled else 10
+
+    assert not policy.fires(talk("u=900", limit=limit))
+    assert policy.plan(talk("u=900 u", Trigger.THRESHOLD, limit=limit)) is None
+
+
+@pytest.mark.parametrize(
+    ("history", "first_kept"),
+    [
+        ("u a u a u", 3),
+        ("u a u a=9 u", 2),
+        ("u a c r=40 u", 5),
+        ("u a c r r=30 a", 6),
+        ("u a d d u=30", 3),
+    ],
+)
+def test_the_message_that_reaches_the_budget_is_kept_or_else_the_next(
+    history: str, first_kept: int
+) -> None:
+    assert cut(talk(history)) == first_kept
+
+
+@pytest.mark.parametrize(("history", "meant"), [("u a c r=40", 4), ("u=40 a", 1)])
+def test_where_its_program_did_nothing_what_reached_the_budget_is_told(
+    history: str, meant: int
+) -> None:
+    window = talk(history)
+
+    assert POLICY.cut(window).first_kept == 1
+    plan = POLICY.plan(window)
+    assert plan is not None
+    assert plan.cut == meant
+    assert settle(window, plan).gone
+
+
+@pytest.mark.parametrize("trigger", Trigger)
+def test_whoever_asks_is_told_that_all_is_kept(trigger: Trigger) -> None:
+    with pytest.raises(NothingToCompactError, match=r"less than the newest 30 \(keep_tokens\)"):
+        replace(POLICY, fits_limit=False).plan(talk("u=5 a=5", trigger, limit=20))
+
+
+def test_the_settings_fit_the_limit_unless_they_are_to_be_as_shipped() -> None:
+    assert Pi().headroom(100_000) == (16_384, 20_000)
+    assert Pi().headroom(20_000) == (10_000, 10_000)
+    assert Pi().headroom(0) == (16_384, 20_000)
+    shipped = policy_named("pi-mono@as_shipped", {})
+    assert isinstance(shipped, Pi)
+    assert shipped.headroom(10_000) == (16_384, 20_000)
+
+
+def test_summaries_are_written_into_the_reserve() -> None:
+    plan = Pi().plan(talk("u=9000 a=9000 u=30000", limit=100_000))
+
+    assert plan is not None
+    assert (plan.summary_tokens, plan.turn_tokens) == (13_107, 8_192)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("reserve_tokens", "-1"),
+        ("keep_tokens", "many"),
+        ("fires_at", "<"),
+        ("unit", "words"),
+        ("summary_share", "1.5"),
+        ("image_chars", "none"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(setting: str, value: str) -> None:
+    with pytest.raises(InvalidSettingError, match=f"pi: {setting} cannot be .*; it takes"):
+        policy_named("pi", {setting: value})
+
+
+def test_what_an_earlier_boundary_kept_may_leave_unless_it_is_to_be_as_shipped() -> None:
+    story = told_on(Story(), "user", "user", "user", "compact 3", "user", "user", "user")
+    window = story.window()
+
+    assert POLICY.start(window) == 0
+    assert replace(POLICY, begins="last-boundary").start(window) == 2
+
+
+# The summary
+
+
+def material(*, prefix: bool, history: bool = True, previous: str | None = None) -> Material:
+    items = talk("u a u a").items
+    return Material(
+        gone=tuple(items if history else items[2:]),
+        covers=Ranges.span(1, 4),
+        budget=80,
+        turn_budget=50,
+        prefix=Ranges.span(3, 4) if prefix else Ranges(),
+        previous=previous,
+        digest=Digest(read_files=("a.py",)),
+    )
+
+
+def test_of_a_split_turn_alone_the_earlier_summary_stays_as_it_was() -> None:
+    before = "What was.\n\n<modified-files>\nold.py\n</modified-files>"
+    split = material(prefix=True, history=False, previous=before)
+    kept, forgotten = PiForm(), PiForm(keeps_previous=False)
+
+    assert [one.part for one in kept.asked(split)] == [Part.TURN]
+    joined = kept.joined({Part.TURN: "It began."}, split)
+    assert joined.startswith("What was.\n\n---\n\n**Turn Context (split turn):**\n\nIt began.")
+    assert joined.endswith("\n\n<read-files>\na.py\n</read-files>")
+    assert "old.py" not in joined
+    assert forgotten.joined({Part.TURN: "It began."}, split).startswith("No prior history.\n")
+
+
+def test_history_and_turn_are_asked_for_apart_each_with_its_allowance() -> None:
+    asked = PiForm().asked(material(prefix=True, previous="What was."))
+
+    assert [(one.part, one.budget, one.previous) for one in asked] == [
+        (Part.HISTORY, 80, "What was."),
+        (Part.TURN, 50, None),
+    ]
+
+
+def test_results_are_cut_by_utf_16_units() -> None:
+    result = ToolResult(tool_call_id="c", content="🙂" * 1_001)
+    item = Item(position=1, block=result, turn=1, tokens=1)
+
+    said = PiForm().said([item])
+
+    assert said == f"[Tool result]: {'🙂' * 1_000}\n\n[... 2 more characters truncated]"
+
+
+def test_a_stored_boundary_is_written_as_an_entry_of_its_session_file(
+    session: cutbank.StoredSession,
+) -> None:
+    for number in range(9):
+        session.append(Block.user(f"Look at {number}. " * 40))
+        call = ToolCall(tool_call_id=str(number), name="read", arguments={"path": f"{number}.py"})
+        session.append(call)
+        session.append(ToolResult(tool_call_id=str(number), content="words " * 50))
+    outcome = session.compact("pi", settings={"keep_tokens": 100}, limit=2_000)
+    view = session.view()
+
+    assert outcome.compacted
+    assert view.boundary is not None
+    assert view.summary is not None
+    entry = compaction_entry(
+        view.boundary, view.summary, entry_id="e", parent_id="d", named=lambda at: f"#{at}"
+    )
+    assert entry["type"] == "compaction"
+    assert entry["firstKeptEntryId"] == f"#{outcome.first_kept}"
+    assert entry["tokensBefore"] == outcome.pre_tokens
+    assert entry["details"]["readFiles"][0] == "0.py"
+    assert entry["timestamp"].endswith("Z")
