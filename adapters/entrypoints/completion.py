@@ -21,6 +21,8 @@ class Begun:
 def complete(program: Any) -> None:
     """Say what fits, and exit."""
     begun = Begun()
+    # What is said beside a word is wrapped at this width; fish would take each line for a word.
+    os.environ["COLUMNS"] = "1000"
     if os.environ[ASKED].endswith("_bash"):
         words = os.environ.get("COMP_WORDS", "").split("\n")
         words, at, begun = rejoined(words, int(os.environ.get("COMP_CWORD") or 0))

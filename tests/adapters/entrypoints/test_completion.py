@@ -4,12 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from databases import on_sqlite
 
 import cutbank
+from cutbank.adapters.entrypoints.cli import main
 from cutbank.adapters.entrypoints.completion import Begun, rejoined
 from cutbank.adapters.entrypoints.verbs import VERBS
 from cutbank.adapters.session_store import open_store
@@ -24,34 +26,57 @@ PRESET = next(
 )
 
 
-def offered(line: str, **environ: str) -> list[str]:
+Offered = Callable[..., list[str]]
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """What a shell is told that asks by these variables."""
+
+    def telling(**environ: str) -> str:
+        with monkeypatch.context() as patch:
+            patch.setenv("COLUMNS", "40")
+            for name, value in environ.items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as exited:
+                main([])
+        assert not exited.value.code
+        said = capsys.readouterr()
+        assert said.err == ""
+        return said.out
+
+    return telling
+
+
+@pytest.fixture
+def offered(told: Callable[..., str]) -> Offered:
     """What zsh is told at the end of a line, but for the help beside it."""
-    asked = {"_CUTBANK_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": line}
-    done = subprocess.run(
-        PROGRAM, capture_output=True, check=True, env=os.environ | asked | environ, text=True
-    )
-    assert done.stderr == ""
-    if done.stdout == "_files\n":
-        return []
-    words = done.stdout.partition("((")[2].rpartition("))")[0].splitlines()
-    return [word.split('"')[1] for word in words]
+
+    def offering(line: str) -> list[str]:
+        said = told(_CUTBANK_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=line)
+        if said == "_files\n":
+            return []
+        words = said.partition("((")[2].rpartition("))")[0].splitlines()
+        return [word.split('"')[1] for word in words]
+
+    return offering
 
 
-def test_verbs_are_completed() -> None:
+def test_verbs_are_completed(offered: Offered) -> None:
     assert offered("cutbank ") == list(VERBS)
     assert offered("cutbank comp") == ["compact"]
     assert offered("cutbank --json re") == [verb for verb in VERBS if verb.startswith("re")]
     assert offered("cutbank basalt") == []
 
 
-def test_options_are_completed() -> None:
+def test_options_are_completed(offered: Offered) -> None:
     assert {"--policy", "--set", "--dry-run", "--db", "--json"} <= set(
         offered("cutbank compact s --")
     )
     assert offered("cutbank compact s --dry") == ["--dry-run"]
 
 
-def test_policies_are_completed_with_their_presets() -> None:
+def test_policies_are_completed_with_their_presets(offered: Offered) -> None:
     every = [
         *POLICIES,
         *ALIASES,
@@ -68,7 +93,7 @@ def test_policies_are_completed_with_their_presets() -> None:
     assert offered(f"cutbank compact s --policy={PRESET[:-1]}") == [PRESET]
 
 
-def test_settings_are_completed_for_the_policy_that_is_named() -> None:
+def test_settings_are_completed_for_the_policy_that_is_named(offered: Offered) -> None:
     for name, policy in POLICIES.items():
         known = [f"{setting.name}=" for setting in settings_of(policy)]
         found = offered(f"cutbank compact s --policy {name} --set ")
@@ -80,7 +105,7 @@ def test_settings_are_completed_for_the_policy_that_is_named() -> None:
 
 @on_sqlite
 def test_sessions_are_completed_from_the_database_that_is_named(
-    address: str, talk: Path, tmp_path: Path
+    offered: Offered, address: str, talk: Path, tmp_path: Path
 ) -> None:
     with open_store(address) as store:
         store.session("table").append(cutbank.Block.user("hi"))
@@ -147,6 +172,19 @@ def test_bash_completes_what_it_breaks(tmp_path: Path) -> None:
     assert completed("comp") == ["compact"]
     assert preset in completed("compact", "s", "--policy", name, "@")
     assert completed("compact", "s", "--policy", name, "@", preset[:-1]) == [preset]
+
+
+def test_fish_is_told_one_word_in_each_line(told: Callable[..., str]) -> None:
+    asked = {"_CUTBANK_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    for name, policy in POLICIES.items():
+        line = f"cutbank compact s --policy {name} --set "
+        words = [
+            row.partition("\t")[0] for row in told(**asked, _TYPER_COMPLETE_ARGS=line).splitlines()
+        ]
+        assert all("=" in word for word in words)
+        assert {word.partition("=")[0] for word in words} == {
+            setting.name for setting in settings_of(policy)
+        }
 
 
 @on_sqlite
