@@ -7,7 +7,7 @@ from ...domain.compaction_events import Repair
 from ...domain.policies.threshold import Due
 from ...domain.ranges import Ranges
 from ...domain.shares import Share
-from ...domain.window import Plan
+from ...domain.window import OnFailure, Plan
 from ..compacting.explanation import Explanation
 from .printing import counted, runs, shortly
 
@@ -43,9 +43,10 @@ def in_lines(explanation: Explanation) -> Iterator[str]:
     yield f"stays    {_shares(explanation.stays)}"
     for one in explanation.shortened:
         yield f"shorter  #{one.position}: {one.tokens:,} -> {one.shown:,} tokens are shown"
-    yield f"instead  {_INSTEAD[_stands_in(explanation)]}" + (
-        f", by {' or '.join(explanation.writers)}" if explanation.writers else ""
-    )
+    yield f"instead  {_INSTEAD[_stands_in(explanation)]}"
+    if explanation.writers:
+        unwritten = _UNWRITTEN[explanation.plan.on_failure]
+        yield f"         by {' or '.join(explanation.writers)}; {unwritten}"
 
 
 def repair_in_words(repair: Repair) -> str:
@@ -66,6 +67,7 @@ def _wanted_as_json(plan: Plan) -> dict[str, Any]:
         "trims": runs(Ranges.of(trim.position for trim in plan.trims)),
         "summary_tokens": plan.summary_tokens,
         "turn_tokens": plan.turn_tokens,
+        "on_failure": plan.on_failure.value,
     }
 
 
@@ -87,6 +89,13 @@ _INSTEAD = {
     "summary": "a summary of what leaves",
     "notice": "a notice that blocks left, and no summary",
     None: "nothing: no block leaves",
+}
+
+
+_UNWRITTEN = {
+    OnFailure.EXTRACTIVE: "where nobody else can, one by rules",
+    OnFailure.NOTICE: "where nobody can, a notice",
+    OnFailure.UNCHANGED: "where nobody can, nothing is done",
 }
 
 

@@ -62,6 +62,7 @@ def offered(told: Callable[..., str]) -> Offered:
     return offering
 
 
+@pytest.mark.claim("S2.39")
 def test_verbs_are_completed(offered: Offered) -> None:
     assert offered("cutbank ") == list(VERBS)
     assert offered("cutbank comp") == ["compact"]

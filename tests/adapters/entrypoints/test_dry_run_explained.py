@@ -74,7 +74,8 @@ def test_what_leaves_and_what_stays_is_all_of_the_view(run: Run, long_talk: Path
     assert explained["writers"] == ["extractive"]
     said = run(*DRY).out
     assert f"to keep what begins at #{outcome['first_kept']}" in said
-    assert "a summary of what leaves, by extractive" in said
+    assert "a summary of what leaves" in said
+    assert "by extractive; where nobody else can, one by rules" in said
 
 
 @pytest.fixture
@@ -118,6 +119,34 @@ def test_each_key_of_an_explanation_is_in_the_reference(run: Run, parallel: Path
     ]
     said = set(keys(outcome["explanation"])) | set(keys(outcome["repairs"]))
     assert said <= set(re.findall(r"`([a-z_0-9]+)`", text))
+
+
+def test_where_no_summary_is_written_it_is_said(run: Run, long_talk: Path) -> None:
+    words = ("compact", "long", "--policy", "scored-pruning", "--limit", "14000", "--dry-run")
+
+    outcome = run(*words, "--json").json
+    explained = outcome["explanation"]
+
+    assert explained["stands_in"] == "notice"
+    assert explained["writers"] == []
+    assert explained["wanted"]["cut"] is None
+    # The first prompt is pinned, and stays whatever a policy wants.
+    stays = sum(handles(repair["stays"]) for repair in outcome["repairs"])
+    assert stays == 1
+    leaves = sum(share["blocks"] for share in explained["leaves"])
+    assert handles(explained["wanted"]["drops"]) - stays == leaves
+    said = run(*words).out
+    assert "a notice that blocks left, and no summary" in said
+    assert "to drop" in said
+
+
+def test_what_fails_without_a_summary_is_said(run: Run, long_talk: Path) -> None:
+    words = ("compact", "long", "--policy", "tunacode", "--set", "keep_recent_tokens=1000")
+
+    explained = run(*words, "--dry-run", "--json").json["explanation"]
+
+    assert explained["wanted"]["on_failure"] == "unchanged"
+    assert "where nobody can, nothing is done" in run(*words, "--dry-run").out
 
 
 def test_only_a_dry_run_is_explained(run: Run, long_talk: Path) -> None:
