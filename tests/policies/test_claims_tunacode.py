@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -664,7 +664,7 @@ def test_a_meter_is_told_when_a_compaction_begins_and_when_it_is_over(
 @pytest.fixture
 def program(
     database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Callable[..., tuple[int, str, str]]]:
+) -> Callable[..., tuple[int, str, str]]:
     """The command line over a session `talk` that is large enough."""
     monkeypatch.setenv("CUTBANK_DB", database)
     with cutbank.open(database, settings=Settings(pins=PinSettings(kinds=()))) as store:
@@ -677,7 +677,7 @@ def program(
         assert isinstance(exited.value.code, int)
         return exited.value.code, said.out, said.err
 
-    yield run
+    return run
 
 
 BY_HAND = ("compact", "talk", "--policy", "tunacode", "--set", "keep_recent_tokens=2000")

@@ -131,11 +131,9 @@ def test_nothing_fires_where_no_limit_is_known_or_nothing_is_there(
 
 def test_exactly_what_is_to_be_kept_is_enough_or_not() -> None:
     window = talk("u a u a u a")
-    strict = {"reached_at": ">"}
-
     for policy in (POLICY, IN_TEXT):
         assert cut(policy, window) == 4
-        assert cut(replace(policy, **strict), window) == 3
+        assert cut(replace(policy, reached_at=">"), window) == 3
 
 
 @pytest.mark.parametrize(
