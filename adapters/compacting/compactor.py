@@ -296,5 +296,8 @@ def as_before(planned: Planned) -> Written:
 
 
 def _futile(error: BaseException, planned: Planned) -> int | None:
-    """Up to where there is nothing to gain, if that is what the error says."""
-    return planned.settlement.after if isinstance(error, NothingToCompactError) else None
+    """Up to where a loop need not try again, if that is what the error says."""
+    # A summary that cannot be had takes its time and its price: not again before each call.
+    is_unwritten = isinstance(error, UnwrittenError) and planned.window.trigger is Trigger.THRESHOLD
+    is_futile = is_unwritten or isinstance(error, NothingToCompactError)
+    return planned.settlement.after if is_futile else None

@@ -341,8 +341,8 @@ def test_the_summary_has_the_sections_that_the_plan_names(session: StoredSession
     assert outcome.summary is not None
     assert "## Goal" in outcome.summary
     assert "## Progress" in outcome.summary
-    for heading in ("Goal", "Progress", "Key Decisions", "Next Steps", "Critical Context"):
-        assert heading in model.prompts[0] + model.systems[0]
+    for heading in TunacodeForm().sections:
+        assert all(words in model.prompts[0] for words in heading.split(": ")), heading
 
 
 @pytest.mark.claim("S2.49")
@@ -376,6 +376,12 @@ def test_where_no_summary_can_be_had_the_history_stays_and_the_log_says_why(
         isinstance(event, CompactionFailed) and "the provider is away" in event.reason
         for event in failed
     )
+    # It is not paid for again before each call, but once there is more to gain.
+    assert loop.prepare() == view
+    assert moments(told, Moment.REQUESTED) == 1
+    talk(session, 4)
+    loop.prepare()
+    assert moments(told, Moment.REQUESTED) == 2
     # Whoever cares more for room has a summary by rules stand in.
     settings = {**TUNACODE["settings"], "on_failure": "extractive"}
     stood_in = session.compact("tunacode", settings=settings, summariser=Writes(away))
@@ -678,6 +684,21 @@ def program(
         return exited.value.code, said.out, said.err
 
     return run
+
+
+@pytest.mark.claim("S2.39")
+def test_shells_complete_the_verb(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_CUTBANK_COMPLETE", "complete_fish")
+    monkeypatch.setenv("_TYPER_COMPLETE_FISH_ACTION", "get-args")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "cutbank comp")
+
+    with pytest.raises(SystemExit) as exited:
+        main([])
+
+    assert exited.value.code == 0
+    assert capsys.readouterr().out.startswith("compact\t")
 
 
 BY_HAND = ("compact", "talk", "--policy", "tunacode", "--set", "keep_recent_tokens=2000")
