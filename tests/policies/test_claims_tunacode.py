@@ -302,7 +302,7 @@ def test_one_request_writes_the_summary(session: StoredSession) -> None:
     model = always(SUMMARY)
     talk(session, 30)
 
-    outcome = session.compact(**TUNACODE, summariser=Llm(model.model))
+    outcome = session.compact(**TUNACODE, summariser=Llm(model.model, by_form=True))
 
     assert outcome.summariser == "llm"
     assert len(model.prompts) == 1
@@ -336,7 +336,7 @@ def test_the_summary_has_the_sections_that_the_plan_names(session: StoredSession
         "Critical Context",
     )
     model = always(SUMMARY)
-    outcome = talk(session, 30).compact(**TUNACODE, summariser=Llm(model.model))
+    outcome = talk(session, 30).compact(**TUNACODE, summariser=Llm(model.model, by_form=True))
 
     assert outcome.summary is not None
     assert "## Goal" in outcome.summary
@@ -349,7 +349,7 @@ def test_the_summary_has_the_sections_that_the_plan_names(session: StoredSession
 def test_a_summary_is_brought_up_to_date_from_the_one_before(session: StoredSession) -> None:
     model = always(SUMMARY)
     for _ in range(2):
-        talk(session, 30).compact(**TUNACODE, summariser=Llm(model.model))
+        talk(session, 30).compact(**TUNACODE, summariser=Llm(model.model, by_form=True))
 
     assert len(model.prompts) == 2
     assert "find out why the river is brown" in model.prompts[1]
