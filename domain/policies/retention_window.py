@@ -37,8 +37,13 @@ class RetentionWindow:
         "seed 002: alchemiststudiosDOTai/tunacode, plan of the compaction system"
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "as_shipped": {"unit": "code-points", "forced_cut": BUDGET},
-        "later": {"unit": "code-points", "forced_cut": LATEST, "cuts_after_unfinished": True},
+        "as_shipped": {"unit": "code-points", "forced_cut": BUDGET, "splits_runs": False},
+        "later": {
+            "unit": "code-points",
+            "forced_cut": LATEST,
+            "cuts_after_unfinished": True,
+            "splits_runs": False,
+        },
     }
 
     keep_recent_tokens: int = setting(
@@ -72,6 +77,9 @@ class RetentionWindow:
         False, help="cut behind a message of words that the model was cut off in, as well"
     )
 
+    splits_runs: bool = setting(
+        True, help="cut inside a run of tools where what is kept from before it would fire again"
+    )
     on_failure: str = setting(
         OnFailure.UNCHANGED.value,
         among=OnFailure,
@@ -85,14 +93,14 @@ class RetentionWindow:
         if window.trigger is Trigger.THRESHOLD and not self.fires(window):
             return None
         meant = self._reached(window) or 0
-        cut, reason = self._cut(window, meant), self._reason(window)
-        if cut is None and meant:
-            # No message ends there: what was meant is the cut where enough is kept.
-            cut = _position(window.open_to_cut, meant)
-            reason += "; no finished message ends before what is kept"
-        if cut is not None:
+        at, reason = self._at(window, meant), self._reason(window)
+        if at < meant and (not at or (self.splits_runs and self._fires_again(window, at))):
+            # No message ends near it: what was meant is the cut where enough is kept.
+            at = meant
+            reason += "; no finished message ends shortly before what is kept"
+        if at:
             return Plan(
-                cut,
+                _position(window.open_to_cut, at),
                 reason,
                 self.summary_tokens,
                 form=FORM,
@@ -109,12 +117,7 @@ class RetentionWindow:
         threshold = self.threshold(window.limit)
         if self._measure is None:
             return self._exceeds(window.used, threshold)
-        used = 0
-        for start, end in newest_first(window.items):
-            used += self.tokens_of(window.items[start:end])
-            if self._exceeds(used, threshold):
-                return True
-        return False
+        return self._measured_exceeds(window.items, threshold)
 
     def threshold(self, limit: int) -> int:
         """Tokens that may be in use; 0 where less than nothing would be left."""
@@ -123,7 +126,8 @@ class RetentionWindow:
     def cut(self, window: Window) -> int | None:
         """Position of the first block to keep, by the document's rules alone; it may be one past
         the newest block. None where they find no cut."""
-        return self._cut(window, self._reached(window) or 0)
+        at = self._at(window, self._reached(window) or 0)
+        return _position(window.open_to_cut, at) if at else None
 
     def valid_cuts(self, window: Window) -> tuple[int, ...]:
         """All positions where the rules allow a cut; the last may be one past the newest block."""
@@ -151,14 +155,32 @@ class RetentionWindow:
     def _on_failure(self) -> OnFailure:
         return OnFailure(self.on_failure)
 
-    def _cut(self, window: Window, meant: int) -> int | None:
+    def _at(self, window: Window, meant: int) -> int:
+        """Index of the first item to keep by the rules; 0 where they find no cut."""
         items, at = window.open_to_cut, 0
         is_forced = window.trigger in FORCED
         if not is_forced or self.forced_cut != LATEST:
             at = self._snapped_back(items, meant)
         if is_forced and not at and self.forced_cut != BUDGET:
             at = self._snapped_back(items, len(items))
-        return _position(items, at) if at else None
+        return at
+
+    def _fires_again(self, window: Window, at: int) -> bool:
+        """Whether what is kept from there on passes the threshold all by itself."""
+        if window.limit <= 0:
+            return False
+        threshold = self.threshold(window.limit)
+        if self._measure is None:
+            return self._exceeds(window.running[-1] - window.running[at], threshold)
+        return self._measured_exceeds(window.open_to_cut[at:], threshold)
+
+    def _measured_exceeds(self, items: Sequence[Item], threshold: int) -> bool:
+        used = 0
+        for start, end in newest_first(items):
+            used += self.tokens_of(items[start:end])
+            if self._exceeds(used, threshold):
+                return True
+        return False
 
     def _exceeds(self, used: int, threshold: int) -> bool:
         return used > threshold or (self.fires_at == ">=" and used == threshold > 0)

@@ -80,6 +80,20 @@ def test_where_no_message_ends_the_cut_that_was_meant_is_for_the_store_to_repair
     assert [(repair.wanted, repair.got) for repair in settled.repairs] == [(6, 5)]
 
 
+@pytest.mark.parametrize("policy", [POLICY, IN_TEXT])
+def test_a_run_of_tools_that_would_fire_again_is_cut_inside(policy: RetentionWindow) -> None:
+    window = talk("u c r c r c r c r c r")
+
+    plan = policy.plan(window)
+
+    assert policy.cut(window) == 2  # behind the prompt, and all the rest would stay
+    assert plan is not None
+    assert plan.cut == 9
+    assert settle(window, plan).first_kept == 8
+    assert cut(replace(policy, splits_runs=False), window) == 2
+    assert cut(policy, replace(window, limit=150, in_use=101)) == 2
+
+
 @pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.OVERFLOW])
 def test_a_forced_compaction_cuts_where_less_is_there_than_is_to_be_kept(trigger: Trigger) -> None:
     window = talk("u a u", trigger=trigger)
@@ -196,6 +210,7 @@ def test_whatever_it_is_shown_it_plans_or_says_why_not(
         ("reached_at", "=="),
         ("forced_cut", "never"),
         ("cuts_after_unfinished", 1),
+        ("splits_runs", 0),
     ],
 )
 def test_settings_that_cannot_be_are_refused_by_name(name: str, value: Any) -> None:
