@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.compacting.status import status_of
 from cutbank.domain.errors import StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.summaries.summariser import Draft, Material
@@ -78,6 +80,30 @@ def test_where_others_did_it_already_nothing_is_recorded(talk: StoredSession) ->
     assert view.summary is not None
     assert view.summary.summariser == "extractive"
     assert talk.compactor().decisions.state().requested == 0
+
+
+def test_whoever_shows_that_one_runs_is_told_that_it_is_over_where_others_did_it(
+    talk: StoredSession,
+) -> None:
+    shown: list[bool] = []
+    talk.store.listeners.append(status_of(shown.append))
+    writer = Interrupted(lambda: talk.compact(POLICY, limit=LIMIT))
+
+    talk.compact(POLICY, limit=LIMIT, summariser=writer)
+
+    assert shown == [True, True, False, False]
+
+
+def test_a_compaction_done_under_the_same_key_meanwhile_is_over(talk: StoredSession) -> None:
+    shown: list[bool] = []
+    talk.store.listeners.append(status_of(shown.append))
+    same: dict[str, Any] = {"limit": LIMIT, "idempotency_key": "one"}
+    writer = Interrupted(lambda: talk.compact(POLICY, **same))
+
+    outcome = talk.compact(POLICY, **same, summariser=writer)
+
+    assert outcome.boundary is not None
+    assert shown == [True, True, False, False]
 
 
 def test_who_is_overtaken_again_and_again_is_told(talk: StoredSession) -> None:
