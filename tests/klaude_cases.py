@@ -88,11 +88,13 @@ class Case:
         gone = tuple(item for item in window.open_to_cut if item.position < first_kept)
         covers = Ranges.of(item.position for item in gone)
         split = split_turn(window.items, first_kept, covers)
-        previous = window.summary
+        previous, plan = window.summary, self.policy.plan(window)
+        assert plan is not None, self.id
         return Material(
             gone=gone,
             covers=covers,
-            budget=self.vector["config"]["max_summary_tokens"],
+            budget=plan.summary_tokens,
+            turn_budget=plan.turn_tokens,
             prefix=split.prefix if split else Ranges(),
             previous=previous.text if previous else None,
             digest=digest_of(

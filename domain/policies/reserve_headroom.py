@@ -117,7 +117,7 @@ class ReserveHeadroom:
         default=False, help="a cut moves on from a developer's message, if need be to a tool result"
     )
     form: str = setting(
-        Way.CUTBANK.value, among=Way, help="how summaries are asked for and put together"
+        Way.DOCUMENT.value, among=Way, help="how summaries are asked for and put together"
     )
 
     def __post_init__(self) -> None:
@@ -183,13 +183,13 @@ class ReserveHeadroom:
                 f"{window.running[-1]:,} may leave, and the newest {headroom.keep:,} are kept, "
                 "in whole messages (keep_tokens)"
             )
-        form = FORMS.get(self.form)
+        form = FORMS[self.form]
         most = self.summary_tokens or headroom.summary
         return Plan(
             cut=cut,
             reason=_reason(window, headroom),
             summary_tokens=most,
-            turn_tokens=most if form else 0,
+            turn_tokens=most if form.has_own_turn_budget else 0,
             form=form,
         )
 

@@ -600,22 +600,22 @@ def test_a_view_is_the_last_summary_as_a_users_message_and_what_was_kept(
 
 
 @pytest.mark.claim("S3.26")
-@pytest.mark.parametrize("way", [Way.CUTBANK, Way.DOCUMENT, Way.LATER])
+@pytest.mark.parametrize("way", [None, *Way])
 @pytest.mark.parametrize("keep", [210, 110])
-def test_a_summary_says_that_it_is_one(session: StoredSession, way: Way, keep: int) -> None:
-    """Ruling: whatever the text says, the view marks it; the document's form says it as well."""
+def test_a_summary_says_that_it_is_one(session: StoredSession, way: Way | None, keep: int) -> None:
+    """Ruling: whoever wrote it, the view marks it; what is joined by the form says it as well."""
     talk(session, 10)
     session.compact(
-        settings={"keep_tokens": keep, "form": way.value},
+        settings={"keep_tokens": keep, "form": way or Way.DOCUMENT.value},
         limit=LIMIT,
-        summariser=None if way is Way.CUTBANK else Writer(),
+        summariser=Writer() if way else None,
     )
     view = session.view()
 
     assert view.summary is not None
     is_split = view.boundary is not None and view.boundary.split_turn is not None
     assert is_split is (keep == 210)
-    is_framed = way is Way.DOCUMENT or (way is Way.LATER and is_split)
+    is_framed = way is Way.DOCUMENT or (way is not None and is_split)
     assert view.summary.text.startswith(LEAD) is is_framed
     assert "A summary of what came before" in json.dumps(render(view, "anthropic"))
 

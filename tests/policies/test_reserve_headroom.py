@@ -18,6 +18,7 @@ from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES, policy_n
 from cutbank.domain.policies.policy import check, configured, refusal, settings_of
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries.forms.klaude import FORMS, Way
 from cutbank.domain.window import Item, Plan, Window
 
 POLICY = ReserveHeadroom(reserve_tokens=20, keep_tokens=30)
@@ -310,6 +311,7 @@ def test_the_plan_says_why_and_how_long_the_summary_may_be() -> None:
         reason="threshold: 4,060 tokens in use of 5,000, of which 3,000 stay free; "
         "the newest 30 are kept",
         summary_tokens=2_400,
+        form=FORMS[Way.DOCUMENT],
     )
 
 

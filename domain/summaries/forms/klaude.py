@@ -26,7 +26,6 @@ MOST_OF_CALL, MOST_OF_RESULT = 2_000, 4_000
 class Way(StrEnum):
     """Whose way a summary has."""
 
-    CUTBANK = "cutbank"
     DOCUMENT = "document"
     AS_SHIPPED = "as-shipped"
     LATER = "later"
@@ -58,6 +57,8 @@ class KlaudeForm:
     """Whether every summary says that it is one, and not only those of a task that was cut."""
     strips_reminders: bool = True
     """Whether what a program put between a user's words is kept from the writer."""
+    has_own_turn_budget: bool = False
+    """Whether the beginning of a task may take as much again as the history, and not its half."""
     always_updates: bool = False
     """Whether the history is always asked for as an update, be there a summary before it or not,
     and even where nothing of it leaves."""
@@ -96,13 +97,16 @@ class KlaudeForm:
         history, beginning = self.parts(material)
         previous = _bare(material.previous)
         requests: list[Asked] = []
-        if history or not beginning or (self.always_updates and previous is not None):
+        is_asked = bool(history) or not beginning or (self.always_updates and previous is not None)
+        budget = material.budget
+        if is_asked and beginning and not material.turn_budget:
+            budget -= budget // 2
+        if is_asked:
             if previous is None and self.always_updates:
                 previous = ""
-            requests.append(Asked(Part.HISTORY, history, material.budget, previous))
+            requests.append(Asked(Part.HISTORY, history, budget, previous))
         if beginning:
-            budget = material.turn_budget or material.budget
-            requests.append(Asked(Part.TURN, beginning, budget))
+            requests.append(Asked(Part.TURN, beginning, material.turn_budget or budget))
         return tuple(requests)
 
     def said(self, items: Sequence[Item]) -> str:
@@ -153,13 +157,16 @@ FORMS: Mapping[str, KlaudeForm] = MappingProxyType(
             files=Files.NAME,
             turn_heading="Task Context (split task)",
             is_always_framed=False,
+            has_own_turn_budget=True,
             strips_reminders=False,
             always_updates=True,
         ),
-        Way.LATER: KlaudeForm(files=Files.ARGUMENTS, is_always_framed=False),
+        Way.LATER: KlaudeForm(
+            files=Files.ARGUMENTS, is_always_framed=False, has_own_turn_budget=True
+        ),
     }
 )
-"""Forms by the way that asks for them; cutbank's own is none."""
+"""Forms by whose way they are."""
 
 
 def file_tags(digest: Digest) -> str:
