@@ -10,6 +10,7 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.policy import Policy
 from cutbank.domain.policies.scored_pruning import ScoredPruning
+from cutbank.domain.token_budget import estimate
 from cutbank.domain.window import Item, Window
 
 LEFT_OUT = {"turn_header", "artifact", "note", "summary"}
@@ -40,10 +41,10 @@ class Case:
         expected: dict[str, Any] = self.vector["expected"]
         return expected
 
-    def policy(self, name: str = "qbit@as_shipped") -> ScoredPruning:
+    def policy(self, name: str = "qbit@as_shipped", **settings: Any) -> ScoredPruning:
         """The policy with the vector's configuration."""
-        config = self.vector["config"]
-        policy: Policy = policy_named(name, {key: config[key] for key in CONFIGURED})
+        config = {key: self.vector["config"][key] for key in CONFIGURED}
+        policy: Policy = policy_named(name, {**config, **settings})
         assert isinstance(policy, ScoredPruning)
         return policy
 
@@ -64,6 +65,6 @@ def case_of(vector: dict[str, Any], trigger: Trigger = Trigger.THRESHOLD) -> Cas
             call = calls.get(name) if neutral["kind"] == "tool_result" else None
             if neutral["kind"] == "tool_call":
                 calls[name] = position
-            items.append(Item(position, block, turn_of(neutral), tokens=0, call=call))
+            items.append(Item(position, block, turn_of(neutral), estimate(block), call))
     limit = vector["config"]["max_context_tokens"]
     return Case(vector, ids, Window(tuple(items), len(ids), limit, trigger))

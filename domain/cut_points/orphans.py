@@ -1,9 +1,10 @@
 """What a raw plan would part: results whose call leaves, and calls whose result does."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..blocks import ToolCall, ToolResult
+from ..ranges import Ranges
 from ..window import Item
 
 
@@ -18,7 +19,7 @@ class Orphans:
         return bool(self.results or self.calls)
 
 
-def orphans(items: Iterable[Item], stays: Container[int]) -> Orphans:
+def orphans(items: Iterable[Item], stays: Ranges) -> Orphans:
     """Of the items at positions that stay, those whose other half leaves.
 
     Halves are told by the name of the call, as a provider does. What had no other half before is

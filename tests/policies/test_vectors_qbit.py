@@ -1,11 +1,15 @@
 """Seed 001, line by line against what the original program answered."""
 
 from collections.abc import Iterable
+from typing import Any
 
+import pytest
 from qbit_vectors import Case, case_of
 from vector_files import FOLDERS, lines_of
 
+from cutbank.domain.coverage import settle
 from cutbank.domain.cut_points.orphans import orphans
+from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.messages import Message
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.tool_output import shortened
@@ -22,6 +26,11 @@ def ids_of(case: Case, messages: Iterable[Message]) -> list[list[str]]:
 
 def blocks_at(case: Case, positions: Iterable[int]) -> list[str]:
     return list(dict.fromkeys(case.ids[at] for at in positions))
+
+
+def fields(event: dict[str, Any]) -> dict[str, Any]:
+    """An event without its type, as the original's own record of it has it."""
+    return {name: value for name, value in event.items() if name != "type"}
 
 
 @FOLDERS
@@ -74,8 +83,10 @@ def test_vectors_what_is_pruned_and_told_of_it(folder: str) -> None:
         assert list(dict.fromkeys(case.ids[at] for at in drops)) == expected["pruned_ids"], (
             case.name
         )
-        assert _fields(warning and qbit.context_warning(warning)) == expected["warning"], case.name
-        assert _fields(pruned and qbit.context_pruned(pruned)) == expected["pruned"], case.name
+        warned = fields(qbit.context_warning(warning)) if warning else None
+        assert warned == expected["warning"], case.name
+        removed = fields(qbit.context_pruned(pruned)) if pruned else None
+        assert removed == expected["pruned"], case.name
         told = qbit.internal_events(policy.level(window).level, pruned)
         assert list(told) == expected["internal_events"], case.name
         assert sorted(alone.results) == expected["orphaned_tool_results"], case.name
@@ -90,6 +101,34 @@ def test_vectors_truncation_of_tool_results(folder: str) -> None:
         assert qbit.aggregated(result) == vector["expected"], vector["input"][:60]
 
 
-def _fields(event: dict[str, object] | None) -> dict[str, object] | None:
-    """An event without its type, as the original's own record of it has it."""
-    return event and {name: value for name, value in event.items() if name != "type"}
+@FOLDERS
+def test_vectors_every_plan_that_parts_pairs_or_takes_nothing_is_repaired(
+    folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parted = futile = refused = 0
+    for case in map(case_of, lines_of(folder, "qbit")):
+        window = case.window
+        plan = case.policy().plan(window)
+        if plan is None:
+            continue
+        everything = Ranges.of(case.ids)
+        is_parted = bool(orphans(window.items, everything - plan.drops))
+        if not is_parted and plan.drops:
+            continue
+        parted, futile = parted + is_parted, futile + (not plan.drops)
+        try:
+            settlement = settle(window, plan)
+        except NothingToCompactError:
+            # All of it is protected, and nothing is a long tool result: it is said.
+            assert not plan.drops, case.name
+            refused += 1
+            continue
+        assert settlement.repairs, case.name
+        assert settlement.kept, case.name
+        assert not orphans(window.items, settlement.kept), case.name
+        assert settlement.kept | settlement.covers == everything, case.name
+        assert not settlement.kept & settlement.covers, case.name
+        assert settlement.kept_tokens < window.tokens, case.name
+    with capsys.disabled():
+        print(f" {parted} part pairs, {futile} take nothing out, of which {refused} are refused")  # noqa: T201
+    assert parted

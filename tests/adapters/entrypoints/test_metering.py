@@ -1,0 +1,62 @@
+"""`cutbank meter`, for status bars."""
+
+from pathlib import Path
+
+import pytest
+from databases import on_sqlite
+
+from .conftest import Run
+
+
+@on_sqlite
+def test_the_meter_says_how_full_a_context_is(run: Run, long_talk: Path) -> None:
+    tokens = run("meter", "long", "--json").json["tokens"]
+
+    answer = run("meter", "long", "--limit", str(2 * tokens), "--json").json
+
+    assert answer["utilisation"] == 0.5
+    assert (answer["level"], answer["colour"]) == ("Normal", "yellow")
+    assert answer["user_tokens"] + answer["assistant_tokens"] == tokens
+    assert answer["tool_result_tokens"] == 0
+    assert answer["notice"] is None
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("part", "colour", "level"),
+    [
+        (0.4, "green", "Normal"),
+        (0.6, "yellow", "Normal"),
+        (0.76, "orange", "Warning"),
+        (0.84, "orange", "Alert"),
+        (0.95, "red", "Critical"),
+    ],
+)
+def test_each_level_has_its_colour(
+    run: Run, long_talk: Path, part: float, colour: str, level: str
+) -> None:
+    tokens = run("meter", "long", "--json").json["tokens"]
+    limit = int(tokens / part)
+
+    lines = run("meter", "long", "--limit", str(limit)).out.splitlines()
+
+    assert lines[0].endswith(f"{tokens / limit:.1%}, {colour}")
+    assert lines[0].count("#") == int(40 * tokens / limit)
+    assert lines[1] == f"{level}: {tokens:,} of {limit:,} tokens are in use"
+
+
+@on_sqlite
+@pytest.mark.claim("S1.29")
+def test_after_a_pruning_it_says_how_much_left(run: Run, long_talk: Path) -> None:
+    before = run("view", "long", "--json").json
+    reserves = ("--set", "reserved_system_tokens=0", "--set", "reserved_response_tokens=0")
+
+    done = run("compact", "long", "--policy", "qbit", "--limit", "12000", *reserves)
+
+    assert done.code == 0
+    left = len(run("view", "long", "--json").json["messages"])
+    notice = run("meter", "long", "--json").json["notice"]
+    # What says so is a message of the view.
+    removed = len(before["messages"]) - (left - 1)
+    assert notice == f"Context Pruned: Removed {removed} old messages to stay within context limits"
+    assert run("meter", "long").out.splitlines()[-1] == notice

@@ -1,0 +1,487 @@
+"""What seed 001 says of a running agent, claim by claim, on a real store."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from clock import Clock
+from databases import on_sqlite
+
+import cutbank
+from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.agent_loop import AgentLoop
+from cutbank.adapters.compacting.happenings import Happening, Moment
+from cutbank.adapters.compacting.hook_commands import as_told
+from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
+from cutbank.adapters.settings.context_settings import ContextSettings
+from cutbank.adapters.settings.load import load
+from cutbank.adapters.settings.settings import Settings
+from cutbank.adapters.status_meter import Reading, reading
+from cutbank.adapters.verifier import verify
+from cutbank.domain.errors import ContextOverflowError, InvalidSettingError, NothingToCompactError
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.policies.scored_pruning import ScoredPruning
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.tool_output import tokens_of
+from cutbank.domain.utilisation import Colour, Level
+from cutbank.projections.history_view import HistoryView
+
+POLICY = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)
+UNPINNED = PinSettings(first_prompt=False, kinds=())
+
+
+@pytest.fixture
+def told(store: SessionStore) -> list[Happening]:
+    heard: list[Happening] = []
+    store.listeners.append(heard.append)
+    return heard
+
+
+def talk(session: StoredSession, turns: int = 8, *, begins: int = 0, size: int = 400) -> None:
+    """Turns of a question, a call that reads, its answer, and what the agent makes of it."""
+    for turn in range(begins, begins + turns):
+        session.append(
+            Block.user(f"question {turn} " + "q" * size),
+            ToolCall(tool_call_id=f"c{turn}", name="read_file", arguments={"path": f"{turn}.py"}),
+        )
+        session.append(
+            ToolResult(tool_call_id=f"c{turn}", content=f"file {turn} " + "f" * size),
+            Block.assistant(f"answer {turn} " + "a" * size),
+        )
+
+
+def measured(session: StoredSession, limit: int = 1_000_000) -> Reading:
+    return reading(session, limit=limit, lineage="main")
+
+
+def loop_at(session: StoredSession, share: float, policy: ScoredPruning = POLICY) -> AgentLoop:
+    """A loop whose model is that full."""
+    limit = int(measured(session).in_use.tokens / share)
+    return session.loop(policy=policy, limit=limit)
+
+
+def moments(told: list[Happening]) -> list[Moment]:
+    return [happening.moment for happening in told]
+
+
+def event_of(told: list[Happening], moment: Moment) -> dict[str, object]:
+    (happening,) = [one for one in told if one.moment is moment]
+    assert happening.event is not None
+    return dict(happening.event)
+
+
+def texts(view: HistoryView) -> list[str]:
+    return [entry.text for entry in view.entries]
+
+
+# The meter
+
+
+@pytest.mark.claim("S1.1")
+def test_every_append_is_counted(session: StoredSession) -> None:
+    before = measured(session).in_use.tokens
+    for block in (
+        Block.user("u" * 40),
+        Block.assistant("a" * 40),
+        ToolCall(tool_call_id="c", name="bash", arguments={"command": "ls"}),
+        ToolResult(tool_call_id="c", content="r" * 40),
+    ):
+        session.append(block)
+        now = measured(session).in_use.tokens
+        assert now > before
+        before = now
+
+
+@pytest.mark.claim("S1.38")
+def test_the_system_prompt_is_not_counted(session: StoredSession) -> None:
+    talk(session, 2)
+    before = measured(session).in_use
+
+    session.set_system_prompt("You are brief. " * 500)
+
+    assert measured(session).in_use == before
+    assert session.loop(limit=before.limit).prepare().tokens > before.tokens
+
+
+# The loop
+
+
+@pytest.mark.claim("S1.10", "S1.34")
+def test_a_context_with_room_is_left_alone(session: StoredSession, told: list[Happening]) -> None:
+    talk(session)
+
+    view = loop_at(session, 0.30).prepare()
+
+    assert view.boundary is None
+    assert told == []
+
+
+@pytest.mark.claim("S1.11", "S1.23", "S1.31")
+def test_at_75_percent_listeners_are_warned(session: StoredSession, told: list[Happening]) -> None:
+    talk(session)
+    loop = loop_at(session, 0.75)
+
+    view = loop.prepare()
+
+    assert view.boundary is None
+    assert moments(told) == [Moment.CONTEXT_WARNING]
+    tokens, limit = measured(session).in_use.tokens, loop.order.limit
+    warning = {
+        "type": "context_warning",
+        "utilization": tokens / limit,
+        "total_tokens": tokens,
+        "max_tokens": limit,
+    }
+    assert told[0].event == warning
+    assert as_told(told[0])["event"] == warning
+    assert as_told(told[0])["hook_event_name"] == "ContextWarning"
+
+
+@pytest.mark.claim("S1.12", "S1.24", "S1.30", "S1.32", "S1.36")
+def test_at_85_percent_it_prunes_and_then_says_so(
+    session: StoredSession, told: list[Happening]
+) -> None:
+    talk(session)
+    before, blocks = measured(session).in_use.tokens, len(session.view().entries)
+    loop = loop_at(session, 0.85)
+
+    view = loop.prepare()
+
+    order = [Moment.RECORDED, Moment.ACTIVATED, Moment.CONTEXT_PRUNED, Moment.SESSION_START]
+    assert moments(told)[-4:] == order
+    assert Moment.CONTEXT_WARNING not in moments(told)
+    pruned = event_of(told, Moment.CONTEXT_PRUNED)
+    assert list(pruned) == [
+        "type",
+        "messages_removed",
+        "utilization_before",
+        "utilization_after",
+        "tokens_freed",
+    ]
+    assert pruned["messages_removed"] == blocks - len(view.entries)
+    assert pruned["utilization_before"] == before / loop.order.limit
+    assert isinstance(pruned["utilization_after"], float)
+    assert pruned["utilization_after"] < 0.8
+    assert measured(session, loop.order.limit).in_use.share < 0.8
+
+
+@pytest.mark.claim("S1.14", "S1.22", "S1.33")
+def test_the_newest_two_turns_are_served_word_for_word(session: StoredSession) -> None:
+    talk(session)
+    newest = texts(session.view())[-8:]
+
+    assert texts(loop_at(session, 1.5).prepare())[-8:] == newest
+
+
+@pytest.mark.claim("S1.21")
+def test_the_system_prompt_is_never_touched(session: StoredSession) -> None:
+    session.set_system_prompt("You are brief.")
+    talk(session)
+
+    view = loop_at(session, 1.2).prepare()
+
+    assert view.boundary is not None
+    assert view.system_prompt == "You are brief."
+
+
+@pytest.mark.claim("S1.26")
+def test_a_second_pruning_waits_for_a_minute(
+    session: StoredSession, clock: Clock, told: list[Happening]
+) -> None:
+    talk(session)
+    loop = loop_at(session, 0.85)
+    first = loop.prepare().boundary
+    told.clear()
+    talk(session, 6, begins=8)
+
+    clock.now += timedelta(seconds=10)
+    assert loop.prepare().boundary == first
+    assert moments(told) == [Moment.CONTEXT_WARNING]
+    clock.now += timedelta(seconds=50)
+    assert loop.prepare().boundary != first
+
+
+@pytest.mark.claim("S1.27", "S1.35")
+def test_a_disabled_policy_neither_prunes_nor_warns(
+    session: StoredSession, told: list[Happening]
+) -> None:
+    talk(session)
+    off = ScoredPruning(enabled=False)
+
+    assert loop_at(session, 2.0, off).prepare().boundary is None
+    assert told == []
+    with pytest.raises(NothingToCompactError, match=r"scored-pruning is off \(enabled = false\)"):
+        session.compact(policy=off)
+
+
+@pytest.mark.claim("S1.29")
+def test_people_are_told_how_many_messages_left(session: StoredSession) -> None:
+    talk(session)
+    blocks = len(session.view().entries)
+    assert measured(session).notice is None
+
+    view = loop_at(session, 0.85).prepare()
+
+    count = blocks - len(view.entries)
+    notice = f"Context Pruned: Removed {count} old messages to stay within context limits"
+    assert measured(session).notice == notice
+    assert view.summary is not None
+    assert view.summary.text == f"[{notice}]"
+
+
+@pytest.mark.claim("S1.39")
+def test_a_pruning_is_in_the_log_and_holds_after_a_restart(database: str, clock: Clock) -> None:
+    """The document keeps nothing of it; here it is an event, as all that a model saw is."""
+    with cutbank.open(database, clock=clock, settings=Settings(pins=UNPINNED)) as store:
+        session = store.session("s")
+        talk(session)
+        everything = [
+            (r.position, r.block) for r in session.recall(Ranges.span(1, session.position))
+        ]
+        served = loop_at(session, 0.9).prepare()
+
+    with cutbank.open(database, clock=clock, settings=Settings(pins=UNPINNED)) as store:
+        session = store.session("s")
+        again = session.view()
+        assert again == served
+        assert again.fingerprint == served.fingerprint
+        recalled = session.recall(Ranges.span(1, session.position))
+        assert [(one.position, one.block) for one in recalled] == everything
+        assert verify(store).violations == []
+
+
+@pytest.mark.claim("S1.40")
+def test_pairs_stay_whole_in_what_is_served(session: StoredSession) -> None:
+    talk(session)
+
+    for policy in ("qbit", "qbit@as_shipped"):
+        session.compact(policy=policy, limit=measured(session).in_use.tokens)
+        entries = session.view().entries
+        calls = {entry.position for entry in entries if isinstance(entry.block, ToolCall)}
+        assert calls == {entry.call for entry in entries if entry.call is not None}
+        talk(session, begins=session.position)
+    assert verify(session.store).violations == []
+
+
+# Settings
+
+
+TOML = """\
+[context]
+enabled = true
+compaction_threshold = 0.70
+protected_turns = 5
+cooldown_seconds = 30
+max_tool_response_tokens = 1_000
+"""
+
+
+@pytest.mark.claim("S1.9")
+def test_settings_are_read_from_the_section_context(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(TOML, encoding="utf-8")
+    file_of_one = tmp_path / "one.toml"
+    file_of_one.write_text("[context]\nenabled = false\n", encoding="utf-8")
+
+    settings = load(file, environ={"CUTBANK_CONTEXT_PROTECTED_TURNS": "6"})
+
+    expected = ScoredPruning(compaction_threshold=0.7, protected_turns=6, cooldown_seconds=30.0)
+    assert settings.policy == expected
+    assert settings.context is not None
+    assert settings.context.max_tool_response_tokens == 1_000
+    assert load(file_of_one, environ={}).policy == ScoredPruning(enabled=False)
+    assert load(environ={}).policy == ReserveHeadroom()
+
+
+def test_a_policy_that_is_named_goes_before_the_section() -> None:
+    context = ContextSettings(protected_turns=5)
+    named = CompactionSettings(policy="qbit", settings={"protected_turns": 9})
+
+    other = Settings(context=context, compaction=CompactionSettings(policy="reserve-headroom"))
+    assert other.policy == ReserveHeadroom()
+    same = Settings(context=context, compaction=CompactionSettings(policy="qbit"))
+    assert same.policy == ScoredPruning(protected_turns=5)
+    assert Settings(context=context, compaction=named).policy == ScoredPruning(protected_turns=9)
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("[context]\nenabled = 1", "settings.toml:2: context.enabled is 1; it takes true or false"),
+        ("[context]\nprotected_turns = -1", "takes a whole number of turns from 0"),
+        ("[context]\ncompaction_threshold = 80", "takes a fraction of the limit from 0.05 up to 1"),
+        ("[context]\ncooldown = 3", "settings.toml:2: context.cooldown is no setting"),
+        (
+            "[context]\nenabled = true\n[compaction.settings]\nkeep_tokens = 4_000",
+            r"settings.toml:\d: compaction.settings is of reserve-headroom, and \[context\] asks",
+        ),
+    ],
+)
+def test_mistakes_in_the_section_are_said_with_their_line(
+    tmp_path: Path, text: str, mistake: str
+) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(text, encoding="utf-8")
+
+    with pytest.raises(InvalidSettingError, match=mistake):
+        load(file, environ={})
+
+
+# Large tool results
+
+
+@pytest.fixture
+def narrow(database: str, clock: Clock) -> Iterator[SessionStore]:
+    """A store that shows 100 tokens of a tool's answer."""
+    context = ContextSettings(max_tool_response_tokens=100)
+    settings = Settings(context=context, pins=UNPINNED)
+    with cutbank.open(database, clock=clock, settings=settings) as store:
+        yield store
+
+
+def read_a_file(session: StoredSession, content: str) -> int:
+    session.append(
+        Block.user("Read it."), ToolCall(tool_call_id="c", name="read_file", arguments={})
+    )
+    return session.append(ToolResult(tool_call_id="c", content=content)).last
+
+
+@pytest.mark.claim("S1.25")
+def test_a_large_answer_is_kept_whole_and_shown_by_its_ends(narrow: SessionStore) -> None:
+    heard: list[Happening] = []
+    narrow.listeners.append(heard.append)
+    session = narrow.session("s")
+    content = "".join(f"line {number} of plain words\n" for number in range(1_000))
+
+    at = read_a_file(session, content)
+
+    view = session.view()
+    entry = view.entries[-1]
+    assert entry.position == at
+    assert entry.text.startswith("line 0 of plain words\n")
+    assert entry.text.endswith("line 999 of plain words\n")
+    assert f"recall #{at}" in entry.text
+    assert tokens_of(entry.text) < 130
+    assert entry.tokens < 130
+    (original,) = session.recall(at)
+    assert original.block.text == content
+    assert moments(heard) == [Moment.TOOL_RESPONSE_TRUNCATED]
+    assert heard[0].event == {
+        "type": "tool_response_truncated",
+        "tool_name": "read_file",
+        "original_tokens": tokens_of(content),
+        "truncated_tokens": tokens_of(entry.text),
+    }
+    assert verify(narrow).violations == []
+
+
+def test_what_is_shown_of_an_answer_stays_whatever_the_settings_say_later(
+    narrow: SessionStore, database: str, clock: Clock
+) -> None:
+    session = narrow.session("s")
+    read_a_file(session, "word " * 4_000)
+    before = session.view()
+    session.record_call(before, call_id="1")
+
+    with cutbank.open(database, clock=clock, settings=Settings(pins=UNPINNED)) as other:
+        again = other.session("s")
+        assert again.view().fingerprint == before.fingerprint == session.view().fingerprint
+        assert again.view(at=before.coordinate.position).entries == before.entries
+        assert verify(other).violations == []
+
+
+@on_sqlite
+def test_small_answers_and_images_are_shown_whole(narrow: SessionStore) -> None:
+    session = narrow.session("s")
+    image = cutbank.domain.blocks.Media(type="image", mime="image/png", data=b"p")
+    content = (cutbank.domain.blocks.Text(text="word " * 4_000), image)
+    session.append(
+        Block.user("Look."),
+        ToolCall(tool_call_id="a", name="look", arguments={}),
+        ToolCall(tool_call_id="b", name="look", arguments={}),
+    )
+
+    session.append(
+        ToolResult(tool_call_id="a", content=content),
+        ToolResult(tool_call_id="b", content="small"),
+    )
+
+    assert [entry.shown for entry in session.view().entries[-2:]] == [None, None]
+
+
+@on_sqlite
+def test_a_key_used_twice_is_told_once(narrow: SessionStore) -> None:
+    heard: list[Happening] = []
+    narrow.listeners.append(heard.append)
+    session = narrow.session("s")
+    session.append(Block.user("Go."), ToolCall(tool_call_id="c", name="t", arguments={}))
+    for _ in range(2):
+        session.append(ToolResult(tool_call_id="c", content="word " * 4_000), key="k")
+
+    assert moments(heard) == [Moment.TOOL_RESPONSE_TRUNCATED]
+
+
+@on_sqlite
+def test_a_shortened_answer_leaves_and_is_rendered_like_any_other(narrow: SessionStore) -> None:
+    session = narrow.session("s")
+    read_a_file(session, "word " * 4_000)
+    talk(session)
+    shown = session.view().entries[2].text
+
+    session.compact(policy=POLICY, limit=measured(session).in_use.tokens)
+
+    assert shown not in texts(session.view())
+    assert verify(narrow).violations == []
+
+
+# Bad input
+
+
+@on_sqlite
+def test_one_prompt_larger_than_the_limit_is_named(session: StoredSession) -> None:
+    session.append(Block.user("u" * 40_000))
+
+    with pytest.raises(NothingToCompactError, match="#3 user"):
+        session.compact(policy=POLICY, limit=5_000)
+    loop = session.loop(policy=POLICY, limit=5_000)
+    assert loop.prepare().boundary is None
+    with pytest.raises(ContextOverflowError, match="#3 user"):
+        loop.overflowed(
+            '{"error": {"type": "invalid_request_error", "message": "prompt is too long: 10000 '
+            'tokens > 5000 maximum"}}'
+        )
+
+
+@on_sqlite
+def test_one_answer_larger_than_the_limit_is_shown_shortened(session: StoredSession) -> None:
+    read_a_file(session, "word " * 20_000)
+
+    view = session.loop(policy=POLICY, limit=10_000).prepare()
+
+    assert view.boundary is not None
+    assert view.tokens < 10_000
+    assert [repair.rule for repair in view.boundary.repairs] == ["shortened-largest"]
+
+
+@on_sqlite
+def test_only_pins_and_only_open_calls_are_named(session: StoredSession) -> None:
+    first = session.append(Block.user("u" * 4_000), Block.assistant("a" * 4_000))
+    session.pin(Ranges.span(first.first, first.last))
+
+    with pytest.raises(NothingToCompactError, match=r"\(pinned\)"):
+        session.compact(policy=POLICY, limit=1_000)
+
+    session.unpin(Ranges.span(first.first, first.last))
+    session.append(Block.user("go"), ToolCall(tool_call_id="c", name="t", arguments="x" * 4_000))
+    with pytest.raises(NothingToCompactError, match=r"\(open\)"):
+        session.compact(policy=POLICY, limit=1_000)
+
+
+def test_levels_of_a_reading_have_colours(session: StoredSession) -> None:
+    talk(session)
+    tokens = measured(session).in_use.tokens
+
+    read = measured(session, limit=int(tokens / 0.95)).in_use
+
+    assert (read.level, read.colour) == (Level.CRITICAL, Colour.RED)
