@@ -1,0 +1,47 @@
+"""kdcube's vectors as policies, windows and compactions of the product: shapes are translated."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from neutral_blocks import Neutral
+from neutral_timeline import timeline_window
+from vector_files import Vector
+
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.rolling_timeline import RollingTimeline
+from cutbank.domain.summaries.form import Asked, Part
+from cutbank.domain.window import Item, Window
+from cutbank.projections.dialects import kdcube
+from cutbank.projections.dialects.kdcube import TimelineCompaction
+
+SYNTHETIC = {Part.HISTORY: "SUM", Part.TURN: "PRE"}
+"""What the original was given for summaries."""
+
+
+def shipped(vector: Vector) -> RollingTimeline:
+    turns = vector["config"]["keep_recent_turns"]
+    policy = policy_named("kdcube@as_shipped", {"keep_recent_turns": turns})
+    assert isinstance(policy, RollingTimeline)
+    return policy
+
+
+def window_of(vector: Vector) -> Window:
+    trigger = Trigger.OVERFLOW if vector["config"]["force"] else Trigger.THRESHOLD
+    return timeline_window(vector["input"], vector["config"], trigger)
+
+
+def writer(vector: Vector) -> Callable[[Asked], str | None]:
+    fails = {part: vector["config"][name] for part, name in FAILS.items()}
+    return lambda asked: None if fails[asked.part] else SYNTHETIC[asked.part]
+
+
+FAILS = {Part.HISTORY: "history_summary_fails", Part.TURN: "prefix_summary_fails"}
+
+
+def compaction_of(vector: Vector) -> TimelineCompaction:
+    return kdcube.compacted(window_of(vector), shipped(vector), writer(vector))
+
+
+def ids(items: Iterable[Item], blocks: Sequence[Neutral]) -> list[str]:
+    """The vectors' names of blocks; a summary that was just written has none yet."""
+    return [blocks[item.position - 1]["id"] if item.position else "SUMMARY_NEW" for item in items]
