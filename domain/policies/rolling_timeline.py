@@ -1,28 +1,20 @@
 """Past 90% of the limit, keep 70% of what blocks may take and sum up what came before it."""
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
-from operator import attrgetter
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
-from .. import timeline
-from ..blocks import PROMPTS, Kind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
-from ..messages import message_start
 from ..summaries.forms.kdcube import KdcubeForm
 from ..window import Item, OnFailure, Plan, Window
 from .budget_walk import reached
-from .measure import Measure, Rounding, Unit
+from .measure import Unit
 from .policy import check, refusal, setting
-
-RECKONED = Unit.RECKONED.value
-NOTHING: Mapping[int, str] = MappingProxyType({})
-NEAR = 64
-"""Blocks that most turns have fewer of: a turn's beginning is looked for here first."""
+from .timeline_boundaries import TimelineBoundaries
+from .timeline_sizes import TimelineSizes
 
 
 class TimelineCut(NamedTuple):
@@ -152,49 +144,24 @@ class RollingTimeline:
                 "what is kept would fire again",
             )
 
+    @cached_property
+    def sizes(self) -> TimelineSizes:
+        """Tokens, as the settings count them."""
+        return TimelineSizes(self.unit, counts_evicted=self.counts == "in-memory")
+
+    @cached_property
+    def _boundaries(self) -> TimelineBoundaries:
+        return TimelineBoundaries(
+            any_author=self.boundaries == "any-author",
+            whole_messages=self.cuts_at == "messages",
+            from_prompt=self.turn_begins == "prompt",
+        )
+
     # When
 
     def fires(self, window: Window) -> bool:
         """Whether more is in use than the share; never where no limit is known."""
-        return window.limit > 0 and self._is_over(window, self.total(window))
-
-    def total(self, window: Window) -> int:
-        """Tokens in use, by the settings' unit."""
-        gone = window.evicted if self.counts == "in-memory" else ()
-        if self.unit == RECKONED:
-            return window.used + sum(item.tokens for item in gone)
-        return self.besides(window) + self.visible(window) + sum(self.sizes(gone))
-
-    def besides(self, window: Window) -> int:
-        """Tokens that are in use besides the blocks and their summary."""
-        if self.unit == RECKONED:
-            return max(0, window.used - window.running[-1])
-        return self._measure.tokens(window.system)
-
-    def visible(self, window: Window) -> int:
-        """Tokens of the blocks in view and of what stands for earlier ones."""
-        standing = self.tokens(window.summary.text) if window.summary else 0
-        return standing + sum(self.sizes(window.items, timeline.replaced(window)))
-
-    def tokens(self, text: str) -> int:
-        """Tokens of a text; nothing for one that is blank."""
-        return self._measure.tokens(text) if text and not text.isspace() else 0
-
-    def sizes(self, items: Iterable[Item], replaced: Mapping[int, str] = NOTHING) -> Iterator[int]:
-        """Tokens of each block, as it shows where another text stands for it."""
-        if self.unit == RECKONED:
-            return (item.tokens for item in items)
-        return self._measured(items, replaced)
-
-    def _measured(self, items: Iterable[Item], replaced: Mapping[int, str]) -> Iterator[int]:
-        tokens = self._measure.tokens
-        for item in items:
-            text = replaced.get(item.position) or timeline.shown(item.block)
-            yield tokens(text) if text and not text.isspace() else 0
-
-    @property
-    def _measure(self) -> Measure:
-        return _MEASURES[self.unit]
+        return window.limit > 0 and self._is_over(window, self.sizes.total(window))
 
     def _is_over(self, window: Window, total: int) -> bool:
         return total > int(window.limit * self.fires_at)
@@ -250,8 +217,8 @@ class RollingTimeline:
         if not items:
             return None
         keep = self._keep(items, filled)
-        at = self._first_boundary(items, reached(filled.towards_keep, keep))
-        split = self._turn_start(items, at) if at is not None else None
+        at = self._boundaries.first_at(items, reached(filled.towards_keep, keep))
+        split = self._boundaries.turn_start(items, at) if at is not None else None
         return TimelineCut(
             begins=items[0].position,
             after=window.after,
@@ -278,7 +245,7 @@ class RollingTimeline:
             index = reached(running, keep)
             if index is None:
                 continue
-            at = self._first_boundary(items, index) or index
+            at = self._boundaries.first_at(items, index) or index
             if at > 0:
                 return items[at].position
         return items[0].position if running[-1] >= keeps[-1] else None
@@ -287,124 +254,29 @@ class RollingTimeline:
         """Tokens to keep: the share, or the newest turns if these are more."""
         if self.keep_recent_turns == 0:
             return filled.share
-        recent = filled.running[-1] - filled.running[self._recent_start(items)]
+        begins = self._boundaries.newest_turns(items, self.keep_recent_turns)
+        recent = filled.running[-1] - filled.running[begins]
         if self.protects == "if-it-fits" and recent > filled.room:
             return filled.share
         return max(filled.share, recent)
 
     def _filled(self, window: Window) -> Filled:
         """What is in use, by the settings' unit."""
-        items, total, besides = window.open_to_cut, self.total(window), self.besides(window)
-        if self.unit == RECKONED:
-            running = window.running
-        else:
-            sizes = self.sizes(items, timeline.replaced(window))
-            running = tuple(accumulate(sizes, initial=0))
+        running = self.sizes.running(window)
+        total = self.sizes.total_of(window, running)
         # Where no limit is known, what is in use counts as one.
-        room = max(1, (window.limit if window.limit > 0 else total) - besides)
+        limit = window.limit if window.limit > 0 else total
+        room = max(1, limit - self.sizes.besides(window))
         share = max(1, int(room * self.keeps))
         towards_keep = running
         if self.budget_counts == "messages":
-            towards_keep = self._of_messages(items, running)
+            towards_keep = self._of_messages(window.open_to_cut, running)
         return Filled(total, room, share, running, towards_keep)
 
     def _of_messages(self, items: Sequence[Item], running: Sequence[int]) -> tuple[int, ...]:
         """Prefix sums of the messages alone."""
         counted = (
-            after - before if self._is_message(item) else 0
+            after - before if self._boundaries.is_message(item) else 0
             for item, (before, after) in zip(items, pairwise(running), strict=True)
         )
         return tuple(accumulate(counted, initial=0))
-
-    def _recent_start(self, items: Sequence[Item]) -> int:
-        """Index where the newest turns begin, as many as are to stay; 0 where there are fewer."""
-        end, turns = len(items), 0
-        while end > 0:
-            turn = items[end - 1].turn
-            turns += turn > 0
-            if turns == self.keep_recent_turns:
-                start = self._turn_start(items, end, turn)
-                return end - 1 if start is None else start
-            end = _begins(items, turn, end)
-        return 0
-
-    def _turn_start(self, items: Sequence[Item], at: int, turn: int | None = None) -> int | None:
-        """Index where the turn began in which the item at an index stands.
-
-        None where it is the first of its turn, or where the turn has no beginning here. With
-        `turn`, that turn's beginning before the index.
-        """
-        if turn is None:
-            turn = items[at].turn
-            if turn == 0 or self._opens_turn(items, at):
-                return None
-        if self.turn_begins == "turn":
-            return _begins(items, turn, at)
-        for index in range(at - 1, -1, -1):
-            if items[index].turn != turn:
-                return None
-            if timeline.opens_turn(items[index].block):
-                return index
-        return None
-
-    def _opens_turn(self, items: Sequence[Item], at: int) -> bool:
-        if timeline.opens_turn(items[at].block):
-            return True
-        return self.turn_begins == "turn" and (at == 0 or items[at - 1].turn != items[at].turn)
-
-    def _first_boundary(self, items: Sequence[Item], start: int | None) -> int | None:
-        """Index of the first block at or behind an index that a cut may stand at.
-
-        The first of all where none follows, or where the share to keep is not start. What
-        belongs to no message goes with the one behind it.
-        """
-        found = self._next_boundary(items, start) if start is not None else None
-        if found is None:
-            found = self._next_boundary(items, 0)
-        if found is None:
-            return None
-        if self.cuts_at == "messages":
-            found = message_start(items, found)
-        while found > 0 and not self._is_message(items[found - 1]):
-            found -= 1
-        return found
-
-    def _next_boundary(self, items: Sequence[Item], start: int) -> int | None:
-        boundaries = range(start, len(items))
-        found = next((at for at in boundaries if self._may_begin(items[at])), None)
-        if found is None and self.boundaries == "user-and-assistant":
-            anything = (at for at in boundaries if items[at].kind is not Kind.TOOL_RESULT)
-            found = next(anything, None)
-        return found
-
-    def _is_message(self, item: Item) -> bool:
-        return item.kind is Kind.TOOL_RESULT or self._may_begin(item)
-
-    def _may_begin(self, item: Item) -> bool:
-        """Whether a cut may stand at the block: it begins a turn or is a message."""
-        block = item.block
-        if block.origin is None:
-            return block.kind in _MESSAGES
-        kind = timeline.type_of(block)
-        if kind in {timeline.RESULT, timeline.SUMMARY}:
-            return False
-        if kind in _MESSAGE_TYPES:
-            return True
-        author = timeline.author_of(block)
-        if self.boundaries == "user-and-assistant":
-            return author in {"user", "assistant"}
-        return author not in {"", "system", "tool"}
-
-
-def _begins(items: Sequence[Item], turn: int, end: int) -> int:
-    """Index where the turn begins of which some stands before `end`."""
-    near = max(0, end - NEAR)
-    if near and items[near].turn == turn:
-        near = 0
-    return bisect_left(items, turn, near, end, key=_TURN)
-
-
-_TURN = attrgetter("turn")
-_MESSAGES = PROMPTS | {Kind.ASSISTANT, Kind.TOOL_CALL}
-_MESSAGE_TYPES = {timeline.PROMPT, timeline.COMPLETION, timeline.CALL, timeline.HEADER}
-_MEASURES = {unit.value: Measure(unit, Rounding.DOWN, least=1) for unit in Unit}

@@ -68,7 +68,8 @@ def compacted(
     turn = timeline.turn_of(first_kept) or runtime_turn
     split = turn if cut.turn_start is not None else None
     entry = summary_block(text, turn, gone, split_turn=split)
-    new = Item(position=0, block=imported(entry), turn=first_kept.turn, tokens=policy.tokens(text))
+    tokens = policy.sizes.tokens(text)
+    new = Item(position=0, block=imported(entry), turn=first_kept.turn, tokens=tokens)
     at = before.index(first_kept)
     return TimelineCompaction(
         cut=cut,
@@ -162,7 +163,7 @@ def visible(blocks: Sequence[Item]) -> tuple[Item, ...]:
 
 def estimated(blocks: Iterable[Item], policy: RollingTimeline) -> int:
     """Tokens of the blocks as they show."""
-    return sum(policy.sizes(blocks))
+    return sum(policy.sizes.sizes(blocks))
 
 
 def rendered(blocks: Sequence[Item]) -> tuple[Item, ...]:

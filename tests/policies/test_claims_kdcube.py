@@ -132,8 +132,8 @@ def test_it_fires_above_nine_tenths_and_not_at_them(unit: str, in_use: int, fire
     )
     policy = RollingTimeline(unit=unit)
 
-    assert policy.besides(window) == 100
-    assert policy.total(window) == in_use
+    assert policy.sizes.besides(window) == 100
+    assert policy.sizes.total(window) == in_use
     assert policy.fires(window) is fires
 
 
@@ -141,7 +141,7 @@ def test_it_fires_above_nine_tenths_and_not_at_them(unit: str, in_use: int, fire
 def test_even_an_empty_system_prompt_counts_as_one_token() -> None:
     window = Window(items=(), after=0, limit=1_000)
 
-    assert RollingTimeline(unit="code-points").besides(window) == 1
+    assert RollingTimeline(unit="code-points").sizes.besides(window) == 1
 
 
 @pytest.mark.claim("S0.5", "S0.6")
@@ -340,7 +340,7 @@ def test_what_is_kept_never_begins_with_a_result_nor_holds_one_without_its_call(
         sizes = RollingTimeline(unit="code-points")
         items = [
             replace(i, tokens=n)
-            for i, n in zip(window.items, sizes.sizes(window.items), strict=True)
+            for i, n in zip(window.items, sizes.sizes.sizes(window.items), strict=True)
         ]
         asked = {
             item.block.tool_call_id: item.position

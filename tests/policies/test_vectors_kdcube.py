@@ -37,9 +37,9 @@ def test_vectors_of_token_estimates_and_the_trigger(folder: str) -> None:
         expected, name, policy = vector["expected"], vector["vector"], shipped(vector)
         window = window_of(vector)
         blocks = kdcube.in_memory(window)
-        assert list(policy.sizes(blocks)) == expected["block_tokens"], name
-        assert policy.besides(window) == expected["sys_est"], name
-        assert policy.total(window) == expected["total_est"], name
+        assert list(policy.sizes.sizes(blocks)) == expected["block_tokens"], name
+        assert policy.sizes.besides(window) == expected["sys_est"], name
+        assert policy.sizes.total(window) == expected["total_est"], name
         assert (vector["config"]["force"] or policy.fires(window)) == expected["trigger"], name
 
 

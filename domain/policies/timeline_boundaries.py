@@ -1,0 +1,118 @@
+"""Where a timeline may be cut: at turns and messages; and where its turns begin."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from .. import timeline
+from ..blocks import PROMPTS, Kind
+from ..messages import message_start
+from ..window import Item
+
+NEAR = 64
+"""Blocks that most turns have fewer of: a turn's beginning is looked for here first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineBoundaries:
+    """What a cut may stand at, by the settings of a rolling timeline."""
+
+    any_author: bool = False
+    """Whether whatever has an author is a message, but for the system and tools; else only what a
+    user or an assistant wrote is, and where none follows any block but a result will do."""
+    whole_messages: bool = True
+    from_prompt: bool = False
+    """Whether a split turn begins at the prompt before the cut; else at its first block."""
+
+    def first_at(self, items: Sequence[Item], start: int | None) -> int | None:
+        """Index of the first block at or behind an index that a cut may stand at.
+
+        The first of all where none follows, or where there is no index. What belongs to no
+        message goes with the one behind it.
+        """
+        found = self._next(items, start) if start is not None else None
+        if found is None:
+            found = self._next(items, 0)
+        if found is None:
+            return None
+        if self.whole_messages:
+            found = message_start(items, found)
+        while found > 0 and not self.is_message(items[found - 1]):
+            found -= 1
+        return found
+
+    def _next(self, items: Sequence[Item], start: int) -> int | None:
+        boundaries = range(start, len(items))
+        found = next((at for at in boundaries if self._is_boundary(items[at])), None)
+        if found is None and not self.any_author:
+            anything = (at for at in boundaries if items[at].kind is not Kind.TOOL_RESULT)
+            found = next(anything, None)
+        return found
+
+    def is_message(self, item: Item) -> bool:
+        return item.kind is Kind.TOOL_RESULT or self._is_boundary(item)
+
+    def _is_boundary(self, item: Item) -> bool:
+        """Whether a cut may stand at the block: it begins a turn or is a message."""
+        block = item.block
+        if block.origin is None:
+            return block.kind in _MESSAGES
+        kind = timeline.type_of(block)
+        if kind in {timeline.RESULT, timeline.SUMMARY}:
+            return False
+        if kind in _MESSAGE_TYPES:
+            return True
+        author = timeline.author_of(block)
+        if not self.any_author:
+            return author in {"user", "assistant"}
+        return author not in {"", "system", "tool"}
+
+    def newest_turns(self, items: Sequence[Item], count: int) -> int:
+        """Index where the newest turns begin, as many as are to stay; 0 where there are fewer."""
+        end, turns = len(items), 0
+        while end > 0:
+            turn = items[end - 1].turn
+            turns += turn > 0
+            if turns == count:
+                start = self.turn_start(items, end, turn)
+                return end - 1 if start is None else start
+            end = _begins(items, turn, end)
+        return 0
+
+    def turn_start(self, items: Sequence[Item], at: int, turn: int | None = None) -> int | None:
+        """Index where the turn began in which the item at an index stands.
+
+        None where it is the first of its turn, or where the turn has no beginning here. With
+        `turn`, that turn's beginning before the index.
+        """
+        if turn is None:
+            turn = items[at].turn
+            if turn == 0 or self._opens_turn(items, at):
+                return None
+        if not self.from_prompt:
+            return _begins(items, turn, at)
+        for index in range(at - 1, -1, -1):
+            if items[index].turn != turn:
+                return None
+            if timeline.opens_turn(items[index].block):
+                return index
+        return None
+
+    def _opens_turn(self, items: Sequence[Item], at: int) -> bool:
+        if timeline.opens_turn(items[at].block):
+            return True
+        return not self.from_prompt and (at == 0 or items[at - 1].turn != items[at].turn)
+
+
+def _begins(items: Sequence[Item], turn: int, end: int) -> int:
+    """Index where the turn begins of which some stands before `end`."""
+    near = max(0, end - NEAR)
+    if near and items[near].turn == turn:
+        near = 0
+    return bisect_left(items, turn, near, end, key=_TURN)
+
+
+_TURN = attrgetter("turn")
+_MESSAGES = PROMPTS | {Kind.ASSISTANT, Kind.TOOL_CALL}
+_MESSAGE_TYPES = {timeline.PROMPT, timeline.COMPLETION, timeline.CALL, timeline.HEADER}
