@@ -230,7 +230,7 @@ class AgentLoop:
                 self.session.namespace,
                 self.lineage,
                 policy=self.order.policy.name,
-                event=context_warning(warning),
+                message=context_warning(warning),
             )
             told(listeners, happening)
 

@@ -37,7 +37,7 @@ def tell_of(session: "StoredSession", results: Ranges) -> None:
 
     for event in _events(session, results):
         happening = Happening(
-            Moment.TOOL_RESPONSE_TRUNCATED, session.key, session.namespace, MAIN, event=event
+            Moment.TOOL_RESPONSE_TRUNCATED, session.key, session.namespace, MAIN, message=event
         )
         told(session.store.all_listeners, happening)
 

@@ -142,7 +142,7 @@ class Compactor:
         details |= {"trigger": trigger}
         boundary = self.decisions.activate(prepared, trigger)
         message = of_boundary(self.reader.key, self.reader.boundary(boundary)[0])
-        self._tell(Moment.ACTIVATED, boundary, boundary_message=message, **details)
+        self._tell(Moment.ACTIVATED, boundary, message=message, **details)
         self._tell(Moment.SESSION_START, boundary, source="compact", **details)
         return boundary
 

@@ -78,12 +78,10 @@ class Happening:
     usage: Usage | None = None
     cost_usd: float | None = None
     latency_s: float | None = None
-    boundary_message: dict[str, Any] | None = None
-    """Of a boundary that begins to be served: the message by which the Claude Agent SDK says so
-    (`compact_boundary`)."""
-    event: Mapping[str, Any] | None = None
-    """Of context_warning, context_pruned and tool_response_truncated: in numbers, as those know it
-    who watch a status bar."""
+    message: Mapping[str, Any] | None = None
+    """What it says to those who speak the protocol of a policy's document: `context_warning`,
+    `context_pruned`, `tool_response_truncated`; of a boundary that begins to be served, the Claude
+    Agent SDK's `compact_boundary`."""
 
     def as_json(self) -> dict[str, Any]:
         """All that is known, as JSON has it."""

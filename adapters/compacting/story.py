@@ -108,9 +108,9 @@ class CompactionStory(NoListener):
                 trigger=self._so_far.trigger,
                 pre_tokens=self._before.tokens,
             )
-            self._tell(Moment.ACTIVATED, boundary_message=message)
+            self._tell(Moment.ACTIVATED, message=message)
             if pruned is not None:
-                self._tell(Moment.CONTEXT_PRUNED, event=context_pruned(pruned))
+                self._tell(Moment.CONTEXT_PRUNED, message=context_pruned(pruned))
             self._tell(Moment.SESSION_START, source="compact")
 
     def failed(self, reason: str) -> None:

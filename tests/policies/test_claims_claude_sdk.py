@@ -118,7 +118,7 @@ def test_a_boundary_is_told_in_the_sdks_own_message(
     else:
         session.loop(policy=POLICY, limit=LIMIT, summarisers=[Scripted(briefly)]).prepare()
 
-    (message,) = [each.boundary_message for each in told if each.moment is Moment.ACTIVATED]
+    (message,) = [each.message for each in told if each.moment is Moment.ACTIVATED]
     assert message == {
         "type": "system",
         "subtype": "compact_boundary",
@@ -136,13 +136,13 @@ def test_a_boundary_that_was_prepared_is_told_once_it_is_served(
     session: StoredSession, told: list[Happening]
 ) -> None:
     compacted(talk(session, 12), activate=False)
-    assert not [each for each in told if each.boundary_message]
+    assert not [each for each in told if each.message]
 
     session.activate()
 
     boundary = session.view().boundary
     assert boundary is not None
-    (message,) = [each.boundary_message for each in told if each.boundary_message]
+    (message,) = [each.message for each in told if each.message]
     assert message == of_boundary(session.key, boundary)
 
 
@@ -151,7 +151,7 @@ def test_each_boundary_has_an_id_of_its_own(session: StoredSession, told: list[H
     compacted(talk(session, 12))
     compacted(talk(session, 12))
 
-    first, second = [each.boundary_message for each in told if each.boundary_message]
+    first, second = [each.message for each in told if each.message]
     assert first["uuid"] != second["uuid"]
 
 

@@ -67,8 +67,8 @@ def moments(told: list[Happening]) -> list[Moment]:
 
 def event_of(told: list[Happening], moment: Moment) -> dict[str, object]:
     (happening,) = [one for one in told if one.moment is moment]
-    assert happening.event is not None
-    return dict(happening.event)
+    assert happening.message is not None
+    return dict(happening.message)
 
 
 def texts(view: HistoryView) -> list[str]:
@@ -133,7 +133,7 @@ def test_at_75_percent_listeners_are_warned(session: StoredSession, told: list[H
         "total_tokens": tokens,
         "max_tokens": limit,
     }
-    assert told[0].event == warning
+    assert told[0].message == warning
     assert as_told(told[0])["event"] == warning
     assert as_told(told[0])["hook_event_name"] == "ContextWarning"
 
@@ -367,7 +367,7 @@ def test_a_large_answer_is_kept_whole_and_shown_by_its_ends(narrow: SessionStore
     (original,) = session.recall(at)
     assert original.block.text == content
     assert moments(heard) == [Moment.TOOL_RESPONSE_TRUNCATED]
-    assert heard[0].event == {
+    assert heard[0].message == {
         "type": "tool_response_truncated",
         "tool_name": "read_file",
         "original_tokens": tokens_of(content),

@@ -84,7 +84,7 @@ def test_a_program_is_told_what_happens(program: Program, tmp_path: Path) -> Non
         "namespace": "default",
         "lineage": "main",
         "policy": "reserve-headroom",
-        "before": {"tokens": 9_000, "blocks": 40},
+        "before": {"tokens": 9_000, "blocks": 40, "summaries": 0},
         "instructions": "Keep the names.",
         "set_off_by": "threshold",
         # And as hooks of coding agents know it.

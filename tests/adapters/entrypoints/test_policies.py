@@ -77,7 +77,7 @@ def test_a_policy_that_cannot_be_used_is_one_line_on_standard_error(
 @pytest.mark.parametrize(
     ("policy", "wrong"),
     [
-        ("basalt", "there is no policy 'basalt'; there is reserve-headroom (klaude-code), "),
+        ("basalt", "there is no policy 'basalt'; there is rolling-timeline (kdcube), "),
         ("tunacode@basalt", "retention-window has no preset @basalt; it has @as_shipped, @later"),
         ("@later", "there is no policy ''"),
     ],
