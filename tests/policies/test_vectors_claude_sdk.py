@@ -117,6 +117,7 @@ def cases(folder: str) -> list[Case]:
     return [case_of(vector) for vector in lines_of(folder, "goat")]
 
 
+@pytest.mark.claim("S4.10", "S4.11", "S4.12", "S4.14", "S4.15", "S4.20", "S4.26", "S4.35", "S4.36")
 @FOLDERS
 def test_vectors_of_sizes_and_of_what_is_in_use(folder: str) -> None:
     for case in cases(folder):
@@ -138,6 +139,7 @@ def test_vectors_of_sizes_and_of_what_is_in_use(folder: str) -> None:
         assert preserved == case.vector["config"]["preserve_budget"], case.name
 
 
+@pytest.mark.claim("S4.18")
 @FOLDERS
 def test_vectors_of_the_split_and_of_both_zones(folder: str) -> None:
     for case in cases(folder):
@@ -162,6 +164,7 @@ def test_vectors_of_where_each_cut_is_moved(folder: str) -> None:
         assert moved == case.expected["adjust_table"], case.name
 
 
+@pytest.mark.claim("S4.38", "S4.39")
 @FOLDERS
 def test_vectors_of_pruned_results(folder: str) -> None:
     for case in cases(folder):
@@ -175,6 +178,7 @@ def test_vectors_of_pruned_results(folder: str) -> None:
         assert pruned == case.expected["pruned"], case.name
 
 
+@pytest.mark.claim("S4.27", "S4.28")
 @FOLDERS
 def test_vectors_of_the_document_by_the_letter(folder: str) -> None:
     for case in cases(folder):
