@@ -6,7 +6,7 @@ import pytest
 from story import Story, told_on
 
 import cutbank
-from cutbank.domain.blocks import Block, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest, Trigger
 from cutbank.domain.coverage import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
@@ -20,7 +20,7 @@ from cutbank.domain.window import Item, Window
 from cutbank.projections.dialects.pi import compaction_entry
 
 POLICY = Pi(reserve_tokens=20, keep_tokens=30)
-BLOCKS = {
+BLOCKS: dict[str, AnyBlock] = {
     "u": Block.user("words"),
     "a": Block.assistant("words"),
     "d": Block.developer("words"),
@@ -40,7 +40,7 @@ def talk(text: str, trigger: Trigger = Trigger.MANUAL, limit: int = 100) -> Wind
 
 def cut(window: Window, policy: Pi = POLICY) -> int | None:
     plan = policy.plan(window)
-    return plan and plan.cut
+    return plan.cut if plan else None
 
 
 @pytest.mark.parametrize(("used", "fires"), [(80, False), (81, True)])

@@ -66,7 +66,7 @@ def klaude(vector: Vector) -> Iterator[Broken]:
         return
     session = NeutralSession(vector["input"])
     last = session.last_summary
-    kept_from = last and last["meta"]["first_kept_block"]
+    kept_from = last["meta"]["first_kept_block"] if last else None
     window = session.window(
         vector["config"]["context_limit"] or 0, behind=last, kept_from=kept_from
     )
