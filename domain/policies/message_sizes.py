@@ -1,5 +1,6 @@
 """How large a message is to a program that counts texts: what it says, and a word for the rest."""
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from enum import StrEnum
@@ -20,7 +21,9 @@ class ResultText(StrEnum):
 
 PLACEHOLDERS = {Kind.THINKING: "[reasoning]", Kind.IMAGE: "[image]", Kind.DOCUMENT: "[document]"}
 """What stands for blocks whose content is not counted."""
-ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+"""What is printed with a backslash; that itself comes first, for the others bring more of it."""
+NO_ASCII = re.compile(r"[^ -~]")
 EXTENDING = frozenset({"Mn", "Me"})
 """Unicode categories of what is drawn upon the character before."""
 
@@ -35,9 +38,11 @@ def message_tokens(message: Message, measure: Measure, results: ResultText) -> i
 
 def as_debugged(text: str) -> str:
     """A string as Rust prints it for debugging."""
-    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return '"' + "".join(map(_escaped, text)) + '"'
+    for character, printed in ESCAPES.items():
+        text = text.replace(character, printed)
+    if not (text.isascii() and text.isprintable()):
+        text = NO_ASCII.sub(_escaped, text)
+    return f'"{text}"'
 
 
 def _said(block: AnyBlock, results: ResultText) -> Iterator[str]:
@@ -52,9 +57,8 @@ def _said(block: AnyBlock, results: ResultText) -> Iterator[str]:
         yield PLACEHOLDERS.get(block.kind, block.text)
 
 
-def _escaped(character: str) -> str:
-    if character in ESCAPES:
-        return ESCAPES[character]
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
     if character.isprintable() and unicodedata.category(character) not in EXTENDING:
         return character
     return f"\\u{{{ord(character):x}}}"
