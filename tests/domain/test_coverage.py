@@ -125,3 +125,36 @@ def test_a_turn_of_which_only_pins_are_left_behind_is_not_split() -> None:
 
     assert settlement is not None
     assert settlement.split_turn is None
+
+
+def test_a_cut_in_front_of_nothing_but_hidden_blocks_keeps_one_that_shows() -> None:
+    story = told("user", "user", "user", "hide 4")
+
+    settlement = story.compact(4)
+
+    assert settlement is not None
+    assert list(settlement.kept) == [3, 5]
+    assert list(settlement.hidden) == [4]
+
+
+def test_of_a_drop_that_leaves_only_hidden_blocks_the_newest_that_shows_stays() -> None:
+    story = told("user", "user", "user", "hide 4")
+
+    settlement = settle(story.window(), Plan(None, "", 0, drops=Ranges.span(2, 3)))
+
+    assert [repair.rule for repair in settlement.repairs] == ["never-empty"]
+    assert [item.position for item in settlement.gone] == [2]
+
+
+def test_a_result_of_which_only_a_text_shows_is_not_shortened() -> None:
+    story = Story(sizes=[9_000], limit=10)
+    told_on(story, "user", "assistant 21", "results", "user", "user", "hide 4", "hide 6")
+    told_on(story, "compact 8", "pin 2", "user")
+    assert story.boundary is not None
+    hidden = [at for at in story.boundary.hidden if story.blocks[at][2] is not None]
+    assert hidden
+
+    settlement = settle(story.window(), Plan(story.head, "", 1))
+
+    assert set(hidden) <= set(settlement.kept)
+    assert not {trim.position for trim in settlement.trims} & set(hidden)
