@@ -148,13 +148,9 @@ def test_of_a_drop_that_leaves_only_hidden_blocks_the_newest_that_shows_stays() 
 
 def test_a_result_of_which_only_a_text_shows_is_not_shortened() -> None:
     story = Story(sizes=[9_000], limit=10)
-    told_on(story, "user", "assistant 21", "results", "user", "user", "hide 4", "hide 6")
-    told_on(story, "compact 8", "pin 2", "user")
+    told_on(story, "user", "assistant 21", "results", "user", "hide 6", "compact 6", "pin 2")
     assert story.boundary is not None
-    hidden = [at for at in story.boundary.hidden if story.blocks[at][2] is not None]
-    assert hidden
+    assert list(story.boundary.hidden) == [5]
 
-    settlement = settle(story.window(), Plan(story.head, "", 1))
-
-    assert set(hidden) <= set(settlement.kept)
-    assert not {trim.position for trim in settlement.trims} & set(hidden)
+    with pytest.raises(NothingToCompactError, match="no legal cut"):
+        settle(story.window(), Plan(cut=6, reason="", summary_tokens=1))
