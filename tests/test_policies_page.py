@@ -15,8 +15,11 @@ import cutbank
 from cutbank.adapters import policy_catalog
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.domain import repairs
+from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.catalog import DEFAULT, POLICIES, alias_of, policy_named
 from cutbank.domain.policies.policy import presets_of
+from cutbank.domain.policies.sample_windows import long
+from cutbank.domain.window import OnFailure
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "policies.md").read_text(encoding="utf-8")
@@ -61,6 +64,28 @@ def test_each_policy_has_a_page_of_its_own() -> None:
     for name in POLICIES:
         assert f"[{name}](policies/{name}.md)" in PAGE
         assert (DOCS / "policies" / f"{name}.md").is_file(), f"docs/policies/{name}.md is missing"
+
+
+IN_WORDS = {
+    OnFailure.EXTRACTIVE: "a summary by rules",
+    OnFailure.NOTICE: "a notice",
+    OnFailure.UNCHANGED: "the view stays as it was",
+}
+
+
+def test_what_stands_in_is_what_the_plans_say() -> None:
+    told = {named(row[0]): row for row in rows("policy") if len(row) == 3}
+    for name, policy in POLICIES.items():
+        plan = policy().plan(long(99).window(trigger=Trigger.MANUAL))
+        assert plan is not None
+        _, stands_in, otherwise = told[name]
+        if plan.summary_tokens:
+            assert stands_in.startswith("a summary")
+            assert otherwise.startswith(IN_WORDS[plan.on_failure]), name
+            assert ("beginning of a turn" in stands_in) == bool(plan.turn_tokens), name
+        else:
+            assert stands_in.startswith("a notice")
+            assert otherwise == "it needs none"
 
 
 def test_each_rule_of_repair_is_told() -> None:

@@ -186,6 +186,10 @@ def _unlike(policy: Policy, window: Window, answer: Answer) -> Iterator[str]:
         yield f"fires answers with {fires!r}, not with True or False"
     elif isinstance(answer, Plan) and window.trigger is Trigger.THRESHOLD and not fires:
         yield "it has a plan, and says that it does not fire: nobody would ask for the plan"
+    elif answer is None and window.trigger is Trigger.THRESHOLD and fires:
+        asked = replace(window, trigger=Trigger.MANUAL)
+        if isinstance(_answer(policy, asked), Plan):
+            yield "it fires, and has no plan but where it is asked: it would fire again and again"
 
 
 def _named(error: BaseException) -> str:
