@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby
 
 from .blocks import BY_ASSISTANT, PROMPTS, Kind
 from .window import Item
@@ -50,12 +49,24 @@ class Message:
 def messages_of(items: Sequence[Item]) -> tuple[Message, ...]:
     """The items in messages. Each tool result is one of its own; notes and artifacts are left out,
     for no model is sent them."""
-    spoken = [(index, item, role) for index, item in enumerate(items) if (role := role_of(item))]
     messages: list[Message] = []
-    for _, group in groupby(spoken, key=_same_message):
-        pieces = list(group)
-        index, _, role = pieces[0]
-        messages.append(Message(role, tuple(item for _, item, _ in pieces), index))
+    pieces: list[Item] = []
+    begins, said_by, named = 0, Role.TOOL_RESULT, None
+    for index, item in enumerate(items):
+        block = item.block
+        role = _ROLES.get(block.kind)
+        if role is None:
+            continue
+        # As `_same_message` has it, and several times as fast: all of a history goes through here.
+        name = None if role is Role.TOOL_RESULT else block.message_id
+        if name is not None and name == named and role is said_by:
+            pieces.append(item)
+            continue
+        if pieces:
+            messages.append(Message(said_by, tuple(pieces), begins))
+        pieces, begins, said_by, named = [item], index, role, name
+    if pieces:
+        messages.append(Message(said_by, tuple(pieces), begins))
     return tuple(messages)
 
 

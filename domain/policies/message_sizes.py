@@ -2,10 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from enum import StrEnum
 
-from ..blocks import AnyBlock, Kind, Media, ToolCall, ToolResult
+from ..blocks import AnyBlock, Kind, ToolCall, ToolResult
 from ..messages import Message
 from .measure import Measure, Unit
 
@@ -30,10 +29,12 @@ EXTENDING = frozenset({"Mn", "Me"})
 
 def message_tokens(message: Message, measure: Measure, results: ResultText) -> int:
     """Tokens of one message; `reckoned` is what the store makes of its blocks."""
+    items = message.items
     if measure.unit is Unit.RECKONED:
-        return message.tokens
-    said = "\n".join(text for item in message.items for text in _said(item.block, results))
-    return measure.tokens(said)
+        return items[0].tokens if len(items) == 1 else message.tokens
+    if len(items) == 1:
+        return measure.tokens(_said(items[0].block, results))
+    return measure.tokens("\n".join([_said(item.block, results) for item in items]))
 
 
 def as_debugged(text: str) -> str:
@@ -45,16 +46,14 @@ def as_debugged(text: str) -> str:
     return f'"{text}"'
 
 
-def _said(block: AnyBlock, results: ResultText) -> Iterator[str]:
+def _said(block: AnyBlock, results: ResultText) -> str:
     if isinstance(block, ToolCall):
-        yield f"[tool: {block.name}]"  # its arguments are not counted
-    elif isinstance(block, ToolResult):
-        debug = results is ResultText.DEBUG
-        yield f"Text(Text {{ text: {as_debugged(block.text)} }})" if debug else block.text
-        if not debug and not isinstance(block.content, str):
-            yield from ("[image]" for part in block.content if isinstance(part, Media))
-    else:
-        yield PLACEHOLDERS.get(block.kind, block.text)
+        return f"[tool: {block.name}]"  # its arguments are not counted
+    if not isinstance(block, ToolResult):
+        return PLACEHOLDERS.get(block.kind, block.text)
+    if results is ResultText.DEBUG:
+        return f"Text(Text {{ text: {as_debugged(block.text)} }})"
+    return "\n".join([block.text, *("[image]" for _ in block.media)])
 
 
 def _escaped(found: re.Match[str]) -> str:

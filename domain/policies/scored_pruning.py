@@ -14,8 +14,7 @@ from ..window import Item, Plan, Window
 from .measure import Measure, Rounding, Unit
 from .message_sizes import ResultText, message_tokens
 from .policy import check, refusal, setting
-from .scores import only_looks
-from .selection import Choice, Protects, Ranked, carried, kept, protected
+from .selection import Choice, Protects, carried, kept, protected
 from .weighed import Weighed
 
 MARGIN = 0.10
@@ -122,7 +121,12 @@ class ScoredPruning:
 
     def fires(self, window: Window) -> bool:
         """Whether it would prune by threshold: it is enabled, has rested, and is nearly full."""
-        return self.enabled and not self._rests(window) and self.level(window).calls_for_less
+        return self._fires(window, None)
+
+    def _fires(self, window: Window, weighed: Weighed | None) -> bool:
+        since = window.since_boundary_s
+        rests = since is not None and since < self.cooldown_seconds
+        return self.enabled and not rests and self.level(window, weighed).calls_for_less
 
     def level(self, window: Window, weighed: Weighed | None = None) -> Utilisation:
         """What is in use of the limit, but for the system prompt."""
@@ -141,12 +145,15 @@ class ScoredPruning:
 
     def plan(self, window: Window) -> Plan | None:
         """What leaves: nothing is cut off, and no summary is written."""
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
         if not self.enabled:
             _refuse(window, "scored-pruning is off (enabled = false)")
             return None
+        is_asked = window.trigger is not Trigger.THRESHOLD
+        if self.unit == Unit.RECKONED and not (is_asked or self.fires(window)):
+            return None  # told without a look at the messages
         weighed = self.weighed(window.items)
+        if not (is_asked or self._fires(window, weighed)):
+            return None
         level = self.level(window, weighed)
         target = self.target(level)
         if window.trigger is Trigger.OVERFLOW:
@@ -199,7 +206,11 @@ class ScoredPruning:
         untouched = carried(weighed.messages) | protected(
             weighed.messages, self.protected_turns, Protects(self.protects)
         )
-        ranked = [one for one in self._ranked(weighed) if untouched.isdisjoint(one.indices)]
+        ranked = weighed.ranked(
+            untouched,
+            together=self.pairs_leave_together,
+            looks_first=self.looks_leave_first,
+        )
         spent = in_use - sum(one.tokens for one in ranked)
         loose = frozenset(index for one in ranked for index in one.indices)
         return everything - loose | kept(ranked, Choice(self.choice), target - spent)
@@ -209,24 +220,6 @@ class ScoredPruning:
         left, before = self.weighed(gone), self.level(window)
         after = self.marks.of(max(0, before.tokens - left.total), window.limit)
         return Pruned(before, after, messages=len(left.messages))
-
-    def _rests(self, window: Window) -> bool:
-        since = window.since_boundary_s
-        return since is not None and since < self.cooldown_seconds
-
-    def _ranked(self, weighed: Weighed) -> list[Ranked]:
-        """What leaves as one, with what it is worth: as much as the best of it."""
-        messages, tokens, worth = weighed.messages, weighed.tokens, weighed.priorities
-        alone = ((index,) for index in range(len(messages)))
-        return [
-            Ranked(
-                indices=tuple(group),
-                tokens=sum(tokens[index] for index in group),
-                worth=max(worth[index] for index in group),
-                leaves_first=self.looks_leave_first and only_looks(messages[group[0]]),
-            )
-            for group in (weighed.exchanges if self.pairs_leave_together else alone)
-        ]
 
     def _reason(self, trigger: Trigger, level: Utilisation, target: int) -> str:
         reason = f"{trigger}: {level.tokens:,} tokens in use"

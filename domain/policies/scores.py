@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..blocks import Kind
+from ..blocks import ToolCall
 from ..digest import READS, bare_name, names
 from ..messages import Message, Role
 
@@ -25,9 +25,10 @@ _SMALL = 500
 
 def score(message: Message) -> int:
     """The worth of what a message is."""
-    if message.role is Role.ASSISTANT and any(i.kind is Kind.TOOL_CALL for i in message.items):
+    role = message.role
+    if role is Role.ASSISTANT and ToolCall in [type(item.block) for item in message.items]:
         return WITH_CALLS
-    return SCORES[message.role]
+    return SCORES[role]
 
 
 def priorities(scores: Sequence[int], tokens: Sequence[int]) -> tuple[float, ...]:
@@ -41,8 +42,11 @@ def priorities(scores: Sequence[int], tokens: Sequence[int]) -> tuple[float, ...
 
 def only_looks(message: Message) -> bool:
     """Whether a message calls tools, all of which only look."""
-    calls = message.calls
-    return bool(calls) and all(bare_name(item.block.name) in LOOKS for item in calls)  # type: ignore[union-attr]
+    if message.role is not Role.ASSISTANT:
+        return False
+    blocks = [item.block for item in message.items]
+    called = [bare_name(block.name) for block in blocks if isinstance(block, ToolCall)]
+    return bool(called) and LOOKS.issuperset(called)
 
 
 def _priority(worth: int, size: int, recency: float) -> float:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..blocks import Kind
+from ..blocks import ToolCall
 from ..messages import Message, Role
-from .scores import priorities, score
+from .scores import only_looks, priorities, score
+from .selection import Ranked
 
 TOLD_APART = {Role.USER: 0, Role.DEVELOPER: 0, Role.ASSISTANT: 1, Role.TOOL_RESULT: 2}
 
@@ -45,14 +46,41 @@ class Weighed:
         groups: list[list[int]] = []
         of_call: dict[int, list[int]] = {}
         for index, message in enumerate(self.messages):
-            call = message.items[0].call
-            if call in of_call and message.role is Role.TOOL_RESULT:
-                of_call[call].append(index)
+            first = message.items[0]
+            if first.call is not None and (group := of_call.get(first.call)):
+                group.append(index)
                 continue
             group = [index]
             groups.append(group)
             if message.role is Role.ASSISTANT:
                 for item in message.items:
-                    if item.kind is Kind.TOOL_CALL:
+                    if isinstance(item.block, ToolCall):
                         of_call[item.position] = group
         return groups
+
+    def ranked(
+        self, untouched: frozenset[int], *, together: bool, looks_first: bool
+    ) -> list[Ranked]:
+        """What may leave, by what it is worth; of an exchange, as much as the best of it."""
+        tokens, worth, messages = self.tokens, self.priorities, self.messages
+        if not together:
+            return [
+                Ranked(
+                    leaves_late=not (looks_first and only_looks(message)),
+                    worth=worth[index],
+                    tokens=tokens[index],
+                    indices=(index,),
+                )
+                for index, message in enumerate(messages)
+                if index not in untouched
+            ]
+        return [
+            Ranked(
+                leaves_late=not (looks_first and only_looks(messages[group[0]])),
+                worth=max([worth[index] for index in group]),
+                tokens=sum([tokens[index] for index in group]),
+                indices=group,
+            )
+            for group in self.exchanges
+            if untouched.isdisjoint(group)
+        ]
