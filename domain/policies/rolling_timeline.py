@@ -195,7 +195,7 @@ class RollingTimeline:
             summary_tokens=self.summary_tokens,
             turn_tokens=self.turn_summary_tokens,
             form=self.form(turn_start),
-            on_failure=OnFailure(self.on_failure),
+            on_failure=_ON_FAILURE[self.on_failure],
         )
 
     def form(self, turn_start: int = 0) -> KdcubeForm:
@@ -280,3 +280,6 @@ class RollingTimeline:
             for item, (before, after) in zip(items, pairwise(running), strict=True)
         )
         return tuple(accumulate(counted, initial=0))
+
+
+_ON_FAILURE = {what.value: what for what in OnFailure}

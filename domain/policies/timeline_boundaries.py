@@ -77,7 +77,10 @@ class TimelineBoundaries:
             if turns == count:
                 start = self.turn_start(items, end, turn)
                 return end - 1 if start is None else start
-            end = _begins(items, turn, end)
+            # As in _begins; this is the loop that a plan's time goes into.
+            near = end - NEAR
+            lowest = near if near > 0 and items[near].turn != turn else 0
+            end = bisect_left(items, turn, lowest, end, key=_TURN)
         return 0
 
     def turn_start(self, items: Sequence[Item], at: int, turn: int | None = None) -> int | None:

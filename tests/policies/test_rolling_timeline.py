@@ -1,0 +1,267 @@
+"""Seed 000, rule by rule: what the settings do, and what they and odd windows are refused for."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.coverage import settle
+from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.rolling_timeline import RollingTimeline
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries.form import Part
+from cutbank.domain.summaries.forms.kdcube import NO_HISTORY, KdcubeForm, files_of
+from cutbank.domain.summaries.summariser import Material
+from cutbank.domain.window import Item, OnFailure, Window
+
+BLOCKS: dict[str, AnyBlock] = {
+    "u": Block.user("words"),
+    "a": Block.assistant("words"),
+    "t": Block.thinking("words"),
+    "c": ToolCall(tool_call_id="c", name="tool"),
+    "r": ToolResult(tool_call_id="c", content="x" * 40_000),
+}
+POLICY = RollingTimeline(keep_recent_turns=0)
+
+
+def items_of(words: str) -> list[Item]:
+    """An item a word: `u` begins a turn, `=5` makes it that large (else 10 tokens), `/m` puts it
+    into message m, `!` pins it, `?` leaves a call open."""
+    items: list[Item] = []
+    turn = 0
+    for at, word in enumerate(words.split(), 1):
+        said, _, size = word.partition("=")
+        kind, _, message = said.rstrip("!?").partition("/")
+        turn += kind == "u"
+        block = BLOCKS[kind].model_copy(update={"message_id": message or None})
+        call = max((i.position for i in items if i.kind is Kind.TOOL_CALL), default=None)
+        items.append(
+            Item(
+                position=at,
+                block=block,
+                turn=turn,
+                tokens=int(size or 10),
+                call=call if kind == "r" else None,
+                is_pinned=said.endswith("!"),
+                is_open=said.endswith("?"),
+            )
+        )
+    return items
+
+
+def window(words: str, **more: Any) -> Window:
+    items = items_of(words)
+    settings: dict[str, Any] = {"limit": 100, "trigger": Trigger.MANUAL} | more
+    return Window(items=tuple(items), after=len(items), **settings)
+
+
+def cut(words: str, policy: RollingTimeline = POLICY, **more: Any) -> int | None:
+    plan = policy.plan(window(words, **more))
+    return plan.cut if plan else None
+
+
+@pytest.mark.parametrize(
+    ("words", "first_kept"),
+    [
+        ("u a u a u=30 a=40", 5),
+        ("u a u a u=30 a=39", 4),
+        ("u a u a u=90", 5),
+        ("u c r u=30 a=35", 4),
+        ("u c r=40 u a=35", 4),
+        ("u a t/m c/m r=60", 3),
+        ("u a a/m c/m=40 r=40", 3),
+        ("u t a=80 u=30", 2),
+    ],
+)
+def test_the_block_that_reaches_the_share_or_the_next_message_is_kept(
+    words: str, first_kept: int
+) -> None:
+    assert cut(words) == first_kept
+
+
+def test_the_newest_turns_stay_whole_where_that_leaves_something_to_go() -> None:
+    words = "u a=20 u a=20 u a=10 u a=10"
+
+    short = replace(POLICY, keeps=0.3)
+
+    assert cut(words, short) == 6
+    assert cut(words, replace(short, keep_recent_turns=2)) == 5
+    assert cut(words, replace(short, keep_recent_turns=3)) == 3
+    assert cut("u=60 a=80 u a", replace(POLICY, keep_recent_turns=9), limit=140) == 2
+
+
+def test_thinking_counts_towards_what_stays_unless_it_is_set_otherwise() -> None:
+    seen = window("u a u=30 a=30 t=30 a=10")
+    by_blocks = POLICY.cut(seen)
+    by_messages = replace(POLICY, budget_counts="messages").cut(seen)
+
+    assert by_blocks is not None
+    assert by_messages is not None
+    assert (by_blocks.first_kept, by_messages.first_kept) == (4, 3)
+
+
+@pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.OVERFLOW, Trigger.IDLE])
+def test_what_somebody_asks_for_needs_no_threshold(trigger: Trigger) -> None:
+    assert cut("u a=10 u a=65", trigger=trigger) == 3
+
+
+def test_after_a_refusal_a_share_of_what_was_refused_stays() -> None:
+    assert cut("u a u a u a", limit=100_000, trigger=Trigger.OVERFLOW) == 2
+    with pytest.raises(NothingToCompactError, match="nothing to compact: of 60 tokens"):
+        cut("u a u a u a", limit=100_000)
+
+
+def test_where_no_limit_is_known_it_never_fires_and_keeps_a_share_of_what_is_in_use() -> None:
+    small = window("u=900 a=900 u a", limit=0, trigger=Trigger.THRESHOLD)
+
+    assert not POLICY.fires(small)
+    assert POLICY.plan(small) is None
+    assert cut("u=30 a=30 u=30 a=30", limit=0) == 2
+
+
+def test_a_plan_says_why_how_large_and_what_if_nobody_writes() -> None:
+    plan = POLICY.plan(window("u=30 a u=30 a=40", trigger=Trigger.THRESHOLD))
+
+    assert plan is not None
+    assert plan.reason == ("threshold: 110 of 100 tokens in use; of the blocks, the newest 70 stay")
+    assert (plan.summary_tokens, plan.turn_tokens) == (800, 400)
+    assert plan.on_failure is OnFailure.EXTRACTIVE
+    shipped = policy_named("kdcube@as_shipped", {})
+    assert isinstance(shipped, RollingTimeline)
+    forced = shipped.plan(window("u=30 a u=30 a=40", system="s" * 400))
+    assert forced is not None
+    assert forced.on_failure is OnFailure.UNCHANGED
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("uact"), st.integers(0, 40)), min_size=1, max_size=12),
+    st.integers(1, 200),
+    st.integers(0, 3),
+)
+def test_the_raw_cut_keeps_the_share_and_no_whole_message_more(
+    words: list[tuple[str, int]], limit: int, turns: int
+) -> None:
+    seen = window(" ".join(f"{kind}={size}" for kind, size in words), limit=limit)
+    raw = RollingTimeline(keep_recent_turns=turns, cuts_at="blocks").cut(seen)
+
+    assert raw is not None
+    kept = [item for item in seen.items if item.position >= raw.first_kept]
+    if raw.takes_out and sum(item.tokens for item in seen.items) >= raw.keep:
+        spoken = [i for i, item in enumerate(kept) if item.kind is not Kind.THINKING] or [0]
+        assert sum(item.tokens for item in kept[spoken[0] + 1 :]) < raw.keep
+
+
+# Odd windows
+
+
+@pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.OVERFLOW])
+def test_an_empty_window_is_a_typed_error(trigger: Trigger) -> None:
+    with pytest.raises(NothingToCompactError, match=r"nothing to compact: .* \(rolling-timeline"):
+        POLICY.plan(window("", trigger=trigger, overhead=500))
+
+
+def test_nothing_is_planned_for_a_resting_session_that_is_small() -> None:
+    assert cut("u a", trigger=Trigger.IDLE) is None
+
+
+@pytest.mark.parametrize("preset", ["kdcube", "kdcube@as_shipped"])
+@pytest.mark.parametrize("words", ["u a c r=20000", "u c r=20000 a", "r=20000 u a"])
+def test_a_result_larger_than_the_limit_ends_in_a_smaller_view(preset: str, words: str) -> None:
+    seen = window(words, limit=1_000, trigger=Trigger.THRESHOLD)
+    plan = policy_named(preset, {}).plan(seen)
+
+    assert plan is not None
+    settlement = settle(seen, plan)
+    assert settlement.kept_tokens < sum(item.tokens for item in seen.items)
+    assert settlement.kept
+
+
+@pytest.mark.parametrize("words", ["u!=2000", "u!=500 a!=500", "c?=2000"])
+def test_where_all_is_pinned_or_open_the_largest_blocks_are_named(words: str) -> None:
+    seen = window(words, trigger=Trigger.THRESHOLD)
+    plan = POLICY.plan(seen)
+
+    assert plan is not None
+    with pytest.raises(NothingToCompactError, match=r"nothing to compact.*#1"):
+        settle(seen, plan)
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"fires_at": 0}, "keeps is 0.7, not below fires_at"),
+        ({"fires_at": 1.5}, "fires_at cannot be 1.5; it takes a number of the limit from 0"),
+        ({"keeps": -0.1}, "keeps cannot be -0.1"),
+        ({"keeps": 0.9}, r"keeps is 0.9, not below fires_at \(0.9\): what is kept would fire"),
+        ({"keep_recent_turns": -1}, "keep_recent_turns cannot be -1"),
+        ({"summary_tokens": 0}, "summary_tokens cannot be 0"),
+        ({"turn_summary_tokens": 10**9}, "turn_summary_tokens cannot be 1000000000"),
+        ({"unit": "words"}, "unit cannot be 'words'; it takes reckoned or code-points"),
+        ({"protects": "never"}, "protects cannot be 'never'"),
+        ({"keeps": "most"}, "keeps cannot be 'most'"),
+        ({"reserve": 1}, "rolling-timeline has no setting 'reserve'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_by_name(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidSettingError, match=message):
+        policy_named("rolling-timeline", settings)
+
+
+def test_keeping_nothing_leaves_the_newest_message() -> None:
+    assert cut("u a u a", RollingTimeline(keeps=0, keep_recent_turns=0)) == 4
+
+
+# The form
+
+
+def material(items: Sequence[Item], *, prefix: Ranges | None = None, **more: Any) -> Material:
+    positions = Ranges.of(item.position for item in items)
+    return Material(
+        gone=tuple(items), covers=positions, budget=800, prefix=prefix or Ranges(), **more
+    )
+
+
+def test_a_turns_beginning_has_an_allowance_of_its_own() -> None:
+    items = items_of("u a u a")
+    history, turn = KdcubeForm().asked(
+        material(items, prefix=Ranges.span(3, 4), turn_budget=400, previous=" before ")
+    )
+
+    assert (history.part, history.budget, history.previous) == (Part.HISTORY, 800, "before")
+    assert (turn.part, turn.budget, turn.previous) == (Part.TURN, 400, None)
+    assert [item.position for item in turn.items] == [3, 4]
+
+
+@pytest.mark.parametrize(("previous", "above"), [(None, NO_HISTORY), ("so far", "so far")])
+def test_without_history_what_stood_there_stays(previous: str | None, above: str) -> None:
+    gone = material(items_of("u a"), prefix=Ranges.span(1, 2), previous=previous)
+    form = KdcubeForm()
+
+    assert [asked.part for asked in form.asked(gone)] == [Part.TURN]
+    assert form.joined({Part.TURN: "PRE"}, gone) == (
+        f"{above}\n\n---\n\n**Turn Context (split turn)**\n\nPRE"
+    )
+
+
+def test_files_are_those_that_calls_name_however_deep_and_modified_wins() -> None:
+    calls = [
+        ToolCall(tool_call_id="1", name="files.read", arguments={"paths": ["b", "a"]}),
+        ToolCall(tool_call_id="2", name="edit", arguments={"file": {"path": "a"}}),
+        ToolCall(tool_call_id="3", name="write", arguments={"files": [{"filepath": "c"}, 4]}),
+        ToolCall(tool_call_id="4", name="bash", arguments={"path": "d"}),
+        ToolCall(tool_call_id="5", name="read", arguments="not json"),
+    ]
+    items = [Item(position=at, block=call, turn=1, tokens=1) for at, call in enumerate(calls, 1)]
+
+    assert files_of(items) == (("b",), ("a", "c"))
