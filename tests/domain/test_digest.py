@@ -177,9 +177,9 @@ def test_what_is_only_said_is_no_inventory() -> None:
 
 
 def test_what_a_later_version_wrote_is_kept() -> None:
-    before = Digest.model_validate({"commands": ["make"]})
+    before = Digest.model_validate({"deployments": ["make"]})
 
-    assert digest_of((), before).model_extra == {"commands": ["make"]}
+    assert digest_of((), before).model_extra == {"deployments": ["make"]}
 
 
 @given(st.text(), st.text() | st.text("{}[]\"'*: \\nfile_path").map('{"path":'.__add__))
