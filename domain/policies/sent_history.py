@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from ..blocks import ToolCall, ToolResult
 from ..messages import Message, Role, messages_of
 from ..window import Window
 
@@ -45,11 +44,4 @@ def kept_messages(window: Window) -> tuple[Message, ...]:
 
 def waiting_calls(window: Window) -> frozenset[int]:
     """The positions of the calls that nobody has answered."""
-    answered = {
-        item.block.tool_call_id for item in window.items if isinstance(item.block, ToolResult)
-    }
-    return frozenset(
-        item.position
-        for item in window.items
-        if isinstance(item.block, ToolCall) and item.block.tool_call_id not in answered
-    )
+    return frozenset([item.position for item in window.items if item.is_open])
