@@ -73,13 +73,13 @@ def call_of(block: AnyBlock) -> str:
 
 def is_hidden(block: AnyBlock) -> bool:
     known = attributes(block)
-    return bool(known.get("hidden") or known.get("meta", {}).get("hidden"))
+    return bool(known.get("hidden") or _meta(known).get("hidden"))
 
 
 def replacement_of(block: AnyBlock) -> str:
     """What a hidden block shows in its place; empty where it shows nothing."""
     known = attributes(block)
-    return str(known.get("replacement_text") or known.get("meta", {}).get("replacement_text") or "")
+    return str(known.get("replacement_text") or _meta(known).get("replacement_text") or "")
 
 
 def text_of(block: AnyBlock) -> str:
@@ -125,9 +125,17 @@ def opens_turn(block: AnyBlock) -> bool:
     return type_of(block) in {HEADER, PROMPT} or author_of(block) == "user"
 
 
+def _meta(known: dict[str, Any]) -> dict[str, Any]:
+    meta = known.get("meta")
+    return meta if isinstance(meta, dict) else {}
+
+
 @lru_cache(maxsize=4096)
 def _read(entry: str) -> dict[str, Any]:
-    known = json.loads(entry)
+    try:
+        known = json.loads(entry)
+    except (ValueError, RecursionError):  # whatever an import kept: then the block speaks alone
+        return {}
     return known if isinstance(known, dict) else {}
 
 

@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from cutbank.domain import timeline
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin, ToolCall, ToolResult
 from cutbank.domain.window import Item
 from cutbank.projections.dialects import kdcube
@@ -71,3 +74,25 @@ def test_a_saved_summary_has_a_time_and_says_what_it_covers() -> None:
 
     assert (saved["created_at"], saved["blocks_count"]) == ("2026-01-01T00:00:00Z", 2)
     assert (saved["split_turn"], saved["split_turn_id"]) == (True, "turn_1")
+
+
+@pytest.mark.parametrize("entry", ["", "no json", "[1]", '{"meta": 3}', "{}", None])
+def test_an_entry_that_says_nothing_leaves_the_block_to_speak(entry: str | None) -> None:
+    block = Block.user("u").model_copy(update={"origin": Origin(format="kdcube", entry=entry)})
+
+    assert timeline.type_of(block) == "user.prompt"
+    assert timeline.shown(block) == "u"
+    assert not timeline.is_hidden(block)
+    assert timeline.replacement_of(block) == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ('{"a": "é"}', '{"tool_id": "t", "tool_call_id": "c", "params": {"a": "\\u00e9"}}'),
+        ("é", '{"tool_id": "t", "tool_call_id": "c", "params": "\\u00e9"}'),
+        ("{}", '{"tool_id": "t", "tool_call_id": "c", "params": {}}'),
+    ],
+)
+def test_a_call_is_the_json_that_the_timeline_holds(arguments: str, text: str) -> None:
+    assert timeline.text_of(ToolCall(tool_call_id="c", name="t", arguments=arguments)) == text
