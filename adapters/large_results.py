@@ -1,6 +1,6 @@
 """Tool results that are too large to be shown whole: which, how much of them, and who is told."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
 from ..domain.blocks import AnyBlock, Text, ToolResult
@@ -8,26 +8,41 @@ from ..domain.compaction import MAIN
 from ..domain.compaction_events import Trim
 from ..domain.ranges import Ranges
 from ..domain.session_events import Ends, ToolCalled, ToolReturned
-from ..domain.tool_output import ends_within, tokens_of
+from ..domain.token_budget import CHARS_PER_TOKEN
+from ..domain.tool_output import LEAST_SHOWN, ends_within, tokens_of
 from ..projections.dialects.qbit import tool_response_truncated
 from ..projections.history_view import trimmed
 
 if TYPE_CHECKING:
+    from .settings.settings import Settings
     from .stored_session import StoredSession
 
+LONGEST = 4
+"""Bytes that one character may have."""
 
-def shown_of(block: AnyBlock, most_tokens: int | None) -> Ends | None:
-    """What views show of a block that is appended; None is all of it.
 
-    What holds more than text is left as it is: half an image is none.
+def shown_of(blocks: Iterable[AnyBlock], settings: Callable[[], "Settings"]) -> list[Ends | None]:
+    """What views show of blocks that are appended; None is all of it.
+
+    What holds more than text is left as it is: half an image is none. Settings are read where
+    there is something that they may shorten: most appends do without them.
     """
-    if most_tokens is None or not isinstance(block, ToolResult):
+    return [_ends(block.text, settings) if _is_text(block) else None for block in blocks]
+
+
+def _is_text(block: AnyBlock) -> bool:
+    if not isinstance(block, ToolResult):
+        return False
+    content = block.content
+    return isinstance(content, str) or all(isinstance(part, Text) for part in content)
+
+
+def _ends(text: str, settings: Callable[[], "Settings"]) -> Ends | None:
+    if len(text) * LONGEST <= LEAST_SHOWN * CHARS_PER_TOKEN:
         return None
-    if not isinstance(block.content, str) and not all(
-        isinstance(part, Text) for part in block.content
-    ):
-        return None
-    return ends_within(block.text, most_tokens)
+    context = settings().context
+    most = context.max_tool_response_tokens if context else None
+    return ends_within(text, most) if most is not None else None
 
 
 def tell_of(session: "StoredSession", results: Ranges) -> None:

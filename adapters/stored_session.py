@@ -93,9 +93,7 @@ class StoredSession:
         if not blocks:
             raise InvalidPositionError("nothing to append: give at least one block")
 
-        context = self.store.settings.context
-        most = context.max_tool_response_tokens if context else None
-        shown = [shown_of(block, most) for block in blocks]
+        shown = shown_of(blocks, lambda: self.store.settings)
         shortened: list[int] = []
 
         def decide(session: Session) -> tuple[int, int]:

@@ -19,6 +19,8 @@ HEADS = {OutputKind.CODE: 0.7, OutputKind.LOG: 0.4, OutputKind.TEXT: 0.5}
 """The part of what is shown that is the beginning: of code most of it, of a log the less."""
 MOST_TOKENS = 25_000
 """Of one result, by the document."""
+LEAST_SHOWN = 100
+"""Tokens of any answer that are shown, if somebody wants large ones shortened."""
 SMALL = 100
 """Bytes below which nothing is shortened."""
 FUSE = 100_000

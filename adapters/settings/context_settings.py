@@ -3,6 +3,7 @@
 from typing import Any
 
 from ...domain.policies.scored_pruning import ScoredPruning
+from ...domain.tool_output import LEAST_SHOWN
 from .section import Section, setting
 
 
@@ -22,7 +23,7 @@ class ContextSettings(Section):
     max_tool_response_tokens: int | None = setting(
         None,
         unit="tokens",
-        least=1,
+        least=LEAST_SHOWN,
         help="that are shown of a tool's answer; the log keeps all of it",
     )
 

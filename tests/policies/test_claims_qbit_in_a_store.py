@@ -311,6 +311,7 @@ def test_a_policy_that_is_named_goes_before_the_section() -> None:
         ("[context]\nenabled = 1", "settings.toml:2: context.enabled is 1; it takes true or false"),
         ("[context]\nprotected_turns = -1", "takes a whole number of turns from 0"),
         ("[context]\ncompaction_threshold = 80", "takes a fraction of the limit from 0.05 up to 1"),
+        ("[context]\nmax_tool_response_tokens = 0", "a whole number of tokens from 100, or none"),
         ("[context]\ncooldown = 3", "settings.toml:2: context.cooldown is no setting"),
         (
             "[context]\nenabled = true\n[compaction.settings]\nkeep_tokens = 4_000",
