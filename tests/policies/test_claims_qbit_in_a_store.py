@@ -134,7 +134,7 @@ def test_at_75_percent_listeners_are_warned(session: StoredSession, told: list[H
         "max_tokens": limit,
     }
     assert told[0].message == warning
-    assert as_told(told[0])["event"] == warning
+    assert as_told(told[0])["message"] == warning
     assert as_told(told[0])["hook_event_name"] == "ContextWarning"
 
 
