@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .domain.blocks import ToolCall as ToolCall
     from .domain.blocks import ToolResult as ToolResult
     from .domain.errors import NothingToCompactError as NothingToCompactError
-    from .domain.policies.contract import check_policy as check_policy
+    from .domain.policies.contract.check_policy import check_policy as check_policy
     from .domain.policies.policy import Policy as Policy
     from .domain.policies.policy import check as check_settings
     from .domain.policies.policy import setting as setting
@@ -30,7 +30,7 @@ _HOMES = {
     "ToolCall": (".domain.blocks", "ToolCall"),
     "ToolResult": (".domain.blocks", "ToolResult"),
     "Window": (".domain.window", "Window"),
-    "check_policy": (".domain.policies.contract", "check_policy"),
+    "check_policy": (".domain.policies.contract.check_policy", "check_policy"),
     "check_settings": (".domain.policies.policy", "check"),
     "open": (".adapters.session_store", "open_store"),
     "setting": (".domain.policies.policy", "setting"),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..domain.errors import InvalidSettingError
 from ..domain.policies.catalog import ALIASES, POLICIES, alias_of, unknown, with_preset
+from ..domain.policies.contract.shape import faults_of
 from ..domain.policies.policy import Policy
-from ..domain.policies.shape import faults_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

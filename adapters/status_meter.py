@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..domain.policies.pruning.weighed import Weighed
 from ..domain.policies.scored_pruning import ScoredPruning
-from ..domain.policies.weighed import Weighed
 from ..domain.summaries.notice import SECTION
 from ..domain.utilisation import Utilisation
 from .compacting.by_settings import order_by

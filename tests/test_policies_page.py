@@ -17,8 +17,8 @@ from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.domain import repairs
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.catalog import DEFAULT, POLICIES, alias_of, policy_named
+from cutbank.domain.policies.contract.sample_windows import long
 from cutbank.domain.policies.policy import presets_of
-from cutbank.domain.policies.sample_windows import long
 from cutbank.domain.window import OnFailure
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -12,9 +12,9 @@ from ..errors import NothingToCompactError
 from ..messages import Role, message_start, role_of
 from ..summaries.forms.pi import PiForm
 from ..window import Item, Plan, Window
-from .budget_walk import reached
-from .measure import Measure, Rounding, Unit
-from .pi_estimate import Estimate, answer_end, size
+from .cutting.budget_walk import reached
+from .measuring.measure import Measure, Rounding, Unit
+from .measuring.pi_estimate import Estimate, answer_end, size
 from .policy import check, setting
 
 

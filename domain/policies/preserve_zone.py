@@ -11,13 +11,13 @@ from ..messages import message_end, message_start
 from ..summaries.forms.claude_sdk import ClaudeSdkForm
 from ..trims import effective, tokens_saved
 from ..window import Item, OnFailure, Plan, Window
-from .budget_walk import reached
-from .context_budget import MAX_OUTPUT, ContextBudget
-from .measure import Measure, Rounding, Unit
-from .old_results import OldResults
+from .cutting.budget_walk import reached
+from .cutting.zones import Zones, stepped_back
+from .measuring.context_budget import MAX_OUTPUT, ContextBudget
+from .measuring.measure import Measure, Rounding, Unit
+from .measuring.spoken import Sized, Spoken
 from .policy import check, refusal, setting
-from .spoken import Sized, Spoken
-from .zones import Zones, stepped_back
+from .pruning.old_results import OldResults
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from ..errors import NothingToCompactError
 from ..messages import Message, messages_of
 from ..summaries.forms.klaude import FORMS, Way
 from ..window import Plan, Window
-from .measure import Measure, Rounding, Unit
+from .cutting.reserve_cut import Walk, message_tokens, walk_back
+from .cutting.sent_history import UNANSWERED, kept_messages, waiting_calls
+from .measuring.measure import Measure, Rounding, Unit
 from .policy import check, refusal, setting
-from .reserve_cut import Walk, message_tokens, walk_back
-from .sent_history import UNANSWERED, kept_messages, waiting_calls
 
 LONGEST_ANSWER = 32_000
 """Tokens that an answer may take where nobody says how many."""

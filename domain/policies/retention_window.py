@@ -12,8 +12,8 @@ from ..messages import Role, message_start, role_of
 from ..summaries.forms.tunacode import TunacodeForm
 from ..summaries.plain_parts import parts_of
 from ..window import Item, OnFailure, Plan, Window
-from .budget_walk import reached
-from .measure import Measure, Rounding, Unit
+from .cutting.budget_walk import reached
+from .measuring.measure import Measure, Rounding, Unit
 from .policy import check, setting
 
 FORCED = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})

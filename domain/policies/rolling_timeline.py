@@ -10,11 +10,11 @@ from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..summaries.forms.kdcube import KdcubeForm
 from ..window import Item, OnFailure, Plan, Window
-from .budget_walk import reached
-from .measure import Unit
+from .cutting.budget_walk import reached
+from .cutting.timeline_boundaries import TimelineBoundaries
+from .measuring.measure import Unit
+from .measuring.timeline_sizes import TimelineSizes
 from .policy import check, refusal, setting
-from .timeline_boundaries import TimelineBoundaries
-from .timeline_sizes import TimelineSizes
 
 
 class TimelineCut(NamedTuple):

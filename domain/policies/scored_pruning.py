@@ -11,11 +11,11 @@ from ..ranges import Ranges
 from ..token_budget import estimate_text
 from ..utilisation import Level, Marks, Pruned, Utilisation
 from ..window import Item, Plan, Window
-from .measure import Measure, Rounding, Unit
-from .message_sizes import ResultText, message_tokens
+from .measuring.measure import Measure, Rounding, Unit
+from .measuring.message_sizes import ResultText, message_tokens
 from .policy import check, refusal, setting
-from .selection import Choice, Protects, carried, kept, protected
-from .weighed import Weighed
+from .pruning.selection import Choice, Protects, carried, kept, protected
+from .pruning.weighed import Weighed
 
 MARGIN = 0.10
 """How far below the threshold the warning begins, and pruning ends."""

@@ -5,7 +5,7 @@ from datetime import UTC
 from typing import Any
 
 from ...domain.compaction_events import CompactBoundary, Digest, Summary
-from ...domain.policies.pi_preparation import Preparation
+from ...domain.policies.cutting.pi_preparation import Preparation
 
 Named = Callable[[int], str]
 """The id of the entry that holds a block, by its position."""

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any
 
-from ...domain.policies.weighed import Weighed
+from ...domain.policies.pruning.weighed import Weighed
 from ...domain.tool_output import Shortened
 from ...domain.utilisation import Level, Pruned, Utilisation
 

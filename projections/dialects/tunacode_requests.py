@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ...domain.policies.measure import Measure, Rounding, Unit
+from ...domain.policies.measuring.measure import Measure, Rounding, Unit
 from ...domain.policies.retention_window import FORCED, RetentionWindow, newest_first
 from ...domain.summaries.forms.tunacode import TunacodeForm
 from ...domain.window import Item, Window

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.policies.budget_walk import reached
+from cutbank.domain.policies.cutting.budget_walk import reached
 
 SIZES = st.lists(st.integers(0, 9), max_size=30)
 

@@ -24,7 +24,7 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.counting.counter import CharsPerToken
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.errors import SummariserFailedError
-from cutbank.domain.policies.context_budget import ContextBudget
+from cutbank.domain.policies.measuring.context_budget import ContextBudget
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.form import Part

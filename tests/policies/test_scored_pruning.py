@@ -17,7 +17,7 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.cut_points.orphans import orphans
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.policies.catalog import policy_named
-from cutbank.domain.policies.message_sizes import as_debugged
+from cutbank.domain.policies.measuring.message_sizes import as_debugged
 from cutbank.domain.policies.policy import settings_of
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges

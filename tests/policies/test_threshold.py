@@ -9,8 +9,8 @@ import pytest
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.policies.catalog import POLICIES, policy_named
+from cutbank.domain.policies.contract.sample_windows import long
 from cutbank.domain.policies.policy import is_due, presets_of
-from cutbank.domain.policies.sample_windows import long
 from cutbank.domain.policies.threshold import due, threshold_of
 from cutbank.domain.window import Window
 

@@ -14,8 +14,8 @@ from cutbank.domain.coverage import Settlement, settle
 from cutbank.domain.cut_points import legal_cuts
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.cutting.zones import stepped_back
 from cutbank.domain.policies.preserve_zone import PreserveZone
-from cutbank.domain.policies.zones import stepped_back
 from cutbank.domain.window import Item, Window
 from cutbank.projections.dialects.claude_sdk import pruned_text
 

@@ -11,8 +11,8 @@ from cutbank.domain.coverage import settle
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.messages import Role, messages_of
 from cutbank.domain.overflow import SETS
+from cutbank.domain.policies.cutting.sent_history import sent_history
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
-from cutbank.domain.policies.sent_history import sent_history
 from cutbank.domain.summaries.form import Part
 from cutbank.domain.window import Window
 from cutbank.projections.dialects.klaude import details, kept_items_brief

@@ -8,8 +8,8 @@ from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.policies.cutting.pi_preparation import Preparation, prepared
 from cutbank.domain.policies.pi import Pi
-from cutbank.domain.policies.pi_preparation import Preparation, prepared
 from cutbank.domain.summaries.form import Part
 from cutbank.domain.window import Window
 from cutbank.projections.dialects.pi import compaction_result, context_usage, cut_point, details

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from .. import timeline
-from ..blocks import PROMPTS, Kind
-from ..messages import message_start
-from ..window import Item
+from ... import timeline
+from ...blocks import PROMPTS, Kind
+from ...messages import message_start
+from ...window import Item
 
 NEAR = 64
 """Blocks that most turns have fewer of: a turn's beginning is looked for here first."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..blocks import ToolCall
-from ..messages import Message, Role
+from ...blocks import ToolCall
+from ...messages import Message, Role
 from .scores import only_looks, priorities, score
 from .selection import Ranked
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from types import MappingProxyType
 
-from .. import timeline
-from ..window import Item, Window
+from ... import timeline
+from ...window import Item, Window
 from .measure import Measure, Rounding, Unit
 
 RECKONED = Unit.RECKONED.value

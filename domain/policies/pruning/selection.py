@@ -5,8 +5,8 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import NamedTuple
 
-from ..cut_points.carried import is_carried
-from ..messages import Message
+from ...cut_points.carried import is_carried
+from ...messages import Message
 
 
 class Choice(StrEnum):

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..messages import Message, Role, messages_of
-from ..window import Window
+from ...messages import Message, Role, messages_of
+from ...window import Window
 
 UNANSWERED = "[nobody has answered this call; whoever ran it was interrupted]"
 """What answers a call that waits, in a history that is sent all the same."""

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from ..compaction_events import Digest
-from ..messages import messages_of
-from ..ranges import Ranges
-from ..summaries.forms.pi import files_of
-from ..summaries.summariser import Material
-from ..window import Item, Window
-from .measure import Unit
-from .pi import Pi
+from ...compaction_events import Digest
+from ...messages import messages_of
+from ...ranges import Ranges
+from ...summaries.forms.pi import files_of
+from ...summaries.summariser import Material
+from ...window import Item, Window
+from ..measuring.measure import Unit
+from ..pi import Pi
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..blocks import Kind
-from ..compaction_events import Trim
-from ..messages import message_start, role_of
-from ..window import Item
-from .measure import Measure
+from ...blocks import Kind
+from ...compaction_events import Trim
+from ...messages import message_start, role_of
+from ...window import Item
+from ..measuring.measure import Measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ..blocks import ToolCall
-from ..digest import READS, bare_name, names
-from ..messages import Message, Role
+from ...blocks import ToolCall
+from ...digest import READS, bare_name, names
+from ...messages import Message, Role
 
 SCORES = {Role.USER: 850, Role.DEVELOPER: 850, Role.TOOL_RESULT: 600, Role.ASSISTANT: 500}
 """Of 1,000; instructions are said in the user's place."""

@@ -4,8 +4,8 @@ import re
 import unicodedata
 from enum import StrEnum
 
-from ..blocks import AnyBlock, Kind, ToolCall, ToolResult
-from ..messages import Message
+from ...blocks import AnyBlock, Kind, ToolCall, ToolResult
+from ...messages import Message
 from .measure import Measure, Unit
 
 

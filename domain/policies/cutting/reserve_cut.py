@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..blocks import AnyBlock, Kind, ToolCall, ToolResult
-from ..messages import Message, Role, messages_back, role_of
-from ..token_budget import IMAGE_CHARS
-from ..window import Item, Window
+from ...blocks import AnyBlock, Kind, ToolCall, ToolResult
+from ...messages import Message, Role, messages_back, role_of
+from ...token_budget import IMAGE_CHARS
+from ...window import Item, Window
+from ..measuring.measure import Measure
 from .budget_walk import reached
-from .measure import Measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..blocks import BY_ASSISTANT, AnyBlock, Block, Kind, Text, ToolCall
-from ..window import Item
+from ...blocks import BY_ASSISTANT, AnyBlock, Block, Kind, Text, ToolCall
+from ...window import Item
 from .measure import Measure
 
 

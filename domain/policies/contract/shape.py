@@ -6,8 +6,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from ..errors import CutbankError
-from .policy import Policy, configured, presets_of, settings_of
+from ...errors import CutbankError
+from ..policy import Policy, configured, presets_of, settings_of
 
 NAME = re.compile(r"[a-z][a-z0-9_.-]*")
 """What a policy, an alias or a preset may be called: it stands in front of and behind an `@`."""

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from dataclasses import MISSING, asdict, replace
 from typing import Any
 
-from ..compaction_events import Trigger
-from ..coverage import Settlement, settle
-from ..errors import InvalidSettingError, NothingToCompactError
-from ..window import Plan, Window
-from .policy import Policy, configured, is_due, presets_of, settings_of
+from ...compaction_events import Trigger
+from ...coverage import Settlement, settle
+from ...errors import InvalidSettingError, NothingToCompactError
+from ...window import Plan, Window
+from ..policy import Policy, configured, is_due, presets_of, settings_of
 from .sample_windows import after, windows
 from .shape import faults_of
 

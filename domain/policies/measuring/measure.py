@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..token_budget import CHARS_PER_TOKEN
+from ...token_budget import CHARS_PER_TOKEN
 
 
 class Unit(StrEnum):

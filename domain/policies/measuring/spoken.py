@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..blocks import AnyBlock, Kind, Text, ToolCall, ToolResult
-from ..messages import role_of
-from ..window import Item
+from ...blocks import AnyBlock, Kind, Text, ToolCall, ToolResult
+from ...messages import role_of
+from ...window import Item
 from .measure import Measure
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..blocks import PROMPTS, Kind
-from ..messages import message_end, message_start
-from ..window import Item
+from ...blocks import PROMPTS, Kind
+from ...messages import message_end, message_start
+from ...window import Item
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from ..blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
-from ..compaction_events import CompactBoundary, Summary, Trigger
-from ..coverage import Settlement
-from ..ranges import Ranges
-from ..token_budget import CHARS_PER_TOKEN
-from ..window import Item, Window
+from ...blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from ...compaction_events import CompactBoundary, Summary, Trigger
+from ...coverage import Settlement
+from ...ranges import Ranges
+from ...token_budget import CHARS_PER_TOKEN
+from ...window import Item, Window
 
 LIMIT = 20_000
 LIMITS = (LIMIT, 500, 0)

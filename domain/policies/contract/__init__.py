@@ -1,0 +1,1 @@
+"""What every policy owes the store, and how that is tried."""

@@ -1,0 +1,1 @@
+"""How large messages are: as the store reckons them, or as a program would that counts texts."""

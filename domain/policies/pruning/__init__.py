@@ -1,0 +1,1 @@
+"""Which messages leave by their worth, and which results are shown shortened."""
