@@ -40,6 +40,7 @@ from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.event_log.event_mapper import BODY_SIZE, EventMapper, ZstdCompressor
 from cutbank.adapters.event_log.stored_row import StoredRow
 from cutbank.adapters.session_store import open_store
+from cutbank.adapters.settings.context_settings import ContextSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.verifier import verify
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
@@ -309,7 +310,9 @@ class _Says:
 def _tell(database: Path) -> list[dict[str, Any]]:
     """Let all happen that can happen to a session, and return what was served meanwhile."""
     served: list[dict[str, Any]] = []
-    with open_store(database, settings=Settings(), clock=_Clock()) as store:
+    # Large results are shown shortened from the beginning; nothing else in the story is so large.
+    shortens = Settings(context=ContextSettings(enabled=False, max_tool_response_tokens=2_000))
+    with open_store(database, settings=shortens, clock=_Clock()) as store:
         session = store.session("story", subject=SUBJECT, source="golden", title="A story")
         look: Callable[[StoredSession], None] = lambda one: served.append(_served(one))  # noqa: E731
         _first_turns(session)
