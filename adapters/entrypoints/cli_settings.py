@@ -17,7 +17,7 @@ from ..settings.toml_file import place_of
 from .invocation import Invocation
 from .printing import clipped, say, say_json
 
-VALUE_SHOWN = 44
+VALUE_SHOWN = 60
 """Columns of a value; `--json` has all of it."""
 
 

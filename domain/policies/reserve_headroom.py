@@ -59,7 +59,7 @@ class ReserveHeadroom:
             "as_shipped": {
                 "unit": Unit.CODE_POINTS.value,
                 "counts": Counts.REPORTED.value,
-                "moves_off_developer": True,
+                "passes_developer": True,
                 "form": Way.AS_SHIPPED.value,
             },
             "later": {
@@ -68,7 +68,7 @@ class ReserveHeadroom:
                 "fires_at": ">=",
                 "answer_tokens": None,
                 "answers_open_calls": True,
-                "moves_off_developer": True,
+                "passes_developer": True,
                 "form": Way.LATER.value,
             },
         }
@@ -113,7 +113,7 @@ class ReserveHeadroom:
     answers_open_calls: bool = setting(
         default=False, help="measured histories hold an answer to each call that still waits"
     )
-    moves_off_developer: bool = setting(
+    passes_developer: bool = setting(
         default=False, help="a cut moves on from a developer's message, if need be to a tool result"
     )
     form: str = setting(
@@ -199,7 +199,7 @@ class ReserveHeadroom:
 
     def _walk(self, window: Window, headroom: Headroom) -> Walk:
         return walk_back(
-            window, headroom.keep, self.measure, moves_off_developer=self.moves_off_developer
+            window, headroom.keep, self.measure, passes_developer=self.passes_developer
         )
 
     def tokens_before(self, window: Window) -> int:

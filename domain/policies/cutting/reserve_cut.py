@@ -25,11 +25,11 @@ class Walk:
 
 
 def walk_back(
-    window: Window, keep: int, measure: Measure | None = None, *, moves_off_developer: bool = False
+    window: Window, keep: int, measure: Measure | None = None, *, passes_developer: bool = False
 ) -> Walk:
     """The walk over the window's blocks, or over its messages where these are measured anew.
 
-    `moves_off_developer` has it go on from a developer's message to the next user's message or
+    `passes_developer` has it go on from a developer's message to the next user's message or
     tool result: so it may come to rest on a result.
     """
     items = window.open_to_cut
@@ -40,7 +40,7 @@ def walk_back(
     else:
         giant, ends = _by_messages(items, keep, measure)
     cut = ends or _past_results(items)
-    if moves_off_developer:
+    if passes_developer:
         cut = _off_developer(items, cut)
     return Walk(
         giant=None if giant is None else items[giant].position,

@@ -50,7 +50,7 @@ def test_compactions_are_counted_by_what_set_them_off_and_became_of_them(
     talk: StoredSession, policy: ReserveHeadroom, seen: Seen
 ) -> None:
     done = talk.compact(policy, limit=8_000)
-    talk.compact(policy, limit=8_000, trigger=Trigger.THRESHOLD)
+    talk.compact(policy, limit=80_000, trigger=Trigger.THRESHOLD)
 
     measured = seen.measured()
     assert measured["cutbank.compaction.duration"] == [
