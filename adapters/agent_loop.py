@@ -207,7 +207,8 @@ class AgentLoop:
             else:
                 self._begin_ahead(seen)
             return seen, seen.view
-        if self._has_waited():
+        if self._has_waited() or self._compactor.decisions.state() != seen.decided:
+            # It may as well have been finished after this was looked at, and before it was waited.
             seen = self._compactor.planner.seen(self._unasked)
         swapped = self._swapped(seen, self._unasked)
         if swapped is None and seen.decided.prepared:

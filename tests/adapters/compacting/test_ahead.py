@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import pytest
 from clock import Clock
@@ -13,6 +14,7 @@ from clock import Clock
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.agent_loop import AgentLoop, Habits
+from cutbank.adapters.compacting.cancellation import Cancellation
 from cutbank.adapters.compacting.happenings import Happening, Moment, Verdict
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
@@ -213,6 +215,29 @@ def test_at_the_threshold_the_summary_that_is_being_written_is_waited_for(
     assert view.boundary is not None
     assert view.boundary.trigger is Trigger.IDLE
     assert view.entries[-1].text == "and now?"
+
+
+def test_what_is_finished_before_it_can_be_waited_for_is_not_written_twice(
+    session: StoredSession, slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = loop_of(near(session), slow)
+    loop.prepare()
+    assert slow.begun.wait(PATIENCE)
+    talk(session, 13)
+    preparations = session.store.preparations
+    join = preparations.join
+
+    def finishes_first(lineage: UUID, running: Cancellation) -> bool:
+        slow.done.set()
+        finished(session)
+        return join(lineage, running)
+
+    monkeypatch.setattr(preparations, "join", finishes_first)
+    view = loop.prepare()
+
+    assert len(slow.asked) == 1
+    assert view.boundary is not None
+    assert view.boundary.trigger is Trigger.IDLE
 
 
 def test_who_waits_for_it_may_cancel_it(session: StoredSession, slow: Slow) -> None:
