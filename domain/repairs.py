@@ -54,7 +54,7 @@ def made_legal(window: Window, plan: Plan) -> Legal:
             repairs += (Repair(rule="shortened-largest", trimmed=Ranges.of(_at(extra))),)
             trims += extra
     if not (something_goes or trims):
-        raise NothingToCompactError(nothing_to_gain(window))
+        raise NothingToCompactError(f"{nothing_to_gain(window)}{_why(plan)}")
     return Legal(begins, cut is not None, stays, trims, repairs)
 
 
@@ -125,6 +125,12 @@ def _leaves(group: Sequence[Item], drops: Ranges) -> bool:
     if _newest(group) not in drops:
         return False
     return 2 * sum(item.tokens for item in dropped) > sum(item.tokens for item in group)
+
+
+def _why(plan: Plan) -> str:
+    """What a policy says that would take nothing out itself."""
+    takes_out = plan.cut is not None or plan.drops or plan.trims
+    return "" if takes_out else f" ({plan.reason})"
 
 
 def _goes(window: Window, stays: Sequence[Item]) -> bool:

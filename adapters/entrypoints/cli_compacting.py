@@ -203,19 +203,21 @@ def _say_outcome(session: str, lineage: str, outcome: Outcome, *, is_served: boo
     say(f"{session}: {said}, by {outcome.policy}", bold=True)
     say(f"view     {outcome.pre_tokens:,} -> {outcome.post_tokens:,} tokens, {saved:.0%} less")
     say(f"why      {outcome.reason}")
-    say(f"left     {counted(len(outcome.left), 'block')}: {shortly(outcome.left)}")
+    left = f"{counted(len(outcome.left), 'block')}: {shortly(outcome.left)}"
+    say(f"left     {left if outcome.left else 'nothing; results are shown shortened'}")
     say(f"kept     from #{outcome.first_kept} on")
     if outcome.split_turn:
         say(f"split    turn {outcome.split_turn}: its beginning left, the rest stays")
     for repair in outcome.repairs:
         say(f"repair   {repair_in_words(repair)}")
-    say(f"summary  by {outcome.summariser}")
+    if outcome.left:
+        say(f"summary  by {outcome.summariser}")
     for complaint in outcome.rejected:
         say(f"         it stood in for another: {complaint}")
     if outcome.compacted and not is_served:
         say("It is prepared: an agent's loop serves it at the threshold, `cutbank activate` now.")
     elif outcome.compacted:
-        say("`cutbank view` shows the summary, `cutbank recall` gives back what left.")
+        say("`cutbank view` shows what is served, `cutbank recall` gives back what left.")
 
 
 def _settings(words: list[str]) -> dict[str, str]:

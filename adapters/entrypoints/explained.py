@@ -55,7 +55,7 @@ def repair_in_words(repair: Repair) -> str:
         f"#{repair.wanted} was wanted, #{repair.got} is legal" if repair.got is not None else "",
         f"stays: {shortly(repair.stays)}" if repair.stays else "",
         f"leaves as well: {shortly(repair.leaves)}" if repair.leaves else "",
-        f"is shortened: {shortly(repair.trimmed)}" if repair.trimmed else "",
+        f"shown shortened: {shortly(repair.trimmed)}" if repair.trimmed else "",
     ]
     return f"{repair.rule}: {'; '.join(filter(None, changes))}"
 

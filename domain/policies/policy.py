@@ -101,6 +101,8 @@ class Setting:
     def takes(self) -> str:
         """What it may be, in words: `a whole number of tokens from 0, or none`."""
         words = " or ".join(self.among) or WORDS.get(self.type, "text")
+        if self.type is float and self.unit and self.most == 1:
+            words = "a share"
         words += f" of {self.unit}" if self.type in {int, float} and self.unit else ""
         words += f" from {self.least:,}" if self.least is not None else ""
         words += f" up to {self.most:,}" if self.most is not None else ""

@@ -53,7 +53,7 @@ class ScoredPruning:
 
     enabled: bool = setting(True, help="whether anything is pruned at all")
     compaction_threshold: float = setting(
-        0.80, unit="of the limit", least=0.05, most=1, help="in use from which on it prunes"
+        0.80, unit="the limit", least=0.05, most=1, help="in use from which on it prunes"
     )
     protected_turns: int = setting(2, least=0, help="newest turns, or messages, that always stay")
     cooldown_seconds: float = setting(
@@ -61,7 +61,7 @@ class ScoredPruning:
     )
     critical_threshold: float | None = setting(
         None,
-        unit="of the limit",
+        unit="the limit",
         least=0.05,
         help="from which on more leaves; none is 0.9, or compaction_threshold if that is more",
     )
@@ -164,12 +164,12 @@ class ScoredPruning:
             return None
         stays = self.stays(weighed, level.tokens, target)
         leaving = (m for index, m in enumerate(weighed.messages) if index not in stays)
-        return Plan(
-            cut=None,
-            reason=self._reason(window.trigger, level, target),
-            summary_tokens=0,
-            drops=Ranges.of(item.position for message in leaving for item in message.items),
-        )
+        drops = Ranges.of(item.position for message in leaving for item in message.items)
+        reason = self._reason(window.trigger, level, target)
+        if not drops:
+            newest = f"protected_turns is {self.protected_turns}"
+            reason += f"; but what is new, pinned or open stays, and that is all ({newest})"
+        return Plan(cut=None, reason=reason, summary_tokens=0, drops=drops)
 
     def weighed(self, items: Iterable[Item]) -> Weighed:
         """The messages that a policy chooses from."""

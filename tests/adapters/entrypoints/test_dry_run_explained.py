@@ -103,7 +103,7 @@ def test_each_repair_is_told_with_its_rule(run: Run, parallel: Path) -> None:
     (shorter,) = outcome["explanation"]["shortened"]
     assert shorter["shown"] < shorter["tokens"]
     said = run(*words).out
-    assert f"{repair['rule']}: is shortened: {shorter['handle']}" in said
+    assert f"{repair['rule']}: shown shortened: {shorter['handle']}" in said
     assert f"{shorter['tokens']:,} -> {shorter['shown']:,} tokens are shown" in said
     assert "None" not in said
 
