@@ -88,8 +88,7 @@ class Told:
             case Shape.TABLES:
                 return "a list of tables"
             case _:
-                # A unit such as `of the view` makes a number a fraction.
-                return self.scalar.takes.replace("a number of of", "a fraction of")
+                return self.scalar.takes
 
     def read(self, text: str) -> Any:
         """The value that a variable's text stands for; the text itself where it stands for none."""

@@ -101,9 +101,10 @@ class Setting:
     def takes(self) -> str:
         """What it may be, in words: `a whole number of tokens from 0, or none`."""
         words = " or ".join(self.among) or WORDS.get(self.type, "text")
-        if self.type is float and self.unit and self.most == 1:
-            words = "a share"
-        words += f" of {self.unit}" if self.type in {int, float} and self.unit else ""
+        if self.unit.startswith("of "):  # a unit such as `of the limit`
+            words = f"a fraction {self.unit}"
+        elif self.unit and self.type in {int, float}:
+            words += f" of {self.unit}"
         words += f" from {self.least:,}" if self.least is not None else ""
         words += f" up to {self.most:,}" if self.most is not None else ""
         return f"{words}, or {NONE}" if self.may_be_none else words

@@ -42,13 +42,13 @@ class PreserveZone:
     }
 
     threshold: float = setting(
-        0.80, unit="the limit", least=0, most=1, help="more than this part in use fires"
+        0.80, unit="of the limit", least=0, most=1, help="more than this part in use fires"
     )
     critical: float = setting(
-        0.95, unit="the limit", least=0, most=1, help="more than this part is called critical"
+        0.95, unit="of the limit", least=0, most=1, help="more than this part is called critical"
     )
     preserve_ratio: float = setting(
-        0.40, unit="the limit", least=0, most=1, help="this part of the newest is kept"
+        0.40, unit="of the limit", least=0, most=1, help="this part of the newest is kept"
     )
     max_output_tokens: int = setting(
         MAX_OUTPUT, unit="tokens", least=0, help="kept free for the answer, and so in use"
@@ -66,7 +66,11 @@ class PreserveZone:
         10, unit="messages", help="the newest are never shortened; less than 0 is 0"
     )
     prune_gain: float = setting(
-        0.1, unit="what is in use", least=0, most=1, help="shortening alone waits to save this part"
+        0.1,
+        unit="of what is in use",
+        least=0,
+        most=1,
+        help="shortening alone waits to save this part",
     )
     unit: str = setting(
         Unit.RECKONED.value, among=Unit, help="what sizes go by: the store's reckoning, or a length"

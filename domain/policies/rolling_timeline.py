@@ -74,12 +74,12 @@ class RollingTimeline:
     }
 
     fires_at: float = setting(
-        0.9, help="fires when more than this share is in use", unit="the limit", least=0, most=1
+        0.9, help="fires when more than this share is in use", unit="of the limit", least=0, most=1
     )
     keeps: float = setting(
         0.7,
         help="this share stays of what the limit leaves for blocks",
-        unit="the room for blocks",
+        unit="of the room for blocks",
         least=0,
         most=1,
     )

@@ -53,7 +53,7 @@ class ScoredPruning:
 
     enabled: bool = setting(True, help="whether anything is pruned at all")
     compaction_threshold: float = setting(
-        0.80, unit="the limit", least=0.05, most=1, help="in use from which on it prunes"
+        0.80, unit="of the limit", least=0.05, most=1, help="in use from which on it prunes"
     )
     protected_turns: int = setting(2, least=0, help="newest turns, or messages, that always stay")
     cooldown_seconds: float = setting(
@@ -61,7 +61,7 @@ class ScoredPruning:
     )
     critical_threshold: float | None = setting(
         None,
-        unit="the limit",
+        unit="of the limit",
         least=0.05,
         help="from which on more leaves; none is 0.9, or compaction_threshold if that is more",
     )

@@ -52,7 +52,7 @@ def talk(text: str, *, limit: int = 100, trigger: Trigger = Trigger.MANUAL, **mo
     ("settings", "message"),
     [
         ({"threshold": 0}, None),
-        ({"threshold": -0.1}, r"threshold cannot be -0.1; it takes a share of the limit from 0"),
+        ({"threshold": -0.1}, r"threshold cannot be -0.1; it takes a fraction of the limit from 0"),
         ({"threshold": 1.01}, "threshold cannot be 1.01"),
         ({"threshold": 0.96}, r"critical is 0.95, below threshold"),
         ({"preserve_ratio": 0.8}, r"preserve_ratio is 0.8, so that what is kept would fire again"),

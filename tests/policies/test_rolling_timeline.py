@@ -200,7 +200,7 @@ def test_where_all_is_pinned_or_open_the_largest_blocks_are_named(words: str) ->
     ("settings", "message"),
     [
         ({"fires_at": 0}, "keeps is 0.7, not below fires_at"),
-        ({"fires_at": 1.5}, "fires_at cannot be 1.5; it takes a share of the limit from 0"),
+        ({"fires_at": 1.5}, "fires_at cannot be 1.5; it takes a fraction of the limit from 0"),
         ({"keeps": -0.1}, "keeps cannot be -0.1"),
         ({"keeps": 0.9}, r"keeps is 0.9, not below fires_at \(0.9\): what is kept would fire"),
         ({"keep_recent_turns": -1}, "keep_recent_turns cannot be -1"),

@@ -41,7 +41,7 @@ def users(*tokens: int, limit: int = 1_000, trigger: Trigger = Trigger.THRESHOLD
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"compaction_threshold": 0}, "compaction_threshold cannot be 0; it takes a number"),
+        ({"compaction_threshold": 0}, "compaction_threshold cannot be 0; it takes a fraction"),
         ({"compaction_threshold": 80}, "compaction_threshold cannot be 80"),
         ({"compaction_threshold": "nan"}, "compaction_threshold cannot be nan"),
         ({"protected_turns": -1}, "protected_turns cannot be -1"),
