@@ -19,7 +19,6 @@ from ..domain.errors import (
 )
 from ..domain.event import Event
 from ..domain.pins import PinRules
-from ..domain.policies.catalog import DEFAULT
 from ..domain.policies.policy import Policy
 from ..domain.ranges import Ranges
 from ..domain.session import Session, SessionState, session_id
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from .compacting.outcome import Outcome
     from .compacting.summary_chain import SummaryChain
     from .session_store import SessionStore
+    from .status_meter import Reading
 
 T = TypeVar("T")
 
@@ -410,7 +410,7 @@ class StoredSession:
         order = by_settings.order_by(
             store,
             model,
-            policy=_policy(policy, settings),
+            policy=self._policy(policy, settings),
             limit=limit,
             chain=by_settings.chain_by(store, model, tuple(summarisers))
             if summarisers is not None
@@ -467,7 +467,7 @@ class StoredSession:
         order = by_settings.order_by(
             store,
             model,
-            policy=_policy(policy, settings),
+            policy=self._policy(policy, settings),
             limit=limit,
             chain=by_settings.chain_by(store, model, (summariser,)) if summariser else chain,
             pins=pins,
@@ -503,7 +503,28 @@ class StoredSession:
         with speaking_plainly(self.store.name):
             return self.compactor(lineage).revert()
 
+    def meter(
+        self, *, limit: int | None = None, model: str | None = None, lineage: str = MAIN
+    ) -> "Reading":
+        """How full the context is, at which level, and what was pruned, for a status bar.
+
+        `limit` is what a prompt may have, in tokens; else what `model` holds, or the settings say.
+        """
+        from .status_meter import reading  # noqa: PLC0415 - as above
+
+        with speaking_plainly(self.store.name):
+            return reading(self, model=model, limit=limit, lineage=lineage)
+
     # How
+
+    def _policy(
+        self, policy: str | Policy | None, settings: Mapping[str, Any] | None
+    ) -> Policy | None:
+        """The policy of that name, else the agent's, with these settings; None where neither is
+        given."""
+        if policy is None:
+            return self.store.settings.policy_with(settings) if settings else None
+        return policy_named(policy, settings or {}) if isinstance(policy, str) else policy
 
     def _opened(self) -> SessionOpened:
         with speaking_plainly(self.store.name):
@@ -591,15 +612,6 @@ class StoredSession:
             head = self._events.head(chain)[0]
             retracted = self._reader(MAIN).retracted(head)
             return whole_groups(self._events, chain, wanted, head, retracted)
-
-
-def _policy(policy: str | Policy | None, settings: Mapping[str, Any] | None) -> Policy | None:
-    """The policy of that name with these settings; None where neither is given."""
-    if policy is None and not settings:
-        return None
-    if policy is None or isinstance(policy, str):
-        return policy_named(policy or DEFAULT, settings or {})
-    return policy
 
 
 def _ranges(positions: tuple[int | Ranges, ...]) -> Ranges:

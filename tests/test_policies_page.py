@@ -14,6 +14,7 @@ import pytest
 import cutbank
 from cutbank.adapters import policy_catalog
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
+from cutbank.adapters.settings.settings import Settings
 from cutbank.domain import repairs
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.catalog import DEFAULT, POLICIES, alias_of, policy_named
@@ -97,7 +98,7 @@ def test_each_rule_of_repair_is_told() -> None:
 def test_the_settings_on_the_page_are_taken() -> None:
     given = tomllib.loads(shown("toml")[0])["compaction"]
 
-    chosen = CompactionSettings.model_validate(given).chosen()
+    chosen = Settings(compaction=CompactionSettings.model_validate(given)).policy
 
     assert chosen == policy_named(given["policy"], given["settings"])
 
@@ -147,7 +148,7 @@ def test_the_example_is_found_in_settings_and_by_sessions(
 
     outcome = session.compact("newest-turns", settings={"turns": "2"})
 
-    chosen = CompactionSettings.model_validate({"policy": "newest-turns"}).chosen()
+    chosen = Settings(compaction=CompactionSettings(policy="newest-turns")).policy
     assert chosen.name == outcome.policy == "newest-turns"
     assert len(session.view().entries) == 4
 

@@ -2,7 +2,6 @@
 
 from ...domain.utilisation import Colour
 from ...projections.dialects.qbit import stats
-from ..status_meter import reading
 from .cli_looping import Limit, Model
 from .database import opened_session
 from .invocation import Invocation
@@ -29,7 +28,7 @@ def meter(
 ) -> None:
     """Show how full a session's context is."""
     with opened_session(call, session) as found:
-        read = reading(found, model=model, limit=limit, lineage=lineage)
+        read = found.meter(model=model, limit=limit, lineage=lineage)
     in_use = read.in_use
     if call.as_json:
         counted = stats(read.weighed)

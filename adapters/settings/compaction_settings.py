@@ -9,7 +9,7 @@ from ...domain.blocks import Kind
 from ...domain.errors import InvalidSettingError
 from ...domain.pins import PinRules
 from ...domain.policies.catalog import DEFAULT
-from ...domain.policies.policy import Policy, presets_of, settings_of
+from ...domain.policies.policy import presets_of, settings_of
 from ..models.model_limits import LARGER_BY_BETA
 from ..policy_catalog import names, policy_class_named, policy_named, unusable
 from .nearest import names_only
@@ -121,10 +121,6 @@ class CompactionSettings(Section):
     def names_its_policy(self) -> bool:
         """Whether somebody said which policy."""
         return "policy" in self.model_fields_set
-
-    def chosen(self) -> Policy:
-        """The policy with its settings."""
-        return policy_named(self.policy, self.settings)
 
 
 class PinSettings(Section):

@@ -1,14 +1,15 @@
 """Every setting: section by section, with its default, its unit and what it is for."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import PrivateAttr, Strict, model_validator
 
-from ...domain.policies.catalog import ALIASES, policy_named
+from ...domain.policies.catalog import ALIASES
 from ...domain.policies.policy import Policy
 from ...domain.policies.scored_pruning import ScoredPruning
 from ..compacting.happenings import Moment
+from ..policy_catalog import policy_named
 from .chore_settings import ChoreSettings
 from .compaction_settings import CompactionSettings, PinSettings
 from .context_settings import ContextSettings
@@ -120,11 +121,14 @@ class Settings(Section):
     @property
     def policy(self) -> Policy:
         """The agent's policy with its settings."""
+        return self.policy_with({})
+
+    def policy_with(self, given: Mapping[str, Any]) -> Policy:
+        """The agent's policy with its settings, and these before them."""
         name, _, _ = self.policy_name.partition("@")
-        if self.context is None or ALIASES.get(name, name) != ScoredPruning.name:
-            return self.compaction.chosen()
-        settings = {**self.context.of_policy(), **self.compaction.settings}
-        return policy_named(self.policy_name, settings)
+        prunes = self.context is not None and ALIASES.get(name, name) == ScoredPruning.name
+        of_context = self.context.of_policy() if self.context and prunes else {}
+        return policy_named(self.policy_name, {**of_context, **self.compaction.settings, **given})
 
     def __eq__(self, other: object) -> bool:
         """Where a value came from makes no difference."""

@@ -101,7 +101,7 @@ def test_settings_name_it_with_its_preset(install: Install, tmp_path: Path) -> N
         '[compaction]\npolicy = "silt@short"\n[compaction.settings]\nkeep = 9\n', encoding="utf-8"
     )
 
-    assert load(file, {}).compaction.chosen() == policy_catalog.policy_named("silt", {"keep": 9})
+    assert load(file, {}).policy == policy_catalog.policy_named("silt", {"keep": 9})
 
 
 @pytest.mark.parametrize(

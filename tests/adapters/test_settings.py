@@ -83,7 +83,7 @@ def test_what_a_file_says_holds_and_the_rest_is_as_it_was(tmp_path: Path) -> Non
 
     assert settings.compaction.limit == 128_000
     assert settings.compaction.instructions == "Name the rivers.\n[summary]\n"
-    assert settings.compaction.chosen() == ReserveHeadroom(keep_tokens=4000)
+    assert settings.policy == ReserveHeadroom(keep_tokens=4000)
     assert settings.summary.chain == ("command", "extractive")
     assert settings.summary.command == ("summarise", "--short")
     assert settings.models["gpt-4.1"].context == 1_000_000
@@ -140,7 +140,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     assert settings.compaction.limit is None
     assert settings.compaction.minimum_gain == 0.25
     assert settings.compaction.auto is False
-    assert settings.compaction.chosen() == ReserveHeadroom(9000, 4000)
+    assert settings.policy == ReserveHeadroom(9000, 4000)
     assert settings.summary.chain == ("extractive",)
     assert settings.summary.command == ("a program", "x,y")
     assert settings.pins.kinds == (Kind.USER, Kind.DEVELOPER)
@@ -162,7 +162,7 @@ def test_a_table_in_a_variable_is_merged_with_the_files(tmp_path: Path) -> None:
 
     assert settings.compaction.limit == 128_000
     assert settings.compaction.auto is False
-    assert settings.compaction.chosen() == ReserveHeadroom(7, 4000)
+    assert settings.policy == ReserveHeadroom(7, 4000)
     assert settings.origin("compaction", "settings", "reserve_tokens").variable
 
 

@@ -40,6 +40,40 @@ def test_what_a_call_says_goes_before_the_file(database: str, tmp_path: Path) ->
         assert filled(store).loop(limit=100_000).prepare().boundary is None
 
 
+def test_settings_that_a_call_gives_are_those_of_the_policy_that_the_file_names(
+    database: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text(
+        '[compaction]\npolicy = "tunacode"\nsettings = {reserve_tokens = 1_000}\nlimit = 9_000\n'
+    )
+
+    with cutbank.open(database, settings=file) as store:
+        session = filled(store)
+        outcome = session.compact(settings={"keep_recent_tokens": 500}, dry_run=True)
+
+        assert outcome.policy == "retention-window"
+        assert outcome.explanation is not None
+        assert outcome.explanation.due.threshold == 9_000 - 1_000 - 500 + 1
+        with pytest.raises(InvalidSettingError, match="retention-window has no setting 'keep_to"):
+            session.compact(settings={"keep_tokens": 500})
+
+
+def test_a_meter_reads_what_is_in_use_of_the_limit_that_the_file_names(
+    database: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "ours.toml"
+    file.write_text("[compaction]\nlimit = 10_000\n")
+
+    with cutbank.open(database, settings=file) as store:
+        session = filled(store)
+        read = session.meter()
+
+        assert read.in_use.tokens == session.view().tokens
+        assert read.in_use.share == session.view().tokens / 10_000
+        assert read.notice is None
+
+
 def test_a_program_that_the_settings_name_may_veto(database: str, tmp_path: Path) -> None:
     file = tmp_path / "ours.toml"
     file.write_text(
