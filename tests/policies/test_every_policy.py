@@ -19,7 +19,7 @@ from story_rules import (
     what_stays_is_told_apart,
     what_was_done_to_a_block_lasts,
 )
-from vector_files import FOLDERS, lines_of
+from vector_files import lines_of
 
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.coverage import Settlement, settle
@@ -119,7 +119,7 @@ def test_asked_again_and_again_it_comes_to_an_end(
 
 
 @EVERY_POLICY
-@FOLDERS
+@pytest.mark.parametrize("folder", ["committed", pytest.param("all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("trigger", [Trigger.THRESHOLD, Trigger.MANUAL])
 def test_every_plan_of_the_vectors_histories_is_settled_by_the_rules(
     folder: str, name: str, trigger: Trigger
