@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
@@ -31,8 +32,7 @@ class Counts(StrEnum):
     """The newest report and the measured messages after it; without one, all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Headroom:
+class Headroom(NamedTuple):
     """The settings in tokens, once the model's limit is known."""
 
     reserve: int
@@ -221,9 +221,9 @@ class ReserveHeadroom:
             # What is kept must fit below the threshold, or the next call would compact again.
             if limit > reserve:
                 keep = min(keep, limit - reserve)
-        return Headroom(reserve=reserve, keep=keep)
+        return Headroom(reserve, keep)
 
-    @property
+    @cached_property
     def measure(self) -> Measure | None:
         """What messages are measured by; None where the store's counts stand for them."""
         if self.unit == Unit.RECKONED:
@@ -251,7 +251,10 @@ def _sum(messages: tuple[Message, ...], measure: Measure) -> int:
 
 
 def _reason(window: Window, headroom: Headroom) -> str:
-    in_use = f"{window.used:,} tokens in use"
+    of_limit = ""
     if window.limit > 0:
-        in_use += f" of {window.limit:,}, of which {headroom.reserve:,} stay free"
-    return f"{window.trigger}: {in_use}; the newest {headroom.keep:,} are kept"
+        of_limit = f" of {window.limit:,}, of which {headroom.reserve:,} stay free"
+    return (
+        f"{window.trigger}: {window.used:,} tokens in use{of_limit}; "
+        f"the newest {headroom.keep:,} are kept"
+    )

@@ -174,10 +174,11 @@ class RollingTimeline:
             window.limit > 0 and self._is_over(window, filled.total)
         ):
             return None
-        raw = self._cut(window, filled)
-        if raw is not None and raw.takes_out and raw.keep <= filled.room:
-            cut: int | None = raw.first_kept
-            turn_start = raw.first_kept if raw.turn_start is None else raw.turn_start
+        items = window.open_to_cut
+        keep, at, split = self._where(items, filled) if items else NOWHERE
+        if at and keep <= filled.room:
+            cut: int | None = items[at].position
+            turn_start = items[at if split is None else split].position
         else:
             cut, turn_start = self._meant(window, filled), 0
         if cut is None:
@@ -190,7 +191,7 @@ class RollingTimeline:
             )
         return Plan(
             cut=cut,
-            reason=f"{window.trigger.value}: {filled.total:,} of {window.limit:,} tokens in use; "
+            reason=f"{window.trigger}: {filled.total:,} of {window.limit:,} tokens in use; "
             f"of the blocks, the newest {filled.share:,} stay",
             summary_tokens=self.summary_tokens,
             turn_tokens=self.turn_summary_tokens,
@@ -210,22 +211,25 @@ class RollingTimeline:
 
     def cut(self, window: Window) -> TimelineCut | None:
         """The raw cut, as the rules give it; None where there is nothing behind the summary."""
-        return self._cut(window, self._filled(window))
-
-    def _cut(self, window: Window, filled: Filled) -> TimelineCut | None:
         items = window.open_to_cut
         if not items:
             return None
-        keep = self._keep(items, filled)
-        at = self._boundaries.first_at(items, reached(filled.towards_keep, keep))
-        split = self._boundaries.turn_start(items, at) if at is not None else None
+        keep, at, split = self._where(items, self._filled(window))
         return TimelineCut(
             begins=items[0].position,
             after=window.after,
             keep=keep,
-            first_kept=items[at or 0].position,
+            first_kept=items[at].position,
             turn_start=None if split is None else items[split].position,
         )
+
+    def _where(self, items: Sequence[Item], filled: Filled) -> tuple[int, int, int | None]:
+        """Tokens to keep, and by index the first block that is kept and the turn it splits."""
+        keep = self._keep(items, filled)
+        at = self._boundaries.first_at(items, reached(filled.towards_keep, keep))
+        if at is None:
+            return keep, 0, None
+        return keep, at, self._boundaries.turn_start(items, at)
 
     def _meant(self, window: Window, filled: Filled) -> int | None:
         """Where to cut if the raw cut takes nothing out, or leaves more than there is room for.
@@ -282,4 +286,5 @@ class RollingTimeline:
         return tuple(accumulate(counted, initial=0))
 
 
+NOWHERE = 0, 0, None
 _ON_FAILURE = {what.value: what for what in OnFailure}

@@ -1,7 +1,7 @@
 """Where the newest tokens begin that are to be kept: at a message, and never at a tool result."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...blocks import AnyBlock, Kind, ToolCall, ToolResult
 from ...messages import Message, Role, messages_back, role_of
@@ -11,8 +11,7 @@ from ..measuring.measure import Measure
 from .budget_walk import reached
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(NamedTuple):
     """How far a walk back from the newest block came, in positions."""
 
     giant: int | None = None
@@ -43,9 +42,9 @@ def walk_back(
     if passes_developer:
         cut = _off_developer(items, cut)
     return Walk(
-        giant=None if giant is None else items[giant].position,
-        reached=None if ends is None else items[ends].position,
-        first_kept=items[cut].position if cut else None,
+        None if giant is None else items[giant].position,
+        None if ends is None else items[ends].position,
+        items[cut].position if cut else None,
     )
 
 
@@ -85,9 +84,9 @@ def _by_messages(
             tokens = message_tokens(message, measure)
             held += tokens
             is_reached = held >= keep
-            giant = message.index if is_reached and tokens >= keep else None
+            giant = message.begins if is_reached and tokens >= keep else None
         if is_reached and message.role is not Role.TOOL_RESULT:
-            return giant, message.index
+            return giant, message.begins
     return giant, None
 
 
@@ -102,7 +101,7 @@ def _opening(items: Sequence[Item], index: int) -> int:
         start = _message_start(items, index)
         if start < index:
             index = start
-        elif items[index].kind is Kind.TOOL_RESULT:
+        elif items[index].block.kind is Kind.TOOL_RESULT:
             index -= 1
         else:
             break

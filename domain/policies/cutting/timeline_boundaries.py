@@ -43,15 +43,17 @@ class TimelineBoundaries:
         return found
 
     def _next(self, items: Sequence[Item], start: int) -> int | None:
-        boundaries = range(start, len(items))
-        found = next((at for at in boundaries if self._is_boundary(items[at])), None)
-        if found is None and not self.any_author:
-            anything = (at for at in boundaries if items[at].kind is not Kind.TOOL_RESULT)
-            found = next(anything, None)
-        return found
+        for at in range(start, len(items)):
+            if self._is_boundary(items[at]):
+                return at
+        if not self.any_author:
+            for at in range(start, len(items)):
+                if items[at].block.kind is not Kind.TOOL_RESULT:
+                    return at
+        return None
 
     def is_message(self, item: Item) -> bool:
-        return item.kind is Kind.TOOL_RESULT or self._is_boundary(item)
+        return item.block.kind is Kind.TOOL_RESULT or self._is_boundary(item)
 
     def _is_boundary(self, item: Item) -> bool:
         """Whether a cut may stand at the block: it begins a turn or is a message."""

@@ -36,9 +36,9 @@ class Measure:
 
     def length(self, text: str) -> int:
         """The text's length in the unit; half a character counts as a whole one."""
-        if self.unit is Unit.BYTES:
+        if self.unit is _BYTES:
             return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-        if self.unit is Unit.UTF_16:
+        if self.unit is _UTF_16:
             if text.isascii():
                 return len(text)
             return len(text.encode("utf-16-le", "surrogatepass")) // 2
@@ -49,6 +49,9 @@ class Measure:
 
     def tokens_of(self, length: int) -> int:
         """Tokens of so much text, in the unit."""
-        down = length // CHARS_PER_TOKEN
-        up = -(-length // CHARS_PER_TOKEN)
-        return max(self.least, up if self.rounding is Rounding.UP else down)
+        rest = CHARS_PER_TOKEN - 1 if self.rounding is _UP else 0
+        return max(self.least, (length + rest) // CHARS_PER_TOKEN)
+
+
+_UP, _BYTES, _UTF_16 = Rounding.UP, Unit.BYTES, Unit.UTF_16
+"""Named here, for an enumeration takes long to be asked for one of its own."""

@@ -3,8 +3,9 @@
 import re
 import unicodedata
 from enum import StrEnum
+from json.encoder import encode_basestring_ascii
 
-from ...blocks import AnyBlock, Kind, ToolCall, ToolResult
+from ...blocks import AnyBlock, Block, Kind, ToolCall
 from ...messages import Message
 from .measure import Measure, Unit
 
@@ -22,6 +23,8 @@ PLACEHOLDERS = {Kind.THINKING: "[reasoning]", Kind.IMAGE: "[image]", Kind.DOCUME
 """What stands for blocks whose content is not counted."""
 ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 """What is printed with a backslash; that itself comes first, for the others bring more of it."""
+UNLIKE_JSON = ("\\u", "\\b", "\\f", "\x7f")
+"""What JSON prints of characters that Rust prints otherwise."""
 NO_ASCII = re.compile(r"[^ -~]")
 EXTENDING = frozenset({"Mn", "Me"})
 """Unicode categories of what is drawn upon the character before."""
@@ -39,6 +42,9 @@ def message_tokens(message: Message, measure: Measure, results: ResultText) -> i
 
 def as_debugged(text: str) -> str:
     """A string as Rust prints it for debugging."""
+    as_json = encode_basestring_ascii(text)  # the same, but for what is seldom found
+    if not any([unlike in as_json for unlike in UNLIKE_JSON]):
+        return as_json
     for character, printed in ESCAPES.items():
         text = text.replace(character, printed)
     if not (text.isascii() and text.isprintable()):
@@ -47,10 +53,10 @@ def as_debugged(text: str) -> str:
 
 
 def _said(block: AnyBlock, results: ResultText) -> str:
+    if isinstance(block, Block):
+        return PLACEHOLDERS.get(block.kind, block.text)
     if isinstance(block, ToolCall):
         return f"[tool: {block.name}]"  # its arguments are not counted
-    if not isinstance(block, ToolResult):
-        return PLACEHOLDERS.get(block.kind, block.text)
     if results is ResultText.DEBUG:
         return f"Text(Text {{ text: {as_debugged(block.text)} }})"
     return "\n".join([block.text, *("[image]" for _ in block.media)])

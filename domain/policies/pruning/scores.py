@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from ...blocks import ToolCall
 from ...digest import READS, bare_name, names
-from ...messages import Message, Role
+from ...messages import Role
+from ...window import Item
 
 SCORES = {Role.USER: 850, Role.DEVELOPER: 850, Role.TOOL_RESULT: 600, Role.ASSISTANT: 500}
 """Of 1,000; instructions are said in the user's place."""
@@ -23,33 +24,27 @@ _SMALL = 500
 """Tokens from which on a message gains nothing by its size."""
 
 
-def score(message: Message) -> int:
+def score(role: Role, *, calls: bool) -> int:
     """The worth of what a message is."""
-    role = message.role
-    if role is Role.ASSISTANT and ToolCall in [type(item.block) for item in message.items]:
-        return WITH_CALLS
-    return SCORES[role]
+    return WITH_CALLS if calls else SCORES[role]
 
 
 def priorities(scores: Sequence[int], tokens: Sequence[int]) -> tuple[float, ...]:
     """Which of the messages to keep before others: the higher."""
-    newest = len(scores) - 1
-    return tuple(
-        _priority(worth, size, 1 / (1 + _FADES * (newest - index)))
-        for index, (worth, size) in enumerate(zip(scores, tokens, strict=True))
-    )
+    ages = range(len(scores) - 1, -1, -1)
+    return tuple(map(_priority, scores, tokens, ages))
 
 
-def only_looks(message: Message) -> bool:
-    """Whether a message calls tools, all of which only look."""
-    if message.role is not Role.ASSISTANT:
+def only_look(calls: Sequence[Item]) -> bool:
+    """Whether there are calls of tools, all of which only look."""
+    if not calls:
         return False
-    blocks = [item.block for item in message.items]
-    called = [bare_name(block.name) for block in blocks if isinstance(block, ToolCall)]
-    return bool(called) and LOOKS.issuperset(called)
+    blocks = [call.block for call in calls]
+    return LOOKS.issuperset([bare_name(call.name) for call in blocks if isinstance(call, ToolCall)])
 
 
-def _priority(worth: int, size: int, recency: float) -> float:
+def _priority(worth: int, size: int, age: int) -> float:
     # In this order of additions: floating-point sums depend on it, and ties are broken by age.
-    small = max(0.0, 1 - size / _SMALL)
+    recency = 1 / (1 + _FADES * age)
+    small = 1 - size / _SMALL if size < _SMALL else 0.0
     return worth / 1000 * _OF_ROLE + recency * _OF_AGE + small * _OF_SIZE + recency * _OF_NEWNESS

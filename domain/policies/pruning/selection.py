@@ -68,7 +68,7 @@ def kept(ranked: Sequence[Ranked], choice: Choice, room: int) -> frozenset[int]:
 def _without_lowest(ranked: Sequence[Ranked], room: int) -> frozenset[int]:
     taken = sum(one.tokens for one in ranked)
     leaving: set[int] = set()
-    for one in sorted(ranked, key=_leaves):
+    for one in _in_order(ranked):
         if taken <= room:
             break
         taken -= one.tokens
@@ -79,12 +79,19 @@ def _without_lowest(ranked: Sequence[Ranked], room: int) -> frozenset[int]:
 def _highest(ranked: Sequence[Ranked], room: int) -> frozenset[int]:
     staying: set[int] = set()
     # What is too large is passed over; where there is no room, what takes nothing leaves too.
-    for one in sorted(ranked, key=_leaves, reverse=True) if room > 0 else ():
+    for one in _in_order(ranked, reverse=True) if room > 0 else ():
         if one.tokens <= room:
             room -= one.tokens
             staying.update(one.indices)
     return frozenset(staying)
 
 
-_leaves = itemgetter(0, 1)
-"""What leaves first comes first; sorting leaves equals in their order, the oldest first."""
+def _in_order(ranked: Sequence[Ranked], *, reverse: bool = False) -> list[Ranked]:
+    """What leaves first comes first; sorting leaves equals in their order, the oldest first."""
+    # Twice by one value each, which is several times as fast as once by two of them.
+    in_order = sorted(ranked, key=_worth, reverse=reverse)
+    in_order.sort(key=_leaves_late, reverse=reverse)
+    return in_order
+
+
+_leaves_late, _worth = itemgetter(0), itemgetter(1)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...blocks import ToolCall
 from ...messages import Message, Role
-from .scores import only_looks, priorities, score
+from ...window import Item
+from .scores import only_look, priorities, score
 from .selection import Ranked
 
 TOLD_APART = {Role.USER: 0, Role.DEVELOPER: 0, Role.ASSISTANT: 1, Role.TOOL_RESULT: 2}
@@ -32,8 +32,16 @@ class Weighed:
         return sums[0], sums[1], sums[2]
 
     @cached_property
+    def calls(self) -> Sequence[Sequence[Item]]:
+        """The tool calls in each message."""
+        return [m.calls if m.role is Role.ASSISTANT else () for m in self.messages]
+
+    @cached_property
     def scores(self) -> tuple[int, ...]:
-        return tuple(map(score, self.messages))
+        return tuple(
+            score(message.role, calls=bool(calls))
+            for message, calls in zip(self.messages, self.calls, strict=True)
+        )
 
     @cached_property
     def priorities(self) -> tuple[float, ...]:
@@ -45,41 +53,32 @@ class Weighed:
         """Indices in groups: a message that calls tools with their results, others alone."""
         groups: list[list[int]] = []
         of_call: dict[int, list[int]] = {}
-        for index, message in enumerate(self.messages):
-            first = message.items[0]
-            if first.call is not None and (group := of_call.get(first.call)):
+        for index, (message, calls) in enumerate(zip(self.messages, self.calls, strict=True)):
+            answered = message.items[0].call
+            if answered is not None and (group := of_call.get(answered)):
                 group.append(index)
                 continue
             group = [index]
             groups.append(group)
-            if message.role is Role.ASSISTANT:
-                for item in message.items:
-                    if isinstance(item.block, ToolCall):
-                        of_call[item.position] = group
+            for call in calls:
+                of_call[call.position] = group
         return groups
 
     def ranked(
         self, untouched: frozenset[int], *, together: bool, looks_first: bool
     ) -> list[Ranked]:
         """What may leave, by what it is worth; of an exchange, as much as the best of it."""
-        tokens, worth, messages = self.tokens, self.priorities, self.messages
+        tokens, worth = self.tokens, self.priorities
+        leaves_late = [not (looks_first and only_look(calls)) for calls in self.calls]
         if not together:
-            return [
-                Ranked(
-                    leaves_late=not (looks_first and only_looks(message)),
-                    worth=worth[index],
-                    tokens=tokens[index],
-                    indices=(index,),
-                )
-                for index, message in enumerate(messages)
-                if index not in untouched
-            ]
+            alone = map(Ranked, leaves_late, worth, tokens, zip(range(len(tokens))))
+            return [one for one in alone if untouched.isdisjoint(one.indices)]
         return [
             Ranked(
-                leaves_late=not (looks_first and only_looks(messages[group[0]])),
-                worth=max([worth[index] for index in group]),
-                tokens=sum([tokens[index] for index in group]),
-                indices=group,
+                leaves_late[group[0]],
+                max([worth[index] for index in group]),
+                sum([tokens[index] for index in group]),
+                group,
             )
             for group in self.exchanges
             if untouched.isdisjoint(group)

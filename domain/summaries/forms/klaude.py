@@ -90,7 +90,7 @@ class KlaudeForm:
             ),
             None,
         )
-        start = asked.index if asked else len(gone)
+        start = asked.begins if asked else len(gone)
         return gone[:start], gone[start:]
 
     def asked(self, material: Material) -> tuple[Asked, ...]:
