@@ -175,7 +175,7 @@ class RollingTimeline:
         ):
             return None
         items = window.open_to_cut
-        keep, at, split = self._where(items, filled) if items else NOWHERE
+        keep, at, split = self._where(items, filled) if items else _NOWHERE
         if at and keep <= filled.room:
             cut: int | None = items[at].position
             turn_start = items[at if split is None else split].position
@@ -286,5 +286,6 @@ class RollingTimeline:
         return tuple(accumulate(counted, initial=0))
 
 
-NOWHERE = 0, 0, None
+_NOWHERE = 0, 0, None
+"""What `_where` says of a window that has no blocks."""
 _ON_FAILURE = {what.value: what for what in OnFailure}

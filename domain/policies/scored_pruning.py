@@ -14,7 +14,7 @@ from ..window import Item, Plan, Window
 from .measuring.measure import Measure, Rounding, Unit
 from .measuring.message_sizes import ResultText, message_tokens
 from .policy import check, refusal, setting
-from .pruning.selection import Choice, Protects, carried, kept, protected
+from .pruning.selection import Choice, Protects, carried, leaving, protected
 from .pruning.weighed import Weighed
 
 MARGIN = 0.10
@@ -163,8 +163,8 @@ class ScoredPruning:
             _refuse(window, f"{level.tokens:,} tokens are in use, and {target:,} may stay")
             return None
         stays = self.stays(weighed, level.tokens, target)
-        leaving = (m for index, m in enumerate(weighed.messages) if index not in stays)
-        drops = Ranges.of(item.position for message in leaving for item in message.items)
+        gone = [m for index, m in enumerate(weighed.messages) if index not in stays]
+        drops = Ranges.of(item.position for message in gone for item in message.items)
         reason = self._reason(window.trigger, level, target)
         if not drops:
             newest = f"protected_turns is {self.protected_turns}"
@@ -212,8 +212,7 @@ class ScoredPruning:
             looks_first=self.looks_leave_first,
         )
         spent = in_use - sum(one.tokens for one in ranked)
-        loose = frozenset(index for one in ranked for index in one.indices)
-        return everything - loose | kept(ranked, Choice(self.choice), target - spent)
+        return everything - leaving(ranked, Choice(self.choice), target - spent)
 
     def pruned(self, window: Window, gone: Iterable[Item]) -> Pruned:
         """What is in use before and after these left."""

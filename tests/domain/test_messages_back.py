@@ -49,4 +49,4 @@ def test_what_stands_before_is_not_looked_at() -> None:
 
     newest = next(messages_back(items))
 
-    assert newest.index == 999
+    assert newest.begins == 999

@@ -53,7 +53,7 @@ class TimelineBoundaries:
         return None
 
     def is_message(self, item: Item) -> bool:
-        return item.block.kind is Kind.TOOL_RESULT or self._is_boundary(item)
+        return item.block.kind is _RESULT or self._is_boundary(item)
 
     def _is_boundary(self, item: Item) -> bool:
         """Whether a cut may stand at the block: it begins a turn or is a message."""
@@ -118,6 +118,7 @@ def _begins(items: Sequence[Item], turn: int, end: int) -> int:
     return bisect_left(items, turn, near, end, key=_TURN)
 
 
+_RESULT = Kind.TOOL_RESULT
 _TURN = attrgetter("turn")
 _MESSAGES = PROMPTS | {Kind.ASSISTANT, Kind.TOOL_CALL}
 _MESSAGE_TYPES = {timeline.PROMPT, timeline.COMPLETION, timeline.CALL, timeline.HEADER}

@@ -40,7 +40,8 @@ class TimelineSizes:
     def besides(self, window: Window) -> int:
         """Tokens that are in use besides the blocks and their summary."""
         if self.unit == RECKONED:
-            return max(0, window.used - window.running[-1])
+            used, blocks = window.used, window.running[-1]
+            return used - blocks if used > blocks else 0
         return self._measure.tokens(window.system)
 
     def running(self, window: Window) -> Sequence[int]:

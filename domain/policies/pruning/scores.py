@@ -37,10 +37,10 @@ def priorities(scores: Sequence[int], tokens: Sequence[int]) -> tuple[float, ...
 
 def only_look(calls: Sequence[Item]) -> bool:
     """Whether there are calls of tools, all of which only look."""
-    if not calls:
-        return False
-    blocks = [call.block for call in calls]
-    return LOOKS.issuperset([bare_name(call.name) for call in blocks if isinstance(call, ToolCall)])
+    for call in calls:
+        if isinstance(call.block, ToolCall) and bare_name(call.block.name) not in LOOKS:
+            return False
+    return bool(calls)
 
 
 def _priority(worth: int, size: int, age: int) -> float:

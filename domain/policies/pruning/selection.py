@@ -58,32 +58,34 @@ def carried(messages: Sequence[Message]) -> frozenset[int]:
     )
 
 
-def kept(ranked: Sequence[Ranked], choice: Choice, room: int) -> frozenset[int]:
-    """Which indices of `ranked`, which stand in order, stay within so many tokens."""
+def leaving(ranked: Sequence[Ranked], choice: Choice, room: int) -> set[int]:
+    """Which indices of `ranked`, which stand in order, leave so that so many tokens are enough."""
     if choice is Choice.REMOVE_LOWEST:
-        return _without_lowest(ranked, room)
-    return _highest(ranked, room)
+        return _lowest(ranked, room)
+    return _all_but_highest(ranked, room)
 
 
-def _without_lowest(ranked: Sequence[Ranked], room: int) -> frozenset[int]:
+def _lowest(ranked: Sequence[Ranked], room: int) -> set[int]:
     taken = sum(one.tokens for one in ranked)
-    leaving: set[int] = set()
+    gone = set[int]()
     for one in _in_order(ranked):
         if taken <= room:
             break
         taken -= one.tokens
-        leaving.update(one.indices)
-    return frozenset(index for one in ranked for index in one.indices) - leaving
+        gone.update(one.indices)
+    return gone
 
 
-def _highest(ranked: Sequence[Ranked], room: int) -> frozenset[int]:
-    staying: set[int] = set()
+def _all_but_highest(ranked: Sequence[Ranked], room: int) -> set[int]:
+    gone = set[int]()
     # What is too large is passed over; where there is no room, what takes nothing leaves too.
-    for one in _in_order(ranked, reverse=True) if room > 0 else ():
-        if one.tokens <= room:
+    is_room = room > 0
+    for one in _in_order(ranked, reverse=True):
+        if is_room and one.tokens <= room:
             room -= one.tokens
-            staying.update(one.indices)
-    return frozenset(staying)
+        else:
+            gone.update(one.indices)
+    return gone
 
 
 def _in_order(ranked: Sequence[Ranked], *, reverse: bool = False) -> list[Ranked]:

@@ -9,6 +9,7 @@ from ...window import Item
 from .scores import only_look, priorities, score
 from .selection import Ranked
 
+_ASSISTANT = Role.ASSISTANT
 TOLD_APART = {Role.USER: 0, Role.DEVELOPER: 0, Role.ASSISTANT: 1, Role.TOOL_RESULT: 2}
 
 
@@ -34,7 +35,7 @@ class Weighed:
     @cached_property
     def calls(self) -> Sequence[Sequence[Item]]:
         """The tool calls in each message."""
-        return [m.calls if m.role is Role.ASSISTANT else () for m in self.messages]
+        return [m.calls if m.role is _ASSISTANT else () for m in self.messages]
 
     @cached_property
     def scores(self) -> tuple[int, ...]:
