@@ -117,11 +117,10 @@ def _wanted(plan: Plan) -> Iterator[str]:
         yield f"to drop {counted(len(plan.drops), 'block')}: {shortly(plan.drops)}"
     if plan.trims:
         yield f"to shorten {counted(len(plan.trims), 'tool result')}"
-    yield (
-        f"a summary of up to {plan.summary_tokens:,} tokens"
-        if plan.summary_tokens
-        else ("no summary")
-    )
+    if plan.cut is None and not plan.drops and not plan.trims:
+        yield "nothing that may leave"
+    most = f"a summary of up to {plan.summary_tokens:,} tokens"
+    yield most if plan.summary_tokens else "no summary"
     if plan.turn_tokens:
         yield f"{plan.turn_tokens:,} more for a split turn's beginning"
 

@@ -32,7 +32,7 @@ from cutbank.adapters.compacting.summary_chain import SummaryChain
 from cutbank.adapters.idle.notices import About, Notice
 from cutbank.adapters.idle.worker import LONGEST_LOOK, IdleWorker
 from cutbank.adapters.postgres import datastore
-from cutbank.adapters.settings.compaction_settings import CompactionSettings
+from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.sqlite.recorder import SQLiteRecorder
 from cutbank.adapters.verifier import verify
 from cutbank.domain.compaction_events import (
@@ -201,7 +201,7 @@ def test_a_policy_that_raises_is_tried_again_with_pauses_and_given_up(
     talk(session)
     pass_time(clock, REST)
     worker = working()
-    monkeypatch.setattr(CompactionSettings, "chosen", lambda *_: Breaks())
+    monkeypatch.setattr(Settings, "policy_with", lambda *_: Breaks())
     moments = []
     for _ in range(100):
         begun = len(told.about(About.BEGAN))

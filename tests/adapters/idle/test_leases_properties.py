@@ -19,7 +19,7 @@ from cutbank.adapters.compacting import by_settings
 from cutbank.adapters.compacting.summary_chain import SummaryChain
 from cutbank.adapters.idle.due_sessions import Due
 from cutbank.adapters.idle.worker import IdleWorker
-from cutbank.adapters.settings.compaction_settings import CompactionSettings
+from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.verifier import verify
 from cutbank.domain.compaction_events import (
     CompactBoundary,
@@ -98,7 +98,7 @@ class Leases:
             "chain_by",
             lambda _, __, first=None: SummaryChain(first or (self.writer,), retries=0),
         )
-        self.patch.setattr(CompactionSettings, "chosen", lambda _: Halves())
+        self.patch.setattr(Settings, "policy_with", lambda *_: Halves())
         self.workers = [self._new_worker(number) for number in range(3)]
         self.found: dict[int, list[Due]] = {number: [] for number in range(3)}
         self.writing: list[tuple[int, Future[None], Event]] = []
