@@ -93,7 +93,9 @@ def settle(window: Window, plan: Plan) -> Settlement:
     # What stays may have left long ago: a pin brings it back, and what it is bound to.
     standing = Ranges.of(item.position for item in stays)
     left = Ranges.of(item.position for item in window.items) - standing
-    kept = ((universe & Ranges.span(cut, window.after)) - left | standing) - hidden
+    # Without a cut nothing leaves but what is dropped, not even what no model is sent.
+    begins = cut if legal.is_cut else 1
+    kept = ((universe & Ranges.span(begins, window.after)) - left | standing) - hidden
     covers = (covered | universe) - kept - hidden
     trims = _trims(window, legal.trims, kept, pinned | shown)
     kept_items = [item for item in stays if item.position in kept]

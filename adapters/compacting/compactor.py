@@ -22,7 +22,7 @@ from ...domain.policies.policy import pruned_by
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended
 from ...domain.summaries.gate import check
-from ...domain.summaries.notice import Notice
+from ...domain.summaries.notice import HIDDEN, Notice
 from ...domain.summaries.summariser import Draft, Material
 from ...domain.window import Window
 from ...projections.dialects.claude_sdk import of_boundary
@@ -289,9 +289,13 @@ class Compactor:
 
 
 def as_before(planned: Planned) -> Written:
-    """What stands for earlier blocks goes on standing for them: nothing new needs a text."""
+    """What stands for earlier blocks goes on standing for them: nothing new needs a text.
+
+    But a view has to name what was hidden, and does so beside a text alone.
+    """
     summary, material = planned.window.summary, planned.material
-    draft = Draft(material.previous or "", material.previous_sections)
+    text = material.previous or (HIDDEN if planned.settlement.hidden else "")
+    draft = Draft(text, material.previous_sections)
     return Written(draft, summary.summariser if summary else Notice().name, 0.0, ())
 
 

@@ -7,6 +7,8 @@ from ..messages import messages_of
 from .summariser import Draft, Material
 
 SECTION = "Pruned"
+HIDDEN = "[Blocks were hidden, and are not shown.]"
+"""Where nothing else stands for anything that left."""
 
 
 def removed(messages: int) -> str:

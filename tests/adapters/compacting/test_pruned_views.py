@@ -14,6 +14,7 @@ from cutbank.domain.coverage import Fate, fate
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Plan, Window
+from cutbank.projections.rendering.catalog import render
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,37 @@ def test_results_alone_are_shortened_without_a_summary(
     # The session goes by its own estimates, so what was promised is what is served.
     assert outcome.post_tokens == pytest.approx(view.tokens, abs=3)
     assert session.recall(talk["result"])[0].block.text == "a line of output\n" * 300
+    assert verify(store).ok
+
+
+def test_what_is_hidden_where_results_are_only_shortened_is_named_all_the_same(
+    session: StoredSession, talk: dict[str, int], store: SessionStore
+) -> None:
+    session.hide(talk["answer"])
+
+    session.compact(shortens(talk["result"]))
+
+    view = session.view()
+    assert view.boundary is not None
+    assert talk["answer"] in view.boundary.hidden
+    message = render(view, "neutral")["messages"][0]
+    assert message["kind"] == "summary"
+    assert message["hidden"] == f"#{talk['answer']}"
+    assert verify(store).ok
+
+
+def test_notes_in_front_of_all_that_is_sent_stay_where_nothing_leaves(store: SessionStore) -> None:
+    session = store.session("with a note")
+    note = session.append(Block.note("for people")).last
+    session.append(Block.user("go on"), ToolCall(tool_call_id="one", name="read"))
+    result = session.append(ToolResult(tool_call_id="one", content="line\n" * 900)).last
+
+    session.compact(shortens(result))
+
+    view = session.view()
+    assert view.boundary is not None
+    assert view.summary is None
+    assert fate(note, view.boundary, None, Ranges()) is Fate.VISIBLE
     assert verify(store).ok
 
 
