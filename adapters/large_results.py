@@ -48,7 +48,7 @@ def _ends(text: str, settings: Callable[[], "Settings"]) -> Ends | None:
 def tell_of(session: "StoredSession", results: Ranges) -> None:
     """Tell those who listen that these are shown shortened."""
     from .compacting.happenings import Happening, Moment  # noqa: PLC0415 - who needs it pays for it
-    from .compacting.story import told  # noqa: PLC0415
+    from .compacting.story import told  # noqa: PLC0415 - as above
 
     for event in _events(session, results):
         happening = Happening(

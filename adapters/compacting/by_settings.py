@@ -33,7 +33,7 @@ def order_by(settings: Settings, model: str | None = None, **given: Any) -> Orde
         )
     return Order(
         **{
-            "policy": asked.get("policy", settings.policy),
+            "policy": asked.get("policy") or settings.policy,
             "limit": compaction.limit or (facts and facts.prompt) or DEFAULT_LIMIT,
             "chain": chain_by(settings, model) if "chain" not in asked else asked["chain"],
             "pins": settings.pins.rules(),

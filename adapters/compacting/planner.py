@@ -12,6 +12,7 @@ from ...domain.planned_price import order_of, pricing_of
 from ...domain.pricing_in_words import in_words
 from ...domain.ranges import Ranges
 from ...domain.repairs import nothing_to_gain
+from ...domain.summaries.form import touches_of
 from ...domain.summaries.summariser import Material
 from ...domain.token_budget import estimate_text
 from ...domain.window import Item, Plan, Window
@@ -127,7 +128,7 @@ class Planner:
                 settlement.gone,
                 before.digest if before else Digest(),
                 newly_hidden(window, settlement),
-                touches=getattr(plan.form, "touches", None),
+                touches=touches_of(plan.form),
                 tracked=order.tracked_files() if order.tracked_files else (),
             ),
             instructions=order.instructions,

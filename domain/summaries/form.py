@@ -1,10 +1,12 @@
 """How a policy has its summaries asked for and put together: sections, labels, limits, order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from ..blocks import ToolCall
+from ..digest import Touch
 from ..window import Item
 from .summariser import Material
 
@@ -36,7 +38,8 @@ class SummaryForm(Protocol):
 
     Their prompts are in our own words (adapters/summarisers/prompts.py); what stands here is what
     a document fixes: which requests are made, what a writer is shown, which sections it is asked
-    for, and how the answers become one text.
+    for, and how the answers become one text. A form may have `touches(call) -> Touch` as well: what
+    a call does to files, where the document lists other files than cutbank's own rule does.
     """
 
     @property
@@ -60,3 +63,8 @@ class SummaryForm(Protocol):
     def joined(self, texts: Mapping[Part, str], material: Material, /) -> str:
         """The whole summary, of the answers by what they are about."""
         ...
+
+
+def touches_of(form: SummaryForm | None) -> Callable[[ToolCall], Touch] | None:
+    """A form's own rule of what calls do to files; None where cutbank's holds."""
+    return getattr(form, "touches", None)
