@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
@@ -24,6 +25,7 @@ def window_of(
     *,
     prices: ModelFacts | None = None,
     expected_calls: int = 0,
+    now: datetime | None = None,
 ) -> Window:
     """What the view holds, what was pinned, hidden and taken back, and what is in use.
 
@@ -59,6 +61,7 @@ def window_of(
         prices=prices,
         expected_calls=expected_calls,
         system=view.system_prompt or "",
+        since_boundary_s=_since(history, now),
         last_call=history.last_call,
     )
 
@@ -99,6 +102,12 @@ def _unfinished(entries: tuple[Entry, ...], broken_off: Mapping[int, float]) -> 
             if entry.position > upto or entry.block.kind not in BY_ASSISTANT:
                 break
             yield entry.position
+
+
+def _since(history: History, now: datetime | None) -> float | None:
+    if history.boundary is None or now is None:
+        return None
+    return max(0.0, (now - history.boundary.timestamp).total_seconds())
 
 
 def _cached(history: History) -> int | None:

@@ -31,6 +31,7 @@ class Seen:
         self.decided = store.lineage_state(lineage)[1]
         with reader.advancing:
             self.history, self.view = reader.newest()
+            self.boundary = self.history.boundary
             window = window_of(
                 self.history,
                 self.view,
@@ -39,11 +40,8 @@ class Seen:
                 recalled(self.history),
                 prices=order.prices,
                 expected_calls=order.expected_calls,
+                now=store.clock() if self.boundary else None,
             )
-            self.boundary = self.history.boundary
-        if self.boundary is not None:
-            drawn = (store.clock() - self.boundary.timestamp).total_seconds()
-            window = replace(window, since_boundary_s=max(0.0, drawn))
         if order.cache_is_cold:
             window = replace(window, cached=0)
         self.share = 1.0 if order.usage is None else order.usage / max(window.tokens, 1)
