@@ -8,9 +8,10 @@ from ...domain.errors import InvalidSettingError
 from ...domain.models import ModelFacts, ModelOverride
 from ...domain.summaries.extractive import Extractive
 from ...domain.summaries.summariser import Summariser
+from ...domain.terms import DEFAULT_LIMIT
 from ..agent_loop import Habits
 from ..settings.settings import Settings
-from .order import DEFAULT_LIMIT, Order
+from .order import Order
 from .summary_chain import SummaryChain
 
 

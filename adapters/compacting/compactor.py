@@ -26,6 +26,7 @@ from ...domain.summaries.notice import HIDDEN, Notice
 from ...domain.summaries.summariser import Draft, Material
 from ...domain.window import Window
 from ...projections.dialects.claude_sdk import of_boundary
+from ...projections.planned import Planned, check_gain
 from ..event_log.event_store import EventStore
 from ..telemetry.in_use import watch_of
 from ..view_reader import ViewReader
@@ -35,7 +36,7 @@ from .explanation import explanation_of
 from .happenings import Happening, Listener, Moment, Stats
 from .order import Order
 from .outcome import Outcome, done_before, no_need, outcome_of, overtaken
-from .planner import Planned, Planner, check_gain
+from .planner import Planner
 from .story import CompactionStory, told
 from .summary_chain import SummaryChain, UnwrittenError, Written
 from .watch import Watch

@@ -12,11 +12,11 @@ from ...domain.compaction import Compaction, CompactionState, lineage_id
 from ...domain.compaction_events import CompactionRequested, Trigger
 from ...domain.errors import LeaseHeldError, NothingToCompactError, StalePlanError
 from ...domain.token_budget import estimate_text
+from ...projections.planned import Planned
 from ..event_log.event_store import EventStore
 from ..event_log.recorder import AppendKey
 from ..view_reader import ViewReader
 from .order import Order
-from .planner import Planned
 from .summary_chain import Refusal, Written
 
 

@@ -9,8 +9,8 @@ from ...domain.shares import Share, shares_of
 from ...domain.summaries.extractive import Extractive
 from ...domain.trims import tokens_saved
 from ...domain.window import Item, Plan, Window
+from ...projections.planned import Planned
 from .order import Order
-from .planner import Planned
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from ...domain.planned_price import pricing_of
 from ...domain.pricing import Pricing
 from ...domain.ranges import Ranges
 from ...domain.window import Window
+from ...projections.planned import Planned
 from ..event_log.event_store import EventStore
 from ..view_reader import ViewReader
 from .explanation import Explanation
 from .order import Order
-from .planner import Planned
 from .summary_chain import Written
 
 

@@ -9,10 +9,10 @@ from ...domain.compaction import lineage_id
 from ...domain.utilisation import Pruned
 from ...projections.dialects.claude_sdk import compact_boundary
 from ...projections.dialects.qbit import context_pruned
+from ...projections.planned import Planned
 from ..view_reader import ViewReader
 from .happenings import Happening, Listener, Moment, Stats, Verdict
 from .order import Order
-from .planner import Planned
 from .summary_chain import NoListener, Refusal, Written
 
 logger = logging.getLogger("cutbank.compaction")

@@ -14,7 +14,6 @@ from .compactor import Compactor
 from .happenings import Stats
 from .order import Order
 from .outcome import Outcome, as_stored
-from .planner import UNASKED
 from .seen import Seen, as_refused
 
 
@@ -53,7 +52,7 @@ class Coming:
             return why
         # As reckoned, which asks for no block: it may be a call's turn, and somebody waits.
         gained = self.now.used - self.window.used
-        has_to = self.order.minimum_gain * self.now.used if self.order.trigger in UNASKED else 0
+        has_to = self.order.minimum_gain * self.now.used if self.order.is_unasked else 0
         if gained <= 0 or gained < has_to:
             return f"by now it would save {gained:,} of {self.now.used:,} tokens"
         return None

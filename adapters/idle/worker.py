@@ -18,9 +18,9 @@ from ...domain.errors import (
     StorageError,
 )
 from ...domain.idle import IdleRules
+from ...domain.terms import DEFAULT_LIMIT
 from ...projections.read_models.session_row import Settings
 from ..compacting.cancellation import Cancellation
-from ..compacting.order import DEFAULT_LIMIT
 from ..event_log.event_store import utc_now
 from ..event_log.plain_errors import speaking_plainly
 from ..telemetry.in_use import hear

@@ -15,7 +15,6 @@ import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.agent_loop import AgentLoop, Habits
 from cutbank.adapters.compacting.happenings import Happening, Moment, Verdict
-from cutbank.adapters.compacting.planner import Planned
 from cutbank.adapters.session_store import SessionStore
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import (
@@ -31,6 +30,7 @@ from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.summariser import Draft, Material
 from cutbank.domain.window import OnFailure, Plan, Window
 from cutbank.projections.history_view import HistoryView
+from cutbank.projections.planned import Planned
 
 LIMIT = 8_000
 TOO_LONG = {

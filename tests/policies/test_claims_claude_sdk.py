@@ -13,7 +13,6 @@ from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.compacting.by_settings import order_by
 from cutbank.adapters.compacting.happenings import Happening, Moment, Verdict
 from cutbank.adapters.compacting.hook_commands import as_told
-from cutbank.adapters.compacting.order import DEFAULT_LIMIT
 from cutbank.adapters.models.counters import counter_named
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
@@ -30,6 +29,7 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkForm
 from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.terms import DEFAULT_LIMIT
 from cutbank.domain.window import Item, Window
 from cutbank.projections.dialects.claude_sdk import of_boundary, said_trigger
 from cutbank.projections.history_view import HistoryView

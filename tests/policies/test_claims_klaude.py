@@ -13,7 +13,6 @@ from vector_files import FOLDERS, table_of
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.compacting.cancellation import Cancellation
 from cutbank.adapters.compacting.happenings import Happening, Moment
-from cutbank.adapters.compacting.planner import Planned
 from cutbank.adapters.compacting.summary_chain import SummaryChain
 from cutbank.adapters.session_store import SessionStore
 from cutbank.domain.blocks import AnyBlock, Kind
@@ -35,6 +34,7 @@ from cutbank.projections.dialects.klaude import (
     entry,
     start_event,
 )
+from cutbank.projections.planned import Planned
 from cutbank.projections.rendering.catalog import render
 
 LIMIT = 8_000

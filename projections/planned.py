@@ -1,0 +1,163 @@
+"""A policy asked about a window, and its answer made legal: live and replayed by one code path."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ..domain.compaction_events import Digest
+from ..domain.coverage import Settlement, newly_hidden, settle
+from ..domain.errors import NothingToCompactError
+from ..domain.inventory import inventory_of
+from ..domain.planned_price import order_of, pricing_of
+from ..domain.pricing_in_words import in_words
+from ..domain.ranges import Ranges
+from ..domain.repairs import nothing_to_gain
+from ..domain.summaries.form import touches_of
+from ..domain.summaries.summariser import Material
+from ..domain.terms import Terms
+from ..domain.token_budget import estimate_text
+from ..domain.window import Item, Plan, Window
+from .history_view import HistoryView
+from .rendering.catalog import render
+
+Originals = Callable[[Ranges], Iterable[Item]]
+"""Reads blocks from the log, by position."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan made legal, and what its summary is to be written from."""
+
+    window: Window
+    plan: Plan
+    settlement: Settlement
+    material: Material
+    planned_on: int
+    """The decision of the lineage that the plan was made on."""
+
+    @property
+    def previous(self) -> int | None:
+        """The boundary that the plan builds upon."""
+        return self.window.boundary.originator_version if self.window.boundary else None
+
+    @property
+    def tokens_besides(self) -> int:
+        """Tokens of the view to come, but for its summary."""
+        return self.window.request + self.settlement.kept_tokens
+
+    @property
+    def blocks_after(self) -> int:
+        """Blocks of the view to come."""
+        return sum(item.position in self.settlement.kept for item in self.window.items)
+
+    def post_tokens(self, text: str) -> int:
+        """Tokens of the view to come, with this summary."""
+        return self.tokens_besides + self.window.as_counted(estimate_text(text))
+
+    def is_written_from(self, other: Material) -> bool:
+        """Whether a draft made from the other material can stand for this one's."""
+        own = self.material
+        return (own.covers, own.prefix, own.previous) == (
+            other.covers,
+            other.prefix,
+            other.previous,
+        ) and [item.position for item in own.gone] == [item.position for item in other.gone]
+
+
+def planned(
+    window: Window, view: HistoryView, terms: Terms, originals: Originals, planned_on: int
+) -> Planned | None:
+    """What would leave the view; None where the policy sees no need.
+
+    `originals` reads what earlier summaries stand for. Raises NothingToCompactError where nothing
+    can be gained.
+    """
+    plan = _asked(terms, window)
+    if plan is None:
+        return None
+    window = replace(window, items=terms.pins.applied(window.items, terms.limit))
+    settlement = settle(window, plan)
+    found = Planned(
+        window=window,
+        plan=plan,
+        settlement=settlement,
+        material=_material(
+            window, plan, settlement, terms, partial(render, view), originals=originals
+        ),
+        planned_on=planned_on,
+    )
+    check_gain(found, found.tokens_besides, terms)
+    check_price(found, terms)
+    return found
+
+
+def _asked(terms: Terms, window: Window) -> Plan | None:
+    """What the policy answers; where it finds nothing to cut of a view that is too large for
+    the model, a plan without a cut, so that results can be shortened at least."""
+    try:
+        return terms.policy.plan(window)
+    except NothingToCompactError as nothing:
+        if not 0 < window.limit < window.used:
+            raise
+        return Plan(cut=None, reason=str(nothing), summary_tokens=0)
+
+
+def _material(
+    window: Window,
+    plan: Plan,
+    settlement: Settlement,
+    terms: Terms,
+    served: Callable[[str], Mapping[str, Any]],
+    *,
+    originals: Originals,
+) -> Material:
+    before = window.summary
+    return Material(
+        gone=settlement.gone,
+        covers=settlement.covers,
+        budget=plan.summary_tokens,
+        turn_budget=plan.turn_tokens,
+        form=plan.form,
+        prefix=settlement.split_turn.prefix if settlement.split_turn else Ranges(),
+        previous=before.text if before else None,
+        previous_sections=before.sections if before else {},
+        digest=inventory_of(
+            settlement.gone,
+            before.digest if before else Digest(),
+            newly_hidden(window, settlement),
+            touches=touches_of(plan.form),
+            tracked=terms.tracked_files() if terms.tracked_files else (),
+        ),
+        instructions=terms.instructions,
+        originals=partial(originals, settlement.covers),
+        served=served,
+    )
+
+
+def check_gain(planned: Planned, post_tokens: int, terms: Terms) -> None:
+    """Raises NothingToCompactError where the view to come is not smaller by what was asked."""
+    window = planned.window
+    if post_tokens >= window.tokens:
+        raise NothingToCompactError(nothing_to_gain(window))
+    # Of the blocks and their summary: nothing takes away what a provider adds of its own.
+    gained, whole = window.tokens - post_tokens, window.tokens - window.request
+    if terms.is_unasked and gained < terms.minimum_gain * whole:
+        raise NothingToCompactError(
+            f"a compaction would save {gained:,} of {whole:,} tokens, less than the "
+            f"{terms.minimum_gain:.0%} that it has to; {nothing_to_gain(window)}"
+        )
+
+
+def check_price(planned: Planned, terms: Terms) -> None:
+    """Raises NothingToCompactError where it would cost more than it saves, if that matters."""
+    if not terms.must_pay or not terms.is_unasked:
+        return
+    window, plan, settlement = planned.window, planned.plan, planned.settlement
+    bought = order_of(window, settlement, plan, terms.summary_prices)
+    pricing = pricing_of(window, settlement, plan, terms.prices, terms.expected_calls, order=bought)
+    if pricing.is_worthwhile() is False:
+        raise NothingToCompactError(
+            f"a compaction would not pay for itself in {terms.expected_calls} calls: "
+            f"{'; '.join(in_words(pricing))}"
+        )
