@@ -39,6 +39,10 @@ class NothingToCompactError(CutbankError):
     """A compaction would not make the view smaller; says what holds the floor up."""
 
 
+class PolicyFailedError(CutbankError):
+    """A policy raised, or answered what is no plan; says where in the session, and what."""
+
+
 class RejectedSummaryError(CutbankError):
     """A draft failed the gate; says by which rule, and why."""
 

@@ -35,7 +35,7 @@ def window_of(
     return Window(
         items=Deferred(
             partial(
-                _items,
+                items_of,
                 view.entries,
                 tuple(recalled),
                 sizes=partial(history.reckoning.sizes, use.gauge, view.entries),
@@ -66,7 +66,7 @@ def window_of(
     )
 
 
-def _items(
+def items_of(
     entries: tuple[Entry, ...],
     recalled: tuple[Entry, ...],
     *,
@@ -75,6 +75,7 @@ def _items(
     pinned: Ranges,
     broken_off: Mapping[int, float],
 ) -> list[Item]:
+    """The blocks of a view as a policy sees them, with what was pinned since it left."""
     unfinished = frozenset(_unfinished(entries, broken_off))
     tokens_of = chain(sizes(), (entry.tokens for entry in recalled))
     items = [

@@ -326,6 +326,11 @@ class History:
         return self.reckoning.sizes(self.reckoning.gauge(), tuple(self.entries.values()))
 
     @property
+    def tokens(self) -> int:
+        """Estimated tokens of all blocks that show."""
+        return self._tokens
+
+    @property
     def request(self) -> Request:
         """What is sent besides the blocks."""
         return Request(self.system, self.tools, self.summary.text if self.summary else "")

@@ -7,14 +7,15 @@ from typing import Any
 
 from ..domain.compaction_events import Digest
 from ..domain.coverage import Settlement, newly_hidden, settle
-from ..domain.errors import NothingToCompactError
+from ..domain.errors import NothingToCompactError, PolicyFailedError
 from ..domain.inventory import inventory_of
 from ..domain.planned_price import order_of, pricing_of
 from ..domain.pricing_in_words import in_words
 from ..domain.ranges import Ranges
 from ..domain.repairs import nothing_to_gain
 from ..domain.summaries.form import touches_of
-from ..domain.summaries.summariser import Material
+from ..domain.summaries.notice import HIDDEN, Notice
+from ..domain.summaries.summariser import Draft, Material
 from ..domain.terms import Terms
 from ..domain.token_budget import estimate_text
 from ..domain.window import Item, Plan, Window
@@ -96,11 +97,16 @@ def _asked(terms: Terms, window: Window) -> Plan | None:
     """What the policy answers; where it finds nothing to cut of a view that is too large for
     the model, a plan without a cut, so that results can be shortened at least."""
     try:
-        return terms.policy.plan(window)
+        plan = terms.policy.plan(window)
     except NothingToCompactError as nothing:
         if not 0 < window.limit < window.used:
             raise
         return Plan(cut=None, reason=str(nothing), summary_tokens=0)
+    if plan is not None and not isinstance(plan, Plan):
+        raise PolicyFailedError(
+            f"{terms.policy.name} answered {type(plan).__name__} where a Plan or None is wanted"
+        )
+    return plan
 
 
 def _material(
@@ -133,6 +139,57 @@ def _material(
         originals=partial(originals, settlement.covers),
         served=served,
     )
+
+
+def standing(planned: Planned) -> tuple[Draft, str]:
+    """What stands for earlier blocks goes on standing for them: nothing new needs a text.
+
+    But a view has to name what was hidden, and does so beside a text alone. With whose it is.
+    """
+    summary, material = planned.window.summary, planned.material
+    text = material.previous or (HIDDEN if planned.settlement.hidden else "")
+    return Draft(text, material.previous_sections), (
+        summary.summariser if summary else Notice().name
+    )
+
+
+def boundary_fields(planned: Planned, terms: Terms, text: str) -> dict[str, Any]:
+    """What a CompactBoundary says of a plan whose summary is `text`."""
+    settlement = planned.settlement
+    return {
+        "after": settlement.after,
+        "first_kept": settlement.first_kept,
+        "kept": settlement.kept,
+        "pinned": settlement.pinned,
+        "hidden": settlement.hidden,
+        "trims": settlement.trims,
+        "replacements": settlement.replacements,
+        "split_turn": settlement.split_turn,
+        "trigger": terms.trigger,
+        "policy": terms.policy.name,
+        "pre_tokens": planned.window.tokens,
+        "post_tokens": planned.post_tokens(text),
+        "repairs": settlement.repairs,
+        "previous": planned.previous,
+    }
+
+
+def summary_fields(planned: Planned, draft: Draft, summariser: str) -> dict[str, Any] | None:
+    """What a Summary says of a draft; None where blocks are only shown shortened: nothing left."""
+    if not draft.text:
+        return None
+    return {
+        "text": draft.text,
+        "sections": draft.sections,
+        "digest": planned.material.digest,
+        "covers": planned.settlement.covers,
+        "cites": draft.cites,
+        "summariser": summariser,
+        "model": draft.model,
+        "usage": draft.usage,
+        "cost_usd": draft.cost_usd,
+        "tokens": estimate_text(draft.text),
+    }
 
 
 def check_gain(planned: Planned, post_tokens: int, terms: Terms) -> None:

@@ -22,11 +22,11 @@ from ...domain.policies.policy import pruned_by
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended
 from ...domain.summaries.gate import check
-from ...domain.summaries.notice import HIDDEN, Notice
+from ...domain.summaries.notice import Notice
 from ...domain.summaries.summariser import Draft, Material
 from ...domain.window import Window
 from ...projections.dialects.claude_sdk import of_boundary
-from ...projections.planned import Planned, check_gain
+from ...projections.planned import Planned, check_gain, standing
 from ..event_log.event_store import EventStore
 from ..telemetry.in_use import watch_of
 from ..view_reader import ViewReader
@@ -189,7 +189,7 @@ class Compactor:
                 post_tokens = planned.post_tokens(written.draft.text)
                 check_gain(planned, post_tokens, order)
                 cancellation.check()
-                boundary = self.decisions.draw(order, planned, written, post_tokens, request)
+                boundary = self.decisions.draw(order, planned, written, request)
             except StalePlanError:
                 if attempt == REPLANS:
                     self.decisions.note_spent(
@@ -248,7 +248,8 @@ class Compactor:
     ) -> Written:
         material = planned.material
         if not material.gone:
-            return as_before(planned)
+            draft, summariser = standing(planned)
+            return Written(draft, summariser, 0.0, ())
         if not planned.plan.summary_tokens:
             notice = Notice()
             return Written(notice.summarise(material), notice.name, 0.0, ())
@@ -287,17 +288,6 @@ class Compactor:
             moment, reader.key, reader.namespace, reader.lineage, boundary=boundary, **details
         )
         told(self.listeners, happening)
-
-
-def as_before(planned: Planned) -> Written:
-    """What stands for earlier blocks goes on standing for them: nothing new needs a text.
-
-    But a view has to name what was hidden, and does so beside a text alone.
-    """
-    summary, material = planned.window.summary, planned.material
-    text = material.previous or (HIDDEN if planned.settlement.hidden else "")
-    draft = Draft(text, material.previous_sections)
-    return Written(draft, summary.summariser if summary else Notice().name, 0.0, ())
 
 
 def _futile(error: BaseException, planned: Planned) -> int | None:

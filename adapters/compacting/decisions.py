@@ -11,8 +11,7 @@ from eventsourcing.persistence import IntegrityError
 from ...domain.compaction import Compaction, CompactionState, lineage_id
 from ...domain.compaction_events import CompactionRequested, Trigger
 from ...domain.errors import LeaseHeldError, NothingToCompactError, StalePlanError
-from ...domain.token_budget import estimate_text
-from ...projections.planned import Planned
+from ...projections.planned import Planned, boundary_fields, summary_fields
 from ..event_log.event_store import EventStore
 from ..event_log.recorder import AppendKey
 from ..view_reader import ViewReader
@@ -129,50 +128,22 @@ class Decisions:
             self._save(compaction)
             return reverted
 
-    def draw(
-        self, order: Order, planned: Planned, written: Written, post_tokens: int, request: int
-    ) -> int:
+    def draw(self, order: Order, planned: Planned, written: Written, request: int) -> int:
         """Record boundary, summary and activation in one transaction; the boundary's number."""
-        settlement, draft = planned.settlement, written.draft
+        draft = written.draft
         with self._deciding():
             compaction = self._own_lineage()
             leased_by = request if order.by is not None else None
             # Before anything is noted in the stream, which is not to be taken back.
             compaction.check_plan(planned.planned_on, leased_by)
             self._refuse(compaction, request, written)
+            summary = summary_fields(planned, draft, written.summariser)
+            if summary is not None and draft.model:
+                # By rules it takes the processor's time, which says nothing of a provider.
+                summary["latency_s"] = round(written.latency_s, 3)
             boundary = compaction.draw(
-                {
-                    "after": settlement.after,
-                    "first_kept": settlement.first_kept,
-                    "kept": settlement.kept,
-                    "pinned": settlement.pinned,
-                    "hidden": settlement.hidden,
-                    "trims": settlement.trims,
-                    "replacements": settlement.replacements,
-                    "split_turn": settlement.split_turn,
-                    "trigger": order.trigger,
-                    "policy": order.policy.name,
-                    "pre_tokens": planned.window.tokens,
-                    "post_tokens": post_tokens,
-                    "repairs": settlement.repairs,
-                    "previous": planned.previous,
-                },
-                {
-                    "text": draft.text,
-                    "sections": draft.sections,
-                    "digest": planned.material.digest,
-                    "covers": settlement.covers,
-                    "cites": draft.cites,
-                    "summariser": written.summariser,
-                    "model": draft.model,
-                    "usage": draft.usage,
-                    "cost_usd": draft.cost_usd,
-                    # By rules it takes the processor's time, which says nothing of a provider.
-                    "latency_s": round(written.latency_s, 3) if draft.model else None,
-                    "tokens": estimate_text(draft.text),
-                }
-                if draft.text
-                else None,  # where blocks are only shown shortened, nothing left
+                boundary_fields(planned, order, draft.text),
+                summary,
                 planned_on=planned.planned_on,
                 activate_at=self.head() if order.activate else None,
                 leased_by=leased_by,

@@ -1,0 +1,33 @@
+"""Reads whole sessions, and what was decided on them, for replays."""
+
+from typing import TYPE_CHECKING
+
+from ...domain.event import Event
+from ...domain.ranges import Ranges
+from ...projections.replay.recording import Recording
+
+if TYPE_CHECKING:
+    from ..stored_session import StoredSession
+
+
+def recording_of(session: "StoredSession", *, at: int | None = None) -> Recording:
+    """All events of a session up to `at`, or to its end."""
+    events = session.store.events
+    chain = events.session_chain(session.namespace, session.key)
+    head = events.head(chain, at)[0]
+    opened = events.opened(session.namespace, session.key)
+    return Recording(
+        key=session.key,
+        namespace=session.namespace,
+        log=events.read(chain, Ranges.span(1, head)),
+        source=opened.source,
+        subject=opened.subject,
+    )
+
+
+def decisions_of(session: "StoredSession", lineage: str) -> list[Event]:
+    """All events of a lineage, those that it continues included; none where there are none."""
+    events = session.store.events
+    chain = events.lineage_chain(session.namespace, session.key, lineage)
+    version = events.lineage_state(chain)[0]
+    return [recorded.event for recorded in events.read(chain, Ranges.span(1, version))]

@@ -1,0 +1,70 @@
+"""Decides as a lineage has it that is on record: the compactions that took place."""
+
+from collections.abc import Iterable
+
+from ...domain.compaction_events import (
+    BoundaryActivated,
+    CompactBoundary,
+    CompactionReverted,
+    Summary,
+)
+from ...domain.event import Event
+from .decider import Decided
+from .fold import Fold
+from .recording import Call
+from .served import Compacted
+
+
+class AsRecorded:
+    """Serves each boundary of a lineage from the call on from which it was served.
+
+    `decisions` are all events of the lineage, those that it inherits included, in order.
+    """
+
+    def __init__(self, decisions: Iterable[Event], lineage: str) -> None:
+        self.lineage = lineage
+        self._boundaries: dict[int, CompactBoundary] = {}
+        self._summaries: dict[int, Summary] = {}
+        self._switches: list[BoundaryActivated | CompactionReverted] = []
+        for event in decisions:
+            match event:
+                case CompactBoundary():
+                    self._boundaries[event.originator_version] = event
+                case Summary(boundary=boundary):
+                    self._summaries[boundary] = event
+                case BoundaryActivated() | CompactionReverted():
+                    self._switches.append(event)
+                case _:
+                    pass
+        self._served = 0
+
+    def decided(self, fold: Fold, call: Call) -> list[Decided]:
+        newest = self._served
+        while newest < len(self._switches) and self._is_seen(self._switches[newest], call):
+            newest += 1
+        if newest == self._served:
+            return []
+        # Of several that were switched to between two calls, the last is what was sent.
+        self._served = newest
+        switch = self._switches[newest - 1]
+        active = switch.boundary if isinstance(switch, BoundaryActivated) else switch.to or 0
+        self._remember(fold, active)
+        unchanged = fold.serve(active, switch.originator_version)
+        if not active:
+            return []
+        boundary, summary = self._boundaries[active], self._summaries.get(active)
+        return [Compacted(boundary, summary, unchanged)]
+
+    def _remember(self, fold: Fold, number: int | None) -> None:
+        """The boundary and all that it builds upon: a rewind may go back to any of these."""
+        while number:
+            boundary = self._boundaries[number]
+            fold.draw(boundary, self._summaries.get(number))
+            number = boundary.previous
+
+    def _is_seen(self, switch: BoundaryActivated | CompactionReverted, call: Call) -> bool:
+        reported = call.reported
+        if reported is not None and reported.lineage == self.lineage and reported.fingerprint:
+            # Of what cutbank served, the call says itself on which version.
+            return switch.originator_version <= reported.lineage_version
+        return switch.effective_from <= call.sees

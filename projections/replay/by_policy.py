@@ -1,0 +1,195 @@
+"""Decides as a policy would: at its threshold, and where a prompt is too large for the model."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from ...domain.blocks import Kind
+from ...domain.compaction import Compaction
+from ...domain.compaction_events import CompactBoundary, Summary, Trigger
+from ...domain.cut_points.orphans import orphans
+from ...domain.deferred import Deferred
+from ...domain.errors import NothingToCompactError, PolicyFailedError
+from ...domain.event import Event
+from ...domain.planned_price import order_of
+from ...domain.policies.policy import is_due
+from ...domain.ranges import Ranges
+from ...domain.session_events import BlockAppended
+from ...domain.summaries.summariser import Draft, Material
+from ...domain.terms import Terms
+from ...domain.window import Plan, Window
+from ..planned import Planned, boundary_fields, check_gain, planned, summary_fields
+from .decider import Decided
+from .fold import Fold
+from .recording import Call, Recording
+from .served import Compacted, Futile
+from .writing import UnwrittenError, Writers
+
+REGROWTH = 0.05
+"""The part of the limit by which a session has to grow before a compaction that came to nothing is
+tried again."""
+
+
+@dataclass
+class ByPolicy:
+    """Asks a policy before each call, as an agent's loop does, and keeps what it decides.
+
+    The decisions are events of a lineage that nobody stores, decided by the aggregate that decides
+    live. Time is the session's own: that of what the call saw last.
+    """
+
+    terms: Terms
+    recording: Recording
+    writers: Writers = Writers()
+    lineage: str = "replay"
+    regrowth: float = REGROWTH
+    events: list[Event] = field(default_factory=list, init=False)
+    """All that was decided, for who wants to store it."""
+
+    def __post_init__(self) -> None:
+        self._now = self.recording.log[0].event.timestamp
+        self._lineage = Compaction.open(
+            self.recording.namespace,
+            self.recording.key,
+            self.lineage,
+            clock=self._clock,
+            subject=self.recording.subject,
+        )
+        self._futile: int | None = None
+        """How large the prompt was when there was nothing to gain."""
+
+    def decided(self, fold: Fold, call: Call) -> list[Decided]:
+        self._now = max(self._now, self.recording.time_of(call))
+        decided: list[Decided] = []
+        limit = self.terms.limit
+        if not fold.history.is_same_request:
+            window = self._window(fold, Trigger.THRESHOLD)
+            if self._is_due(window, call) and not self._is_futile(fold):
+                decided.append(self._compacted(fold, Trigger.THRESHOLD, call))
+        if 0 < limit < fold.tokens:
+            # The provider refuses it; the loop then compacts whatever the threshold says, once.
+            decided.append(self._compacted(fold, Trigger.OVERFLOW, call))
+        self.events += self._lineage.collect_events()
+        return decided
+
+    def _compacted(self, fold: Fold, trigger: Trigger, call: Call) -> Decided:
+        terms = replace(self.terms, trigger=trigger)
+        try:
+            found = self._planned(fold, terms, call)
+            if found is None:
+                return Futile(trigger, "the policy finds nothing to do")
+            written = self.writers.written(found, self._user_texts)
+            check_gain(found, found.post_tokens(written.draft.text), terms)
+        except (NothingToCompactError, UnwrittenError) as nothing:
+            if trigger is Trigger.THRESHOLD:
+                self._futile = fold.tokens
+            return Futile(trigger, str(nothing))
+        self._futile = None
+        draft = written.draft
+        lineage = self._lineage
+        number = lineage.draw(
+            boundary_fields(found, terms, draft.text),
+            summary_fields(found, draft, written.summariser),
+            planned_on=found.planned_on,
+            activate_at=fold.history.position,
+        )
+        boundary, summary = _said(lineage.collect_events(), self.events)
+        fold.draw(boundary, summary)
+        bought = 0
+        if draft.model is not None:
+            bought = order_of(found.window, found.settlement, found.plan, None).input
+        return Compacted(
+            boundary,
+            summary,
+            unchanged=fold.serve(number, lineage.version),
+            bought=bought,
+            orphaned=_orphaned(found),
+            refused=written.refused,
+        )
+
+    def _planned(self, fold: Fold, terms: Terms, call: Call) -> Planned | None:
+        window = self._window(fold, terms.trigger)
+        decided = self._lineage.state.decided
+        try:
+            return planned(window, fold.view(), terms, fold.originals, decided)
+        except NothingToCompactError:
+            raise
+        except Exception as error:  # whatever a user's policy raises
+            raise self._failed(call, error) from error
+
+    def _is_due(self, window: Window, call: Call) -> bool:
+        try:
+            return is_due(self.terms.policy, window)
+        except NothingToCompactError:
+            return True  # it would, and there is nothing: that is said where it is carried out
+        except Exception as error:  # whatever a user's policy raises
+            raise self._failed(call, error) from error
+
+    def _failed(self, call: Call, error: Exception) -> PolicyFailedError:
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return PolicyFailedError(
+            f"{self.terms.policy.name} failed at call {call.number} of {self.recording.key!r}, "
+            f"which saw up to #{call.sees}: {what}"
+        )
+
+    def _is_futile(self, fold: Fold) -> bool:
+        if self._futile is None:
+            return False
+        return fold.tokens - self._futile < self.regrowth * self.terms.limit
+
+    def _window(self, fold: Fold, trigger: Trigger) -> Window:
+        history, terms = fold.history, self.terms
+        boundary = history.boundary
+        since = None
+        if boundary is not None:
+            since = max(0.0, (self._now - boundary.timestamp).total_seconds())
+        return Window(
+            items=Deferred(fold.items),
+            after=history.position,
+            limit=terms.limit,
+            trigger=trigger,
+            in_use=fold.tokens,
+            boundary=boundary,
+            summary=history.summary,
+            pinned=history.pinned,
+            hides=dict(history.hides),
+            retracted=history.retracted,
+            cached=fold.unchanged,
+            prices=terms.prices,
+            expected_calls=terms.expected_calls,
+            system=history.system.event.text if history.system else "",  # type: ignore[attr-defined]
+            since_boundary_s=since,
+        )
+
+    def _user_texts(self, draft: Draft, material: Material) -> list[str]:
+        """What users really said of what the draft may quote: all that leaves, and all it cites."""
+        said = {item.position: item.block.text for item in material.gone if item.kind is Kind.USER}
+        for position in draft.cites - Ranges.of(said):
+            event = self.recording.at(position).event
+            if isinstance(event, BlockAppended) and event.block.kind is Kind.USER:
+                said[position] = event.block.text
+        return list(said.values())
+
+    def _clock(self) -> datetime:
+        return self._now
+
+
+def _said(news: list[Event], events: list[Event]) -> tuple[CompactBoundary, Summary | None]:
+    """The boundary and the summary of what was just drawn; `events` takes it all in."""
+    events += news
+    boundary = next(event for event in news if isinstance(event, CompactBoundary))
+    return boundary, next((event for event in news if isinstance(event, Summary)), None)
+
+
+def _orphaned(found: Planned) -> tuple[str, ...]:
+    """Calls that the raw plan would have parted from their results."""
+    if not found.settlement.repairs:
+        return ()
+    window, plan = found.window, found.plan
+    broken = orphans(window.items, _stays(window, plan))
+    return tuple(sorted(broken.calls | broken.results))
+
+
+def _stays(window: Window, plan: Plan) -> Ranges:
+    """What would stay if the raw plan were carried out to the letter."""
+    cut = plan.cut or 0
+    return Ranges.of(item.position for item in window.items if item.position >= cut) - plan.drops

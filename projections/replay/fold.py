@@ -1,0 +1,212 @@
+"""The view of a replay: the very fold that serves agents, over a log that is held in memory."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from ...domain.compaction_events import CompactBoundary, Summary
+from ...domain.ranges import Ranges
+from ...domain.session_events import (
+    BlocksRetracted,
+    ModelCalled,
+    RequestSettingsSet,
+    SystemPromptSet,
+    ToolsSet,
+)
+from ...domain.token_budget import estimate_text
+from ...domain.window import Item
+from ..compaction_window import items_of
+from ..entry import Entry
+from ..history_view import Coordinate, History, HistoryView, encoded
+from ..recorded import Recorded
+from .recording import Recording
+
+Said = tuple[CompactBoundary, Summary | None]
+
+
+def _sees_nothing(_: ModelCalled) -> None:
+    """Recorded calls saw other views than this one, and tell nothing of its size."""
+
+
+@dataclass
+class Fold:
+    """A view that is advanced event by event, and begun anew at each boundary.
+
+    Sizes are the estimates that stand beside the blocks: no provider was asked about this view.
+    """
+
+    recording: Recording
+    lineage: str
+    history: History = field(init=False)
+    version: int = 0
+    """Of the lineage, as far as it was decided."""
+    unchanged: int = 0
+    """Tokens at the beginning of the prompt that stood there at the newest call as well."""
+
+    def __post_init__(self) -> None:
+        self.history = History(sees=_sees_nothing)
+        self._drawn: dict[int, Said] = {}
+        self._effective_from: dict[int, int] = {}
+        self._besides: tuple[tuple[int, int, int], int, int] = ((0, 0, 0), 0, 0)
+        self._retracted = Ranges()
+
+    # Going on
+
+    def advance(self, position: int) -> None:
+        """Take in the log up to a position."""
+        for at in range(self.history.position, position):
+            self._take(self.recording.log[at])
+
+    def _take(self, recorded: Recorded) -> None:
+        event = recorded.event
+        if isinstance(event, BlocksRetracted):
+            self._retracted |= event.positions
+            self._stays(self._tokens_before(event.positions))
+        elif isinstance(event, SystemPromptSet | ToolsSet | RequestSettingsSet):
+            self._stays(0)
+        self.history.apply(recorded)
+        if isinstance(event, BlocksRetracted) and self.history.is_undone():
+            self._redo()
+
+    def called(self) -> None:
+        """A model was sent the view as it stands now: a cache may hold all of it from now on."""
+        self.unchanged = self.tokens
+
+    # Boundaries
+
+    def draw(self, boundary: CompactBoundary, summary: Summary | None) -> None:
+        """Remember a boundary, so that views can begin at it."""
+        self._drawn[boundary.originator_version] = boundary, summary
+
+    def serve(self, boundary: int, version: int) -> int:
+        """Begin the view at a boundary, or at the beginning of the log where it is 0.
+
+        Returns the tokens at its beginning that are what they were.
+        """
+        before = self.history
+        self.version = version
+        self._effective_from[boundary] = before.position
+        self._begin(boundary, before.position)
+        same = self._same_as(before)
+        self._stays(same)
+        return same
+
+    def _redo(self) -> None:
+        """Go on with the newest boundary that no retraction has undone."""
+        position = self.history.position
+        while self.history.boundary is not None and self.history.is_undone():
+            self._begin(self.history.boundary.previous or 0, position)
+        self._stays(self.request_tokens)
+
+    def _begin(self, number: int, position: int) -> None:
+        boundary, summary = self._drawn[number] if number else (None, None)
+        # Written down, a summary has a digest by the database's secret; here by none.
+        digest = blake2b(encoded(summary.text), digest_size=16).digest() if summary else b""
+        effective = self._effective_from.get(number, 0) if number else 0
+        history = History(boundary, summary, digest, effective, sees=_sees_nothing)
+        after = boundary.after if boundary else 0
+        kept = boundary.kept if boundary else Ranges()
+        log = self.recording.log
+        history.apply_all(log[at - 1] for at in kept | Ranges.span(after + 1, position))
+        before = self.history
+        history.system, history.tools, history.settings = (
+            before.system,
+            before.tools,
+            before.settings,
+        )
+        history.position = position
+        self.history = history
+
+    # What it is like
+
+    @property
+    def tokens(self) -> int:
+        """Estimated tokens of the prompt as it stands now."""
+        request, summary = self._sizes()
+        return request + summary + self.history.tokens
+
+    @property
+    def request_tokens(self) -> int:
+        """Of the system prompt and the tools."""
+        return self._sizes()[0]
+
+    def view(self) -> HistoryView:
+        """What a model is sent now."""
+        coordinate = Coordinate(self.history.position, self.lineage, self.version)
+        recording = self.recording
+        return self.history.view(recording.key, recording.namespace, coordinate, None)
+
+    def items(self) -> list[Item]:
+        """The blocks of the view, as a policy sees them."""
+        entries = tuple(self.history.entries.values())
+        return items_of(
+            entries,
+            self._recalled(),
+            sizes=lambda: (entry.tokens for entry in entries),
+            open_calls=frozenset(self.history.open_calls),
+            pinned=self.history.pinned,
+            broken_off=self.history.broken_off,
+        )
+
+    def originals(self, positions: Ranges) -> Iterable[Item]:
+        """Blocks of the log, whatever became of them."""
+        log = self.recording.log
+        history = History().apply_all(log[position - 1] for position in positions)
+        return [
+            Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
+            for entry in history.entries.values()
+        ]
+
+    def _recalled(self) -> tuple[Entry, ...]:
+        """Blocks that earlier boundaries took out and that were pinned since."""
+        history = self.history
+        if history.boundary is None or not history.pinned:
+            return ()
+        decided = Ranges.span(1, history.boundary.after)
+        missing = (history.pinned & decided) - Ranges.of(history.entries) - self._retracted
+        log = self.recording.log
+        pinned = History().apply_all(log[position - 1] for position in missing)
+        return tuple(pinned.entries.values())
+
+    # What stays as it was
+
+    def _stays(self, tokens: int) -> None:
+        self.unchanged = min(self.unchanged, tokens)
+
+    def _tokens_before(self, positions: Ranges) -> int:
+        """Tokens in front of the first of these blocks."""
+        request, summary = self._sizes()
+        before = 0
+        for position, entry in self.history.entries.items():
+            if position in positions:
+                break
+            before += entry.tokens
+        return request + summary + before
+
+    def _same_as(self, before: History) -> int:
+        """Tokens at the beginning of the prompt that are what they were before."""
+        request, summary = self._sizes()
+        now = self.history
+        said = (
+            (now.summary.text if now.summary else None),
+            (before.summary.text if before.summary else None),
+        )
+        if said[0] != said[1]:
+            return request
+        same = request + summary
+        for one, other in zip(now.entries.values(), before.entries.values(), strict=False):
+            if one.position != other.position or one.shown != other.shown:
+                break
+            same += one.tokens
+        return same
+
+    def _sizes(self) -> tuple[int, int]:
+        """Tokens of the request, and of the summary; counted once each."""
+        history = self.history
+        known = (id(history.system), id(history.tools), id(history.summary))
+        if self._besides[0] != known:
+            system = estimate_text(history.system.event.text) if history.system else 0  # type: ignore[attr-defined]
+            tools = estimate_text(str(history.tools.event.tools)) if history.tools else 0  # type: ignore[attr-defined]
+            summary = history.summary.tokens if history.summary else 0
+            self._besides = (known, system + tools, summary)
+        return self._besides[1], self._besides[2]
