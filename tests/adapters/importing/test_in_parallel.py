@@ -217,7 +217,8 @@ def test_whoever_stops_listening_leaves_no_process_behind(
     reports.close()
 
     assert started
-    assert [process.poll() for process in started] == [0] * len(started)
+    # One that does not come to an end in time, as on a busy machine, is killed: either has ended.
+    assert {process.poll() for process in started} <= {0, -signal.SIGKILL}
 
 
 def test_one_file_and_a_database_in_memory_need_no_processes(
