@@ -1,0 +1,221 @@
+"""Facts that a text spells out: paths, names, numbers, errors; what agents write down and need."""
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from .patterns import ANCHOR, LONGEST
+
+LINE = 4_000
+"""Longer lines are read in pieces of this many characters."""
+
+SHORTEST_PART = 4
+"""Characters of the shortest tail of a path that passes for a fact."""
+
+
+class AnchorKind(StrEnum):
+    """What a fact is."""
+
+    URL = "url"
+    HASH = "hash"
+    FLAG = "flag"
+    PATH = "path"
+    ERROR = "error"
+    NUMBER = "number"
+    IDENTIFIER = "identifier"
+
+
+HARD = frozenset(
+    {AnchorKind.PATH, AnchorKind.URL, AnchorKind.HASH, AnchorKind.ERROR, AnchorKind.NUMBER}
+)
+"""Kinds that nobody writes down unless it was read somewhere."""
+
+
+class Anchor(NamedTuple):
+    """A fact, and where it stands in the text."""
+
+    key: str
+    """What it is known by: without a session's roots, a diff's `a/`, and inner white space."""
+    kind: AnchorKind
+    start: int
+    end: int
+
+
+def anchors_of(text: str, roots: Iterable[str] = ()) -> Iterator[Anchor]:
+    """The facts of a text from left to right; none overlaps another.
+
+    `roots` are working directories, which paths are told without.
+    """
+    longest_first = _sorted(roots)
+    for start, piece in pieces_of(text):
+        for found in ANCHOR.finditer(piece):
+            anchor = _READ[found.lastgroup or ""](found, longest_first)
+            if anchor is not None and len(anchor[0]) <= LONGEST:
+                key, kind, end = anchor
+                yield Anchor(key, kind, start + found.start(), start + end)
+
+
+def carried_by(anchor: Anchor) -> tuple[str, ...]:
+    """The keys that an occurrence carries: its own, and those of its tail parts."""
+    key, kind = anchor[0], anchor[1]
+    if kind is AnchorKind.PATH:
+        return (key, *_tails_of_path(key))
+    if kind in {AnchorKind.IDENTIFIER, AnchorKind.ERROR}:
+        return (key, *_parts_of_name(key))
+    return (key,)
+
+
+def _sorted(roots: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({root.rstrip("/") for root in roots} - {""}, key=len, reverse=True))
+
+
+def pieces_of(text: str) -> Iterator[tuple[int, str]]:
+    """Stretches of text that no fact reaches over, with where they begin."""
+    if len(text) <= LINE:
+        yield 0, text
+        return
+    lines = text.split("\n")
+    if max(map(len, lines)) <= LINE:
+        yield 0, text
+        return
+    start = 0
+    for line in lines:
+        for at in range(0, len(line), LINE):
+            yield start + at, line[at : at + LINE]
+        start += len(line) + 1
+
+
+# Each gives the key, the kind and the end of what fits, or None where that is no fact.
+
+_Read = tuple[str, AnchorKind, int] | None
+_Found = re.Match[str]
+_Roots = tuple[str, ...]
+
+
+def _url(found: _Found, _: _Roots) -> _Read:
+    url = found[0].rstrip(".,;:!?*")
+    return url, AnchorKind.URL, found.start() + len(url)
+
+
+def _hash(found: _Found, _: _Roots) -> _Read:
+    return found[0], AnchorKind.HASH, found.end()
+
+
+def _flag(found: _Found, _: _Roots) -> _Read:
+    flag = found[0].rstrip("-_")
+    return flag, AnchorKind.FLAG, found.start() + len(flag)
+
+
+def _path(found: _Found, roots: _Roots) -> _Read:
+    path = found[0].rstrip(".-+%")
+    if not _is_path(path):
+        return None
+    end = found.start() + len(path)
+    key = _without_root(path, roots).rstrip("/")
+    return (key, AnchorKind.PATH, end) if key else None
+
+
+def _file(found: _Found, _: _Roots) -> _Read:
+    return found[0], AnchorKind.PATH, found.end()
+
+
+def _error(found: _Found, _: _Roots) -> _Read:
+    return found[0], AnchorKind.ERROR, found.end()
+
+
+def _number(found: _Found, _: _Roots) -> _Read:
+    return "".join(found[0].split()), AnchorKind.NUMBER, found.end()
+
+
+def _identifier(found: _Found, _: _Roots) -> _Read:
+    name = _OWN.sub("", found[0])
+    parts = _JOINT.split(name)
+    if not any(map(_is_telling, parts)):
+        return None
+    is_error = parts[-1].endswith(_ERRORS)
+    return name, AnchorKind.ERROR if is_error else AnchorKind.IDENTIFIER, found.end()
+
+
+_READ = {
+    "url": _url,
+    "uuid": _hash,
+    "time": lambda _found, _roots: None,
+    "flag": _flag,
+    "path": _path,
+    "file": _file,
+    "hash": _hash,
+    "code": _error,
+    "number": _number,
+    "identifier": _identifier,
+}
+
+# Paths
+
+_HAS_EXTENSION = re.compile(r"[^/.][^/]*\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
+_MARKED = re.compile(r"[\d_.-]")
+
+
+def _is_path(path: str) -> bool:
+    """Whether it is one, and not two words that a slash parts."""
+    parts = [part for part in path.split("/") if part.strip(".")]
+    if not parts or all(part.isdigit() for part in parts):
+        return False
+    if path[0] in "/~." and len(parts) >= 2:
+        return True
+    return (
+        len(parts) >= 3
+        or _HAS_EXTENSION.search(parts[-1]) is not None
+        or _MARKED.search(path) is not None
+    )
+
+
+def _without_root(path: str, roots: _Roots) -> str:
+    for root in roots:
+        if path.startswith(root) and path[len(root) :][:1] in {"", "/"}:
+            return path[len(root) + 1 :]
+    while path.startswith("./"):
+        path = path[2:].lstrip("/")
+    if path.startswith(("a/", "b/")):
+        return path[2:]
+    return path
+
+
+def _tails_of_path(path: str) -> Iterator[str]:
+    at = path.find("/")
+    while at >= 0:
+        tail = path[at + 1 :]
+        if len(tail) < SHORTEST_PART:
+            return
+        if tail[0] != "/":
+            yield tail
+        at = path.find("/", at + 1)
+
+
+# Names
+
+_OWN = re.compile(r"\A(?:(?:self|this)(?:\.|::|->))+")
+_JOINT = re.compile(r"\.|::|->")
+_ERRORS = ("Error", "Exception", "Warning", "Failure", "Panic")
+_INNER = re.compile(r"[^_]_+[^_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
+
+
+def _is_telling(part: str) -> bool:
+    """Whether a part of a name is one that nobody comes upon by chance."""
+    return len(part) >= 5 and _INNER.search(part) is not None
+
+
+def _parts_of_name(name: str) -> Iterator[str]:
+    """Each tail that tells something, and each inner part that does."""
+    joints = list(_JOINT.finditer(name))
+    if not joints:
+        return
+    starts = [0, *(joint.end() for joint in joints)]
+    ends = [*(joint.start() for joint in joints), len(name)]
+    telling = [_is_telling(name[a:b]) for a, b in zip(starts, ends, strict=True)]
+    last = len(starts) - 1
+    for index, start in enumerate(starts):
+        if index and index < last and any(telling[index:]):
+            yield name[start:]
+        if telling[index]:
+            yield name[start : ends[index]]

@@ -1,0 +1,74 @@
+"""A session read for its facts, once: which row carries what, and where each fact stands."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from .anchors import AnchorKind
+from .rows import BY_AGENT, Row, Rows, Said
+from .words import Words
+
+
+class Reading:
+    """The facts of each row, by the row's index in `rows.rows`.
+
+    All that is measured reads this and not the text again.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.words = Words(rows.roots)
+        known: dict[str, frozenset[str]] = {}
+        carried: list[frozenset[str]] = []
+        for row in rows.rows:
+            keys = known.get(row.text)
+            if keys is None:
+                keys = known[row.text] = frozenset(self.words.carried(row.text))
+            carried.append(keys)
+        self.carried: Sequence[frozenset[str]] = carried
+        """Of each row the keys that some fact in it carries."""
+
+    @cached_property
+    def places(self) -> Mapping[str, Sequence[int]]:
+        """Of each key the indices of the rows that carry it, ascending."""
+        places: dict[str, list[int]] = {}
+        for index, keys in enumerate(self.carried):
+            for key in keys:
+                if (known := places.get(key)) is None:
+                    places[key] = [index]
+                else:
+                    known.append(index)
+        return places
+
+    @cached_property
+    def written(self) -> Mapping[int, Mapping[str, AnchorKind]]:
+        """Of each row that the agent wrote the facts that stand in it themselves.
+
+        Of a tool call these are the facts of its values, not that of its name.
+        """
+        return {
+            index: self.words.facts(said_in(row))
+            for index, row in enumerate(self.rows.rows)
+            if row.said in BY_AGENT and self.carried[index]
+        }
+
+    @cached_property
+    def tool_names(self) -> frozenset[str]:
+        return frozenset(row.tool for row in self.rows.rows if row.tool)
+
+    def facts(self, index: int) -> Mapping[str, AnchorKind]:
+        """The facts that stand in a row themselves, whoever wrote it."""
+        return self.words.facts(self.rows.rows[index].text)
+
+    def index_at(self, position: int) -> int:
+        """The index of the first row at a position or behind it."""
+        return bisect_left(self._positions, position)
+
+    @cached_property
+    def _positions(self) -> list[int]:
+        return [row.position for row in self.rows.rows]
+
+
+def said_in(row: Row) -> str:
+    """What the agent said in a row: of a tool call its values, without the name above them."""
+    return row.text.partition("\n")[2] if row.said is Said.TOOL_CALL else row.text
