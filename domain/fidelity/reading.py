@@ -1,8 +1,9 @@
 """A session read for its facts, once: which row carries what, and where each fact stands."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 
 from .anchors import AnchorKind
 from .rows import BY_AGENT, Row, Rows, Said
@@ -60,6 +61,15 @@ class Reading:
         """The facts that stand in a row themselves, whoever wrote it."""
         return self.words.facts(self.rows.rows[index].text)
 
+    def seen_by(self, call: int) -> int:
+        """How many rows, from the first on, the call was sent."""
+        return bisect_right(self._first_seen, call)
+
+    @cached_property
+    def _first_seen(self) -> list[int]:
+        """Of each row the first call that all rows up to it could be sent to."""
+        return list(accumulate(map(first_seen, self.rows.rows), max))
+
     def index_at(self, position: int) -> int:
         """The index of the first row at a position or behind it."""
         return bisect_left(self._positions, position)
@@ -72,3 +82,8 @@ class Reading:
 def said_in(row: Row) -> str:
     """What the agent said in a row: of a tool call its values, without the name above them."""
     return row.text.partition("\n")[2] if row.said is Said.TOOL_CALL else row.text
+
+
+def first_seen(row: Row) -> int:
+    """The first call that the row was sent to."""
+    return row.call + 1 if row.said in BY_AGENT else row.call
