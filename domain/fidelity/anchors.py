@@ -47,13 +47,18 @@ def anchors_of(text: str, roots: Iterable[str] = ()) -> Iterator[Anchor]:
 
     `roots` are working directories, which paths are told without.
     """
-    longest_first = _sorted(roots)
+    longest_first = longest_first_of(roots)
     for start, piece in pieces_of(text):
-        for found in ANCHOR.finditer(piece):
-            anchor = _READ[found.lastgroup or ""](found, longest_first)
-            if anchor is not None and len(anchor[0]) <= LONGEST:
-                key, kind, end = anchor
-                yield Anchor(key, kind, start + found.start(), start + end)
+        for anchor in scanned(piece, longest_first):
+            yield anchor._replace(start=start + anchor.start, end=start + anchor.end)
+
+
+def scanned(piece: str, longest_first: tuple[str, ...]) -> Iterator[Anchor]:
+    """The same of a text without long lines, by roots in the order in which they are tried."""
+    for found in ANCHOR.finditer(piece):
+        anchor = _READ[found.lastgroup or ""](found, longest_first)
+        if anchor is not None and len(anchor[0]) <= LONGEST:
+            yield Anchor(anchor[0], anchor[1], found.start(), anchor[2])
 
 
 def carried_by(anchor: Anchor) -> tuple[str, ...]:
@@ -66,7 +71,8 @@ def carried_by(anchor: Anchor) -> tuple[str, ...]:
     return (key,)
 
 
-def _sorted(roots: Iterable[str]) -> tuple[str, ...]:
+def longest_first_of(roots: Iterable[str]) -> tuple[str, ...]:
+    """Working directories in the order in which paths are tried for them."""
     return tuple(sorted({root.rstrip("/") for root in roots} - {""}, key=len, reverse=True))
 
 
@@ -75,15 +81,18 @@ def pieces_of(text: str) -> Iterator[tuple[int, str]]:
     if len(text) <= LINE:
         yield 0, text
         return
-    lines = text.split("\n")
-    if max(map(len, lines)) <= LINE:
-        yield 0, text
-        return
-    start = 0
-    for line in lines:
-        for at in range(0, len(line), LINE):
-            yield start + at, line[at : at + LINE]
-        start += len(line) + 1
+    start = at = 0
+    for line in text.split("\n"):
+        end = at + len(line)
+        if len(line) > LINE:
+            if start < at:
+                yield start, text[start:at]
+            for cut in range(at, end, LINE):
+                yield cut, text[cut : min(cut + LINE, end)]
+            start = end
+        at = end + 1
+    if start < len(text):
+        yield start, text[start:]
 
 
 # Each gives the key, the kind and the end of what fits, or None where that is no fact.

@@ -22,7 +22,7 @@ UNITS = """
 """What numbers are counted in; singulars tell of next to nothing."""
 
 NAME = r"[A-Za-z_$][\w$]*"
-PART = r"[\w.@~+$%-]+"
+PART = r"[\w.@~+$%-]++"
 LONGEST = 200
 
 
@@ -32,15 +32,15 @@ def _one_of(words: list[str]) -> str:
 
 ANCHOR = re.compile(
     rf"""
-      (?P<url>        (?<!\w) [A-Za-z][A-Za-z0-9+.-]*://[^\s<>"'`()\[\]{{}}|\\]* )
+      (?P<url>        (?<!\w) [A-Za-z][A-Za-z0-9+.-]*+://[^\s<>"'`()\[\]{{}}|\\]* )
     | (?P<uuid>       (?<!\w) [0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}} (?!\w) )
     | (?P<time>       (?<![\w.]) (?:
                           \d{{4}}-\d\d-\d\d
-                              (?:T\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?
-                        | \d{{1,2}}:\d\d(?::\d\d(?:[.,]\d+)?)?
+                              (?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?
+                        | \d{{1,2}}:\d\d(?::\d\d(?:\.\d+)?)?
                       ) (?!\w) )
     | (?P<flag>       (?<![\w-]) --[A-Za-z][\w-]* )
-    | (?P<path>       (?<![\w/]) (?:{PART})?(?:/+{PART})+ )
+    | (?P<path>       (?<![\w/]) (?:{PART})?+(?:/++{PART})+ )
     | (?P<file>       (?<!\w) \.?\w[\w.-]*\.(?:{_one_of(EXTENSIONS)}) (?![\w(-]|\.\w) )
     | (?P<hash>       (?<!\w) (?=[a-fA-F]*\d)(?=\d*[a-fA-F]) [0-9a-fA-F]{{7,64}} (?!\w) )
     | (?P<code>       (?<!\w) [A-Z]{{1,4}}\d{{3,5}} (?!\w) )
@@ -58,3 +58,11 @@ ANCHOR = re.compile(
 
 ACROSS = re.compile(rf"\d[ \t](?:%|(?:{_one_of(UNITS)})(?!\w))")
 """Where alone a fact reaches over white space."""
+
+TELLING = re.compile(r"[/\d_]|--|\.\w|[a-z][A-Z]|[A-Z]{2}[a-z]")
+"""What a word has somewhere if any fact stands in it."""
+
+ALWAYS_APART = "\"'`<)[]{}|\\"
+"""No fact holds these, and all end in front of them as they do at white space."""
+APART_WITHOUT_URLS = ALWAYS_APART + ",;=!&*?"
+"""The same in texts without an address."""
