@@ -67,7 +67,8 @@ def carried_by(anchor: Anchor) -> tuple[str, ...]:
     if kind is AnchorKind.PATH:
         return (key, *_tails_of_path(key))
     if kind in {AnchorKind.IDENTIFIER, AnchorKind.ERROR}:
-        return (key, *_parts_of_name(key))
+        # A part may come twice, or be all of the name.
+        return tuple(dict.fromkeys((key, *_parts_of_name(key))))
     return (key,)
 
 
