@@ -6,10 +6,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from .anchors import AnchorKind
+from .beside import Beside
 from .canonical import Boundary
 from .reading import Reading, first_seen
 from .rows import Said
 from .scores import Scores
+from .sight import Sights
 from .spells import WHOLE, Spell
 from .stakes import Stake, candidates
 
@@ -37,6 +39,7 @@ class Measure:
         self.boundaries = tuple(boundaries)
         self.candidates = candidates(reading, self.boundaries)
         """All stakes by any count, the generic and the loose ones included."""
+        self.beside = Beside(reading, self.boundaries)
         self._carried: dict[str, frozenset[str]] = {}
 
     @cached_property
@@ -50,12 +53,13 @@ class Measure:
 
     def scores(self, spells: Iterable[Spell]) -> Scores:
         """Counts of all stakes and of those that the views carry; ratios are theirs."""
+        spells = tuple(spells)
         views = _Views(self, spells)
         with_generic = [stake for stake in self.candidates if not stake.is_lifted]
         loose = [stake for stake in self.candidates if not stake.is_generic]
         hit = [stake for stake in self.stakes if views.carry(stake)]
         hard = [stake for stake in self.stakes if stake.is_hard]
-        return Scores(
+        facts = Scores(
             boundaries=len(self.boundaries),
             stakes=len(self.stakes),
             hits=len(hit),
@@ -68,6 +72,7 @@ class Measure:
             loose_stakes=len(loose),
             loose_hits=sum(map(views.carry_loosely, loose)),
         )
+        return facts + self.beside.scores(Sights(self.reading, spells), hit)
 
     def hits(self, spells: Iterable[Spell]) -> tuple[Stake, ...]:
         """The stakes that the views carry."""

@@ -4,10 +4,28 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 
-from .anchors import AnchorKind
+from .anchors import Anchor, AnchorKind, carried_by
+from .constraints import Constraint, constraints_of
+from .context import Contexts
+from .files import FileTouch, file_touches
+from .plain_words import PlainWords
+from .prose import ProsePairs, prose_pairs
+from .rereads import FileAgain, files_again
 from .rows import BY_AGENT, Row, Rows, Said
+from .told import Told
 from .words import Words
+
+
+class Fact(NamedTuple):
+    """A fact that carries several keys, wherever it stands."""
+
+    kind: AnchorKind
+    parts: tuple[str, ...]
+    """The keys that it carries, its own first."""
+    first: int
+    """The index of the first row that spells it out."""
 
 
 class Reading:
@@ -19,6 +37,9 @@ class Reading:
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
         self.words = Words(rows.roots)
+        self.plain = PlainWords(rows.roots)
+        self.contexts = Contexts(rows, self.plain)
+        self._told: dict[str, Told] = {}
         known: dict[str, frozenset[str]] = {}
         carried: list[frozenset[str]] = []
         for row in rows.rows:
@@ -61,6 +82,23 @@ class Reading:
         """The facts that stand in a row themselves, whoever wrote it."""
         return self.words.facts(self.rows.rows[index].text)
 
+    @cached_property
+    def carriers(self) -> Mapping[str, Sequence[Fact]]:
+        """Of each key the facts that carry it and others besides, each once."""
+        first: dict[tuple[str, AnchorKind], int] = {}
+        for index, row in enumerate(self.rows.rows):
+            if row.said is not Said.SYSTEM and self.carried[index]:
+                for fact in self.facts(index).items():
+                    first.setdefault(fact, index)
+        carriers: dict[str, list[Fact]] = {}
+        for (key, kind), index in first.items():
+            parts = carried_by(Anchor(key, kind, 0, 0))
+            if len(parts) > 1:
+                fact = Fact(kind, parts, index)
+                for part in parts:
+                    carriers.setdefault(part, []).append(fact)
+        return carriers
+
     def seen_by(self, call: int) -> int:
         """How many rows, from the first on, the call was sent."""
         return bisect_right(self._first_seen, call)
@@ -77,6 +115,39 @@ class Reading:
     @cached_property
     def _positions(self) -> list[int]:
         return [row.position for row in self.rows.rows]
+
+    # Beside facts
+
+    @cached_property
+    def pairs(self) -> ProsePairs:
+        """The pairs of words in prose, and where the agent used them again."""
+        return prose_pairs(self.rows, self.plain, self.seen_by)
+
+    @cached_property
+    def constraints(self) -> Sequence[Constraint]:
+        """What users said of how things must be."""
+        return constraints_of(self.rows, self.plain)
+
+    @cached_property
+    def touches(self) -> Sequence[FileTouch]:
+        """The files that calls read and modified."""
+        return file_touches(self.rows, self.words)
+
+    @cached_property
+    def files_again(self) -> Sequence[FileAgain]:
+        """The files that calls read again."""
+        return files_again(self.touches, self._newest_below)
+
+    def _newest_below(self, call: int) -> int:
+        below = self.seen_by(call)
+        return self.rows.rows[below - 1].position if below else 0
+
+    def told(self, text: str) -> Told:
+        """A text that stands for history, read once: the same summary is asked of many times."""
+        told = self._told.get(text)
+        if told is None:
+            told = self._told[text] = Told(text, self.words, self.plain)
+        return told
 
 
 def said_in(row: Row) -> str:

@@ -1,0 +1,57 @@
+"""What users said of how things must be, sentence by sentence, and which words it consists of."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..summaries.extraction.requests import said_by_user
+from .plain_words import PlainWords
+from .rows import Rows, Said
+
+SURVIVES = 0.8
+"""The part of a sentence's plain words that has to be there still."""
+
+_CONSTRAINT = re.compile(
+    r"""\b(?:
+        must | mustn[’']t | never | always | only | please | don[’']?t | do\ not | cannot | can[’']t
+        | should | shouldn[’']t | avoid | ensure | make\ sure | without | instead | require[ds]?
+        | at\ least | at\ most | no\ more | not\ allowed | forbidden | prefer | keep | important
+    )\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_LONGEST = 600
+"""Characters beyond which what has no end is pasted, and no sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A sentence of a user's that says how things must be."""
+
+    text: str
+    words: frozenset[str]
+    indices: tuple[int, ...]
+    """The rows that say it, ascending."""
+
+    def survives_in(self, words: frozenset[str]) -> bool:
+        return len(self.words & words) >= SURVIVES * len(self.words)
+
+
+def constraints_of(rows: Rows, plain: PlainWords) -> tuple[Constraint, ...]:
+    """Each different sentence once, in the order in which they were first said."""
+    said: dict[str, list[int]] = {}
+    for index, row in enumerate(rows.rows):
+        if row.said is Said.USER:
+            for sentence in _sentences(said_by_user(row.text)):
+                said.setdefault(sentence, []).append(index)
+    return tuple(
+        Constraint(sentence, words, tuple(dict.fromkeys(indices)))
+        for sentence, indices in said.items()
+        if (words := plain.words(sentence))
+    )
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for sentence in _END.split(text):
+        if len(sentence) <= _LONGEST and _CONSTRAINT.search(sentence):
+            yield " ".join(sentence.split())
