@@ -137,11 +137,14 @@ class Beside:
     def _keeps_context(self, sight: Sight, hit: Stake) -> bool:
         expected = self._expected.get(hit)
         if expected is None:
-            reading, contexts = self.reading, self.reading.contexts
-            expected = self._expected[hit] = contexts.words(
-                reading.index_at(hit.hidden_in), hit.key
-            ) | contexts.words(reading.index_at(hit.used_in), hit.key)
+            said = (self._text_at(hit.hidden_in), self._text_at(hit.used_in))
+            words = self.reading.contexts.words
+            expected = frozenset(word for text in said for word in words(text, hit.key))
+            self._expected[hit] = expected
         return is_kept(expected, sight.contexts(hit.key, hit.call))
+
+    def _text_at(self, position: int) -> str:
+        return self.reading.rows.rows[self.reading.index_at(position)].text
 
     def _has_pair(self, sight: Sight, stake: PairStake) -> bool:
         pair, summary = stake.pair, sight.spell.summary

@@ -1,64 +1,64 @@
 """C: whether a fact that the view carries still stands beside words that told what it is."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-from .anchors import Anchor, anchors_of, carried_by
+from .anchors import carried_by
 from .plain_words import PlainWords
-from .rows import Rows
-from .told import NEAR, around
 
+NEAR = 100
+"""Characters around a fact that are its context."""
 ENOUGH = 2
 """How many of the words that stood around a fact have to stand around it again."""
-_TOKEN = 200
-"""Characters beside what is near that may belong to a word that reaches into it."""
 
 
 class Contexts:
-    """The plain words around facts in the rows of a session, each asked for once."""
+    """The plain words around facts, wherever these stand."""
 
-    def __init__(self, rows: Rows, plain: PlainWords) -> None:
-        self._rows = rows
+    def __init__(self, plain: PlainWords) -> None:
         self._plain = plain
-        self._known: dict[tuple[int, str], tuple[frozenset[str], ...]] = {}
+        self._known: dict[tuple[str, str], tuple[frozenset[str], ...]] = {}
 
-    def near(self, index: int, key: str) -> tuple[frozenset[str], ...]:
-        """The plain words around each occurrence in a row of what carries a key."""
-        known = self._known.get((index, key))
+    def near(self, text: str, key: str) -> tuple[frozenset[str], ...]:
+        """The plain words around each occurrence in a text of what carries a key."""
+        known = self._known.get((text, key))
         if known is None:
-            text = self._rows.rows[index].text
-            places = _places(text, key, self._rows.roots)
-            known = self._known[index, key] = tuple(
-                self._around(text, place) for place in places
+            known = tuple(
+                frozenset(self._between(text, first - NEAR, last + NEAR))
+                for first, last in self._places(text, key)
             )
+            self._known[text, key] = known
         return known
 
-    def words(self, index: int, key: str) -> frozenset[str]:
-        """All plain words around a key in a row."""
-        return frozenset[str]().union(*self.near(index, key))
+    def words(self, text: str, key: str) -> frozenset[str]:
+        """All plain words around a key in a text."""
+        return frozenset[str]().union(*self.near(text, key))
 
-    def _around(self, text: str, place: Anchor) -> frozenset[str]:
-        # As far as the next white space: where a word is cut it reads as another.
-        first = _back(text, place.start - NEAR)
-        last = _on(text, place.end + NEAR)
-        here = Anchor(place.key, place.kind, place.start - first, place.end - first)
-        return around(self._plain.spots(text[first:last]), here)
+    def _places(self, text: str, key: str) -> Iterator[tuple[int, int]]:
+        """Where what carries the key begins and ends; only lines are read that may have it."""
+        hint = _hint(key)
+        end = -1
+        while (found := text.find(hint, end + 1)) >= 0:
+            start, end = _line_at(text, found)
+            for fact in self._plain.line(text[start:end]).facts:
+                if key in carried_by(fact):
+                    yield start + fact.start, start + fact.end
+
+    def _between(self, text: str, first: int, last: int) -> Iterator[str]:
+        """The plain words that stand there as a whole, whatever lines they are in."""
+        end = max(first, 0) - 1
+        while end < min(last, len(text)):
+            start, end = _line_at(text, end + 1)
+            spots = self._plain.line(text[start:end]).spots
+            begin = bisect_left(spots, first - start, key=lambda spot: spot.start)
+            beyond = bisect_right(spots, last - start, key=lambda spot: spot.end)
+            for spot in spots[begin:beyond]:
+                yield spot.word
 
 
 def is_kept(expected: frozenset[str], nears: Iterable[frozenset[str]]) -> bool:
     """Whether some occurrence still stands beside enough of the words that are expected."""
     return len(expected) >= ENOUGH and any(len(words & expected) >= ENOUGH for words in nears)
-
-
-def _places(text: str, key: str, roots: tuple[str, ...]) -> Iterator[Anchor]:
-    """Where a text spells out what carries a key; other lines are not read."""
-    hint = _hint(key)
-    start = 0
-    for line in text.split("\n"):
-        if hint in line:
-            for anchor in anchors_of(line, roots):
-                if key in carried_by(anchor):
-                    yield anchor._replace(start=start + anchor.start, end=start + anchor.end)
-        start += len(line) + 1
 
 
 def _hint(key: str) -> str:
@@ -68,17 +68,7 @@ def _hint(key: str) -> str:
     return key
 
 
-def _back(text: str, at: int) -> int:
-    """Where the word begins that a place lies in."""
-    end = max(at - _TOKEN, 0)
-    while at > end and not text[at - 1].isspace():
-        at -= 1
-    return max(at, 0)
-
-
-def _on(text: str, at: int) -> int:
-    """Where the word ends that a place lies in."""
-    end = min(at + _TOKEN, len(text))
-    while at < end and not text[at].isspace():
-        at += 1
-    return at
+def _line_at(text: str, at: int) -> tuple[int, int]:
+    """Where the line begins and ends that a place is in."""
+    end = text.find("\n", at)
+    return text.rfind("\n", 0, at) + 1, end if end >= 0 else len(text)

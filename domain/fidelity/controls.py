@@ -1,13 +1,14 @@
 """Texts that nobody would write, to compare with: what any list of words scores tells nothing."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from types import MappingProxyType
 
 from ..ranges import Ranges
-from .canonical import Boundary
+from .canonical import FRAMING, Boundary
 from .reading import Reading
-from .rows import Said
+from .rows import Row, Said
 from .spells import WHOLE, Spell
 
 CHARACTERS = 4
@@ -30,7 +31,10 @@ def drop(reading: Reading, boundaries: Sequence[Boundary], _budget: int) -> tupl
 
 
 def masking(reading: Reading, boundaries: Sequence[Boundary], _budget: int) -> tuple[Spell, ...]:
-    """Results leave, a note stands for each; calls and prose stay."""
+    """Results leave, a note stands for each; calls and prose stay, the newest first.
+
+    They may take as much room as the kept window: all of them would soon be too large for a model.
+    """
     return tuple(_masked(reading, boundary) for boundary in boundaries)
 
 
@@ -48,15 +52,13 @@ def random_lines(
     reading: Reading, boundaries: Sequence[Boundary], budget: int
 ) -> tuple[Spell, ...]:
     """Whole lines of hidden history in random order."""
+    order = _Order(reading.rows.session)
 
     def shuffled(boundary: Boundary) -> Iterable[str]:
-        lines = {
-            line: None
-            for index in _hidden(reading, boundary)
-            for line in reading.rows.rows[index].text.split("\n")
-            if line.strip()
-        }
-        return _shuffled(lines, reading, boundary)
+        rows = reading.rows.rows
+        hidden = (rows[index].text for index in _hidden(reading, 0, boundary))
+        lines = {line for text in hidden for line in text.split("\n") if line.strip()}
+        return sorted(lines, key=order.__getitem__)
 
     return _written(reading, boundaries, budget, shuffled)
 
@@ -65,21 +67,23 @@ def random_ledger(
     reading: Reading, boundaries: Sequence[Boundary], budget: int
 ) -> tuple[Spell, ...]:
     """The facts of hidden history in random order, one a line."""
-
-    def shuffled(boundary: Boundary) -> Iterable[str]:
-        return _shuffled(_counts(reading, boundary), reading, boundary)
-
-    return _written(reading, boundaries, budget, shuffled)
+    order = _Order(reading.rows.session)
+    counted = _Counted(reading)
+    return _written(
+        reading, boundaries, budget, lambda at: sorted(counted.at(at), key=order.__getitem__)
+    )
 
 
 def frequency_ledger(
     reading: Reading, boundaries: Sequence[Boundary], budget: int
 ) -> tuple[Spell, ...]:
     """The facts of hidden history, those first that the most rows say."""
+    order = _Order(reading.rows.session)
+    counted = _Counted(reading)
 
     def often_first(boundary: Boundary) -> Iterable[str]:
-        counts = _counts(reading, boundary)
-        return sorted(counts, key=lambda key: (-counts[key], _order(key, reading, boundary)))
+        counts = counted.at(boundary)
+        return sorted(counts, key=lambda key: (-counts[key], order[key]))
 
     return _written(reading, boundaries, budget, often_first)
 
@@ -132,37 +136,66 @@ def _spell(reading: Reading, boundary: Boundary, summary: str = "") -> Spell:
 
 
 def _masked(reading: Reading, boundary: Boundary) -> Spell:
-    rows = reading.rows.rows[: reading.index_at(boundary.first_kept)]
+    rows = reading.rows.rows
+    cut = reading.index_at(boundary.first_kept)
+    room = sum(_tokens(row) for row in rows[cut : reading.seen_by(boundary.call)])
+    first = cut
+    while first and (row := rows[first - 1]):
+        room -= FRAMING if row.said is Said.TOOL_RESULT else _tokens(row)
+        if room < 0:
+            break
+        first -= 1
+    stays = [row for at, row in enumerate(rows[:cut]) if at >= first or row.said is Said.SYSTEM]
     return Spell(
         call=boundary.call,
         after=boundary.first_kept - 1,
-        kept=Ranges.of(row.position for row in rows),
-        shown={row.position: CLEARED for row in rows if row.said is Said.TOOL_RESULT},
+        kept=Ranges.of(row.position for row in stays),
+        shown={row.position: CLEARED for row in stays if row.said is Said.TOOL_RESULT},
         first_kept=boundary.first_kept,
     )
 
 
-def _hidden(reading: Reading, boundary: Boundary) -> Iterator[int]:
+def _tokens(row: Row) -> int:
+    return 0 if row.said is Said.SYSTEM else row.tokens + FRAMING
+
+
+def _hidden(reading: Reading, first: int, boundary: Boundary) -> Iterator[int]:
+    """Indices from a first one on of what a boundary hides."""
     rows = reading.rows.rows
-    for index in range(reading.index_at(boundary.first_kept)):
+    for index in range(first, reading.index_at(boundary.first_kept)):
         if rows[index].said is not Said.SYSTEM:
             yield index
 
 
-def _counts(reading: Reading, boundary: Boundary) -> dict[str, int]:
-    """Of each fact of hidden history how many rows say it."""
-    counts: dict[str, int] = {}
-    for index in _hidden(reading, boundary):
-        for key in reading.facts(index):
-            counts[key] = counts.get(key, 0) + 1
-    return counts
+class _Counted:
+    """Of each fact of hidden history how many rows say it, from boundary to boundary."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._counts: Counter[str] = Counter()
+        self._first_kept = 0
+        self._next = 0
+
+    def at(self, boundary: Boundary) -> Mapping[str, int]:
+        reading = self._reading
+        if boundary.first_kept < self._first_kept:
+            # A rewind: less is hidden than before.
+            self._counts, self._next = Counter(), 0
+        for index in _hidden(reading, self._next, boundary):
+            self._counts.update(reading.facts(index).keys())
+        self._first_kept = boundary.first_kept
+        self._next = reading.index_at(boundary.first_kept)
+        return self._counts
 
 
-def _shuffled(lines: Iterable[str], reading: Reading, boundary: Boundary) -> list[str]:
-    return sorted(lines, key=lambda line: _order(line, reading, boundary))
+class _Order(dict[str, bytes]):
+    """Where each line comes in an order that is as good as random, and anywhere the same."""
 
+    def __init__(self, session: str) -> None:
+        super().__init__()
+        self._seed = blake2b(session.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
-def _order(line: str, reading: Reading, boundary: Boundary) -> bytes:
-    """As good as random, and the same wherever it is reckoned."""
-    seed = f"{reading.rows.session}\0{boundary.call}\0{line}"
-    return blake2b(seed.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    def __missing__(self, line: str) -> bytes:
+        encoded = line.encode("utf-8", "surrogatepass")
+        order = self[line] = blake2b(encoded, digest_size=8, key=self._seed).digest()
+        return order

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .anchors import anchors_of
-from .patterns import ACROSS
+from .anchors import Anchor, anchors_of
+from .patterns import ACROSS, TELLING
 
 # Letters of Latin scripts; what has a capital inside is a name, and is taken for a fact.
 _WORD = re.compile(r"\b[A-Za-zÀ-ÖØ-öø-ÿ][a-zß-öø-ÿ]{3,}\b")
@@ -34,12 +34,20 @@ class Spot(NamedTuple):
     end: int
 
 
+class Line(NamedTuple):
+    """A line of text, with what stands in it from left to right."""
+
+    facts: tuple[Anchor, ...]
+    spots: tuple[Spot, ...]
+
+
 class PlainWords:
-    """Reads the plain words of many texts that have most of their words in common."""
+    """Reads the plain words of many texts that have most of their lines and words in common."""
 
     def __init__(self, roots: Iterable[str] = ()) -> None:
         self._roots = tuple(roots)
         self._of = _PlainWordsOf(self._roots)
+        self._lines: dict[str, Line] = {}
 
     def lines(self, text: str) -> Iterator[list[str]]:
         """Line by line the plain words, in order, in lower case."""
@@ -48,7 +56,7 @@ class PlainWords:
                 # No fact reaches over white space here: each word can be read alone.
                 words = [word for piece in line.split() for word in self._of[piece]]
             else:
-                words = [spot.word for spot in self.spots(line)]
+                words = [spot.word for spot in self.line(line).spots]
             if words:
                 yield words
 
@@ -56,9 +64,12 @@ class PlainWords:
         """The different plain words of a text."""
         return frozenset(word for line in self.lines(text) for word in line)
 
-    def spots(self, text: str) -> list[Spot]:
-        """The plain words with their places."""
-        return list(_spots(text, self._roots))
+    def line(self, text: str) -> Line:
+        """One line, with places; it is read once."""
+        line = self._lines.get(text)
+        if line is None:
+            line = self._lines[text] = _read(text, self._roots)
+        return line
 
 
 class _PlainWordsOf(dict[str, tuple[str, ...]]):
@@ -69,24 +80,29 @@ class _PlainWordsOf(dict[str, tuple[str, ...]]):
         self._roots = roots
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
-        words = tuple(spot.word for spot in _spots(piece, self._roots))
+        words = tuple(spot.word for spot in _read(piece, self._roots).spots)
         self[piece] = words
         return words
 
 
-def _spots(text: str, roots: tuple[str, ...]) -> Iterator[Spot]:
-    for found in _WORD.finditer(_without_facts(text, roots)):
+def _read(line: str, roots: tuple[str, ...]) -> Line:
+    facts = tuple(anchors_of(line, roots)) if TELLING.search(line) else ()
+    return Line(facts, tuple(_spots(_without(facts, line))))
+
+
+def _spots(text: str) -> Iterator[Spot]:
+    for found in _WORD.finditer(text):
         word = found[0].lower()
         if word not in STOPPED:
             yield Spot(word, found.start(), found.end())
 
 
-def _without_facts(text: str, roots: tuple[str, ...]) -> str:
+def _without(facts: Iterable[Anchor], text: str) -> str:
     """The text with each fact blotted out, so that all else stands where it stood."""
     parts: list[str] = []
     at = 0
-    for anchor in anchors_of(text, roots):
+    for fact in facts:
         # An underscore is no end of a word: nothing that touches a fact becomes a plain word.
-        parts += (text[at : anchor.start], "_" * (anchor.end - anchor.start))
-        at = anchor.end
-    return "".join((*parts, text[at:]))
+        parts += (text[at : fact.start], "_" * (fact.end - fact.start))
+        at = fact.end
+    return "".join((*parts, text[at:])) if parts else text

@@ -38,8 +38,9 @@ class Reading:
         self.rows = rows
         self.words = Words(rows.roots)
         self.plain = PlainWords(rows.roots)
-        self.contexts = Contexts(rows, self.plain)
+        self.contexts = Contexts(self.plain)
         self._told: dict[str, Told] = {}
+        self._facts: dict[str, Mapping[str, AnchorKind]] = {}
         known: dict[str, frozenset[str]] = {}
         carried: list[frozenset[str]] = []
         for row in rows.rows:
@@ -80,7 +81,11 @@ class Reading:
 
     def facts(self, index: int) -> Mapping[str, AnchorKind]:
         """The facts that stand in a row themselves, whoever wrote it."""
-        return self.words.facts(self.rows.rows[index].text)
+        text = self.rows.rows[index].text
+        facts = self._facts.get(text)
+        if facts is None:
+            facts = self._facts[text] = self.words.facts(text)
+        return facts
 
     @cached_property
     def carriers(self) -> Mapping[str, Sequence[Fact]]:

@@ -52,12 +52,14 @@ class Sight:
 
     def contexts(self, key: str, call: int) -> Iterator[frozenset[str]]:
         """The plain words around each occurrence of what carries a key, as a call was sent it."""
+        near = self.reading.contexts.near
         for told in self.told:
             if key in told.carried:
-                yield from told.near(key)
-        for index in self.reading.places.get(key, ()):
+                yield from near(told.text, key)
+        # What was said last is what most often says it still.
+        for index in reversed(self.reading.places.get(key, ())):
             if self.shows(index, call):
-                yield from self.reading.contexts.near(index, key)
+                yield from near(self.reading.rows.rows[index].text, key)
 
 
 class Sights:
