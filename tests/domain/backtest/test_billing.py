@@ -1,0 +1,182 @@
+"""What prompts cost: by hand, and for all numbers."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.domain.backtest.billing import PricedCall, bill_of
+from cutbank.domain.models import ModelFacts, Prices
+
+SONNET = ModelFacts("sonnet", prices=(Prices(3, 15, cache_read=0.3, cache_write=3.75),))
+OPENAI = ModelFacts("gpt", prices=(Prices(2, 8, cache_read=0.5),))
+TIERED = ModelFacts("tiered", prices=(Prices(1, 10), Prices(2, 20, above=200_000)))
+
+tokens = st.integers(0, 300_000)
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> list[PricedCall]:
+    """Calls of which each has, at most, all of the prompt before at its beginning."""
+    calls: list[PricedCall] = []
+    before = 0
+    for prompt in draw(st.lists(tokens, max_size=8)):
+        calls.append(
+            PricedCall(
+                prompt=prompt,
+                unchanged=draw(st.integers(0, min(prompt, before))),
+                output=draw(st.integers(0, 4_000)),
+                gap_s=draw(st.none() | st.floats(-1e6, 1e6)),
+                summary_input=draw(st.sampled_from((0, 0, 20_000))),
+                summary_output=draw(st.sampled_from((0, 0, 2_000))),
+            )
+        )
+        before = prompt
+    return calls
+
+
+GROWING = [
+    PricedCall(prompt=10_000, output=500),
+    PricedCall(prompt=12_000, unchanged=10_000, output=500, gap_s=20),
+    PricedCall(prompt=15_000, unchanged=12_000, output=1_000, gap_s=20),
+]
+
+
+def test_what_stayed_as_it_was_is_read_and_the_rest_is_written() -> None:
+    bill = bill_of(GROWING, SONNET)
+
+    assert (bill.prompt_tokens, bill.hit_tokens, bill.written_tokens) == (37_000, 22_000, 15_000)
+    assert bill.rewritten_tokens == 0
+    assert bill.prompt_usd == pytest.approx((22_000 * 0.3 + 15_000 * 3.75) / 1e6)
+    assert bill.uncached_usd == pytest.approx(37_000 * 3 / 1e6)
+    assert bill.output_usd == pytest.approx(2_000 * 15 / 1e6)
+    assert bill.summaries_usd == 0
+    assert bill.usd == pytest.approx((22_000 * 0.3 + 15_000 * 3.75 + 2_000 * 15) / 1e6)
+
+
+def test_behind_a_boundary_all_is_written_again() -> None:
+    boundary = PricedCall(prompt=6_000, unchanged=2_000, gap_s=20)
+
+    bill = bill_of([*GROWING, boundary], SONNET)
+
+    assert bill.rewritten_tokens == 4_000
+    assert bill.written_tokens == 15_000 + 4_000
+
+
+def test_what_is_new_at_a_boundary_is_not_written_again() -> None:
+    # A trim near the beginning: 13,000 of the 15,000 tokens in the cache are lost, 1,000 are new.
+    trimmed = PricedCall(prompt=16_000, unchanged=2_000, gap_s=20)
+
+    assert bill_of([*GROWING, trimmed], SONNET).rewritten_tokens == 13_000
+
+
+def test_a_cache_that_has_run_out_holds_nothing_and_no_boundary_is_to_blame() -> None:
+    late = replace(GROWING[2], gap_s=301)
+    boundary = PricedCall(prompt=6_000, unchanged=2_000, gap_s=400)
+
+    bill = bill_of([*GROWING[:2], late, boundary], SONNET)
+
+    assert bill.hit_tokens == 10_000
+    assert bill.written_tokens == 10_000 + 2_000 + 15_000 + 6_000
+    assert bill.rewritten_tokens == 0
+
+
+def test_how_long_a_cache_lasts_is_a_setting() -> None:
+    late = [GROWING[0], replace(GROWING[1], gap_s=3_000)]
+
+    assert bill_of(late, SONNET).hit_tokens == 0
+    assert bill_of(late, SONNET, cache_s=3_600).hit_tokens == 10_000
+    assert bill_of(late, SONNET, cache_s=None).hit_tokens == 10_000
+
+
+def test_where_no_time_is_known_or_a_clock_went_back_the_cache_is_warm() -> None:
+    for gap in (None, -5_000.0):
+        bill = bill_of([GROWING[0], replace(GROWING[1], gap_s=gap)], SONNET)
+
+        assert bill.hit_tokens == 10_000
+
+
+def test_all_of_a_large_prompt_pays_the_price_of_its_size() -> None:
+    calls = [PricedCall(prompt=200_000, output=100), PricedCall(prompt=200_001, output=100)]
+
+    bill = bill_of(calls, TIERED)
+
+    assert bill.prompt_usd == pytest.approx((200_000 * 1 + 200_001 * 2) / 1e6)
+    assert bill.output_usd == pytest.approx((100 * 10 + 100 * 20) / 1e6)
+
+
+def test_summaries_cost_what_their_own_model_takes() -> None:
+    bought = PricedCall(prompt=1_000, summary_input=30_000, summary_output=2_000)
+
+    by_own = bill_of([bought], SONNET)
+    by_other = bill_of([bought], SONNET, OPENAI)
+
+    assert by_own.summaries_usd == pytest.approx((30_000 * 3 + 2_000 * 15) / 1e6)
+    assert by_other.summaries_usd == pytest.approx((30_000 * 2 + 2_000 * 8) / 1e6)
+    assert by_other.prompt_usd == by_own.prompt_usd
+
+
+def test_a_price_that_is_not_known_is_never_nothing() -> None:
+    bought = PricedCall(prompt=1_000, summary_input=30_000, summary_output=2_000)
+
+    for facts in (None, ModelFacts("unheard-of")):
+        bill = bill_of([bought], facts)
+
+        assert bill.prompt_usd is None
+        assert bill.uncached_usd is None
+        assert bill.output_usd is None
+        assert bill.summaries_usd is None
+        assert bill.usd is None
+        assert bill.prompt_tokens == 1_000
+    assert bill_of([bought], SONNET, ModelFacts("unheard-of")).usd is None
+
+
+def test_a_session_without_calls_costs_nothing() -> None:
+    assert bill_of([], SONNET).usd == 0
+
+
+@given(sessions(), st.none() | st.floats(0, 1e6))
+def test_each_token_of_a_prompt_is_read_or_written(
+    calls: list[PricedCall], cache_s: float | None
+) -> None:
+    bill = bill_of(calls, SONNET, cache_s=cache_s)
+
+    assert bill.hit_tokens + bill.written_tokens == bill.prompt_tokens
+    assert bill.prompt_tokens == sum(call.prompt for call in calls)
+    assert 0 <= bill.rewritten_tokens <= bill.written_tokens
+    assert bill.hit_tokens >= 0
+
+
+@given(sessions())
+def test_a_cache_whose_writing_is_not_dearer_never_costs_more(calls: list[PricedCall]) -> None:
+    bill = bill_of(calls, OPENAI)
+
+    assert bill.prompt_usd is not None
+    assert bill.uncached_usd is not None
+    assert bill.prompt_usd <= bill.uncached_usd + 1e-9
+
+
+@given(sessions(), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_a_cache_that_lasts_longer_never_holds_less(
+    calls: list[PricedCall], one: float, other: float
+) -> None:
+    shorter, longer = sorted((one, other))
+
+    brief, long = bill_of(calls, SONNET, cache_s=shorter), bill_of(calls, SONNET, cache_s=longer)
+
+    assert brief.hit_tokens <= long.hit_tokens
+    assert brief.prompt_usd is not None
+    assert long.prompt_usd is not None
+    assert long.prompt_usd <= brief.prompt_usd + 1e-9
+
+
+@given(sessions())
+def test_calls_of_which_none_breaks_the_prompt_before_write_nothing_again(
+    calls: list[PricedCall],
+) -> None:
+    growing: list[PricedCall] = []
+    for call in sorted(calls, key=lambda call: call.prompt):
+        growing.append(replace(call, unchanged=growing[-1].prompt if growing else 0))
+
+    assert bill_of(growing, SONNET).rewritten_tokens == 0
