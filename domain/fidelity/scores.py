@@ -49,7 +49,7 @@ class Scores(Record):
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
-            **{name: getattr(self, name) + getattr(other, name) for name in self.model_fields}
+            **{name: getattr(self, name) + getattr(other, name) for name in type(self).model_fields}
         )
 
     @property

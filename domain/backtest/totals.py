@@ -1,0 +1,156 @@
+"""What each setup came to over all sessions: counts and tokens add up, ratios come last."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+
+from ..fidelity.scores import Scores, ratio
+from .cell import Bill, Cell, Outcome, Setup
+from .result import Control, Measured
+
+SessionName = tuple[str, str]
+"""Namespace and name."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """One setup over the sessions that were measured under it."""
+
+    setup: Setup
+    cells: tuple[Cell, ...]
+    """Those that are done."""
+    failed: tuple[Cell, ...] = ()
+
+    bill: Bill = field(init=False)
+    """Tokens of all sessions, and dollars where those of all sessions are known."""
+    canonical: Scores = field(init=False)
+    own: Scores = field(init=False)
+
+    def __post_init__(self) -> None:
+        set_once = object.__setattr__
+        set_once(self, "bill", bills_added(cell.bill for cell in self.cells))
+        set_once(self, "canonical", scores_added(cell.canonical for cell in self.cells))
+        set_once(self, "own", scores_added(cell.own for cell in self.cells))
+
+    def summed(self, name: str) -> int:
+        """Of a count that every cell has: `calls`, `compactions`, `refused`, ..."""
+        return sum(getattr(cell, name) for cell in self.cells)
+
+    @property
+    def sessions(self) -> int:
+        """How many there were, the failed ones included."""
+        return len(self.cells) + len(self.failed)
+
+    @property
+    def tokens_per_call(self) -> float | None:
+        return ratio(self.bill.prompt_tokens, self.summed("calls"))
+
+    @property
+    def priced(self) -> tuple[Cell, ...]:
+        """Those of which all is known that a price takes."""
+        return tuple(cell for cell in self.cells if cell.bill.usd is not None)
+
+    @property
+    def usd(self) -> float | None:
+        """Of the sessions whose prices are known; None where there are none."""
+        priced = self.priced
+        return sum(cell.bill.usd or 0.0 for cell in priced) if priced else None
+
+    @property
+    def usd_per_call(self) -> float | None:
+        calls = sum(cell.calls for cell in self.priced)
+        return None if self.usd is None else ratio(self.usd, calls)
+
+    @property
+    def own_bound(self) -> float | None:
+        """R that no text of its summaries' sizes could pass, on its own boundaries."""
+        return ratio(sum(cell.own_bound for cell in self.cells), self.own.stakes)
+
+    @property
+    def seconds(self) -> float:
+        return sum(cell.seconds for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class ControlTotal:
+    """What one control scores over all sessions, at one budget."""
+
+    name: str
+    limit: int
+    budget: int | None
+    scores: Scores
+    bound: float | None = None
+    """For the bound alone: the part of the stakes that some text could carry."""
+
+    @property
+    def recall(self) -> float | None:
+        return self.scores.recall if self.bound is None else self.bound
+
+
+def totals_of(measured: Measured) -> tuple[Total, ...]:
+    """A total a setup, in the order of the setups."""
+    cells: dict[str, list[Cell]] = {identity(setup): [] for setup in measured.setups}
+    for cell in measured.cells:
+        cells[identity(cell.setup)].append(cell)
+    return tuple(_total(setup, cells[identity(setup)]) for setup in measured.setups)
+
+
+def control_totals_of(measured: Measured) -> tuple[ControlTotal, ...]:
+    """A total for each control, limit and budget, in the order in which they first came."""
+    found: dict[tuple[int, str, int | None], list[Control]] = {}
+    stakes: dict[tuple[SessionName, int], int] = {}
+    for control in measured.controls:
+        found.setdefault((control.limit, control.name, control.budget), []).append(control)
+        place = (control.namespace, control.session), control.limit
+        stakes[place] = max(stakes.get(place, 0), control.scores.stakes)
+    return tuple(
+        ControlTotal(
+            name=name,
+            limit=limit,
+            budget=budget,
+            scores=scores_added(control.scores for control in controls),
+            bound=_bound(controls, stakes),
+        )
+        for (limit, name, budget), controls in found.items()
+    )
+
+
+def identity(setup: Setup) -> str:
+    """Equal for equal setups, and usable as a key."""
+    return setup.model_dump_json()
+
+
+def limits_of(measured: Measured) -> tuple[int, ...]:
+    """The limits that were tried, in their order."""
+    return tuple(dict.fromkeys(setup.limit for setup in measured.setups))
+
+
+def scores_added(scores: Iterable[Scores]) -> Scores:
+    return reduce(add, scores, Scores())
+
+
+def bills_added(bills: Iterable[Bill]) -> Bill:
+    """All of them as one; dollars only where every bill knows them."""
+    bills = list(bills)
+    return Bill(
+        **{name: _added([getattr(bill, name) for bill in bills]) for name in Bill.model_fields}
+    )
+
+
+def _added(parts: list[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def _total(setup: Setup, cells: list[Cell]) -> Total:
+    done = tuple(cell for cell in cells if cell.outcome is Outcome.DONE)
+    failed = tuple(cell for cell in cells if cell.outcome is not Outcome.DONE)
+    return Total(setup, done, failed)
+
+
+def _bound(controls: list[Control], stakes: dict[tuple[SessionName, int], int]) -> float | None:
+    if any(control.bound is None for control in controls):
+        return None
+    whole = sum(stakes[(one.namespace, one.session), one.limit] for one in controls)
+    return ratio(sum(control.bound or 0.0 for control in controls), whole)
