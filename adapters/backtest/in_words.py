@@ -1,0 +1,136 @@
+"""Says in words what a backtest found: figures, differences, caveats, and how to run it again."""
+
+import json
+import shlex
+from collections.abc import Iterable
+
+from ...domain.backtest.cell import Cell, Setup
+from ...domain.backtest.comparison import Difference
+from ...domain.backtest.result import Measured
+from ...domain.backtest.totals import limits_of
+
+NOT_KNOWN = "-"
+CAVEATS = (
+    (
+        "Off-policy: the recorded agent saw its own view, and under another it would have acted "
+        "otherwise. Scores compare policies; they do not foretell success."
+    ),
+    (
+        "This favours the recorded compactions: after one, the agent can hardly refer to what its "
+        "summary lost."
+    ),
+    (
+        "Verbatim only: a decision told in other words scores in P at best. Whether a summary is "
+        "right, what it plans and why, is not seen."
+    ),
+    (
+        "Never read R alone: a list of words in random order reaches a high R when it may be long, "
+        "and next to no C and P. F3 is the headline."
+    ),
+    "A reference is not always a need: the agent may have found the fact again by itself.",
+    (
+        "Most facts that a summary carries are never used. Compare at equal budgets, and at small "
+        "ones, where a list cannot win by volume."
+    ),
+    "Policies that only shorten tool results drop no prose, and pay for it in tokens at each call.",
+    (
+        "A segment that the session's end cuts short has fewer stakes; plain words are those of "
+        "Latin letters."
+    ),
+    "Tokens are estimates, characters / 4, and not what a provider would have counted.",
+    (
+        "Costs are reckoned as if a provider's cache held the beginning of each prompt for five "
+        "minutes, and the answers were those that were recorded."
+    ),
+    (
+        "Many comparisons at once: of twenty differences that are none, one verdict is expected "
+        "to be wrong."
+    ),
+)
+"""What the figures do not say; in a report all of it, on a terminal the heart of it."""
+IN_BRIEF = (
+    (
+        "The agent saw its own views: scores compare policies, they do not foretell success, and "
+        "favour `recorded`."
+    ),
+    "Facts are counted word for word; read R with C, P, budget and controls, never alone.",
+)
+
+
+def part(value: float | None) -> str:
+    """`0.85`; a dash where there is nothing to be a part of."""
+    return NOT_KNOWN if value is None else f"{value:.2f}"
+
+
+def rounded(value: float | None) -> str:
+    """A whole number with separators."""
+    return NOT_KNOWN if value is None else f"{value:,.0f}"
+
+
+def apart(found: Difference) -> str:
+    """`-55% [-58%, -51%]`; of a ratio in points, `-0.31 [-0.40, -0.22]`."""
+    if found.micro is None:
+        return NOT_KNOWN
+    interval = ""
+    if found.interval is not None:
+        low, high = (_signed(found, end) for end in found.interval)
+        interval = f" [{low}, {high}]"
+    return _signed(found, found.micro) + interval
+
+
+def mean_apart(found: Difference) -> str:
+    """The same as a mean over sessions."""
+    if found.macro is None:
+        return NOT_KNOWN
+    interval = ""
+    if found.macro_interval is not None:
+        low, high = (_signed(found, end) for end in found.macro_interval)
+        interval = f" [{low}, {high}]"
+    return _signed(found, found.macro) + interval
+
+
+def named(cell: Cell) -> str:
+    """A session as people name it."""
+    return cell.session if cell.namespace == "default" else f"{cell.namespace}/{cell.session}"
+
+
+def command_of(measured: Measured) -> str:
+    """What measures the same again, over all sessions of a database."""
+    setups = measured.setups
+    words = ["cutbank", "backtest", "all"]
+    words += ["--policies", ",".join(dict.fromkeys(setup.policy for setup in setups))]
+    words += ["--limits", ",".join(map(str, limits_of(measured)))]
+    budgets = sorted({setup.budget for setup in setups if setup.budget is not None})
+    if budgets:
+        words += ["--budgets", ",".join(map(str, budgets))]
+    for name, values in _grid(setups):
+        words += ["--set", f"{name}={','.join(values)}"]
+    for summariser in dict.fromkeys(setup.summariser for setup in setups):
+        words += ["--summariser", summariser] if summariser != "extractive" else []
+    for model in dict.fromkeys(setup.model for setup in setups if setup.model):
+        words += ["--model", model]
+    return shlex.join(words)
+
+
+def recall_of(cell: Cell, position: int) -> str:
+    """What prints the original that was lost."""
+    where = [] if cell.namespace == "default" else ["--namespace", cell.namespace]
+    return shlex.join(["cutbank", *where, "recall", cell.session, f"#{position}"])
+
+
+def _signed(found: Difference, value: float) -> str:
+    if found.measure.is_amount:
+        return f"{value:+.0%}" if abs(value) >= 0.1 else f"{value:+.1%}"
+    return f"{value:+.2f}"
+
+
+def _grid(setups: Iterable[Setup]) -> list[tuple[str, list[str]]]:
+    """Settings that were tried, as `--set` takes them."""
+    found: dict[str, list[str]] = {}
+    for setup in setups:
+        for name, value in sorted(setup.settings.items()):
+            values = found.setdefault(f"{setup.policy.partition('@')[0]}.{name}", [])
+            said = value if isinstance(value, str) else json.dumps(value)
+            if said not in values:
+                values.append(said)
+    return list(found.items())

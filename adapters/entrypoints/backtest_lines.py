@@ -1,0 +1,166 @@
+"""What a backtest measured, as people read it on a terminal."""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+
+from ...domain.backtest.cell import Outcome
+from ...domain.backtest.comparison import Difference, Measure, differences_of
+from ...domain.backtest.result import Measured
+from ...domain.backtest.totals import Total, control_totals_of, limits_of, totals_of
+from ...domain.fidelity.scores import ratio
+from ...domain.pricing_in_words import dollars
+from ..backtest.in_words import IN_BRIEF, NOT_KNOWN, apart, named, part
+from .printing import clipped, counted, say, say_table
+
+WIDE = 160
+"""Columns from which on all figures of a setup fit into one line."""
+NAMED = 20
+"""Rows that are named one by one; the JSON has them all."""
+WHY = 200
+
+COMPARED = (Measure.COST, Measure.TOKENS, Measure.RECALL, Measure.F3)
+"""What verdicts are said about; the report has the others."""
+
+Cells = dict[str, Callable[[Total], str | int]]
+
+
+def _cost(total: Total) -> str:
+    if total.usd is None:
+        return NOT_KNOWN
+    # Marked, since it is not of all the sessions that the line counts.
+    return dollars(total.usd) + ("" if len(total.priced) == len(total.cells) else "*")
+
+
+COST: Cells = {
+    "sessions": lambda one: f"{len(one.cells)}/{one.sessions}",
+    "compactions": lambda one: one.summed("compactions"),
+    "tokens a call": lambda one: round(one.tokens_per_call or 0),
+    "prompt tokens": lambda one: one.bill.prompt_tokens,
+    "cost": _cost,
+    "written again": lambda one: one.bill.rewritten_tokens,
+}
+FIDELITY: Cells = {
+    "R": lambda one: part(one.canonical.recall),
+    "C": lambda one: part(one.canonical.context),
+    "P": lambda one: part(one.canonical.prose),
+    "F3": lambda one: part(one.canonical.f3),
+    "hard": lambda one: part(ratio(one.canonical.hard_hits, one.canonical.hard_stakes)),
+    "files": lambda one: part(ratio(one.canonical.modified_named, one.canonical.modified)),
+    "constraints": lambda one: part(
+        ratio(one.canonical.constraints_kept, one.canonical.constraints)
+    ),
+}
+TROUBLE: Cells = {
+    "refused": lambda one: one.summed("refused"),
+    "broken": lambda one: one.summed("broken"),
+    "futile": lambda one: one.summed("futile"),
+    "seconds": lambda one: f"{one.seconds:.1f}",
+}
+
+
+def say_measured(measured: Measured) -> None:
+    """By limit what each setup came to, what it differs by from the first, and what went wrong."""
+    differences = list(differences_of(measured))
+    totals = totals_of(measured)
+    sessions = len({(cell.namespace, cell.session) for cell in measured.cells})
+    say(f"{counted(sessions, 'session')}, {counted(len(measured.setups), 'setup')}")
+    for limit in limits_of(measured):
+        here = [total for total in totals if total.setup.limit == limit]
+        say()
+        say(f"limit {limit:,} tokens", bold=True)
+        _say_totals(here)
+        _say_controls(measured, limit)
+        _say_differences([one for one in differences if one.setup.limit == limit])
+        _say_unpriced(here)
+    _say_rows("failed", _failed(measured))
+    _say_rows("remarks", _remarks(measured))
+    _say_rows("left out", (f"{name}: {why}" for name, why in measured.skipped.items()))
+    say()
+    for caveat in IN_BRIEF:
+        say(caveat)
+
+
+def _say_totals(totals: Sequence[Total]) -> None:
+    is_wide = not sys.stdout.isatty() or shutil.get_terminal_size().columns >= WIDE
+    parts = [COST | FIDELITY | TROUBLE] if is_wide else [COST, FIDELITY, TROUBLE]
+    for columns in parts:
+        say_table(
+            ["policy", *columns],
+            ([total.setup.label, *(of(total) for of in columns.values())] for total in totals),
+        )
+
+
+def _say_controls(measured: Measured, limit: int) -> None:
+    controls = [one for one in control_totals_of(measured) if one.limit == limit]
+    if not controls:
+        return
+    say()
+    say_table(
+        ["control", "budget", "R", "C", "P", "F3", "hard"],
+        (
+            [
+                one.name,
+                NOT_KNOWN if one.budget is None else one.budget,
+                part(one.recall),
+                *(
+                    part(value)
+                    for value in (
+                        one.scores.context,
+                        one.scores.prose,
+                        one.scores.f3,
+                        ratio(one.scores.hard_hits, one.scores.hard_stakes),
+                    )
+                ),
+            ]
+            for one in controls
+        ),
+    )
+
+
+def _say_differences(differences: Sequence[Difference]) -> None:
+    compared = [one for one in differences if one.measure in COMPARED]
+    if not compared:
+        return
+    say()
+    say_table(
+        [f"against {compared[0].against.label}", "in", "differs by", "verdict", "sessions"],
+        (
+            [one.setup.label, one.measure.value, apart(one), one.verdict.value, one.sessions]
+            for one in compared
+        ),
+    )
+
+
+def _say_unpriced(totals: Iterable[Total]) -> None:
+    for total in totals:
+        unpriced = len(total.cells) - len(total.priced)
+        if unpriced and total.priced:
+            say(f"cost: prices of {counted(unpriced, 'session')} of {total.setup.label} unknown")
+
+
+def _say_rows(heading: str, rows: Iterable[str]) -> None:
+    rows = list(rows)
+    if not rows:
+        return
+    say()
+    say(heading, bold=True)
+    for row in rows[:NAMED]:
+        say(f"  {clipped(row, WHY)}")
+    if len(rows) > NAMED:
+        say(f"  and {len(rows) - NAMED:,} more")
+
+
+def _failed(measured: Measured) -> Iterable[str]:
+    for cell in measured.cells:
+        if cell.outcome is not Outcome.DONE:
+            yield (
+                f"{named(cell)} under {cell.setup.label} at {cell.setup.limit:,}: "
+                f"{cell.outcome.value}: {cell.why}"
+            )
+
+
+def _remarks(measured: Measured) -> Iterable[str]:
+    for cell in measured.cells:
+        if cell.outcome is Outcome.DONE and cell.why:
+            yield f"{named(cell)} under {cell.setup.label} at {cell.setup.limit:,}: {cell.why}"
