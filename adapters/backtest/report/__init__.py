@@ -1,0 +1,1 @@
+"""A backtest as a page for people and as tables for programs."""

@@ -1,0 +1,61 @@
+"""Writes what a backtest measured: a page for people, tables and JSON for programs."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ....domain.backtest.result import Measured
+from ....domain.errors import ExportError
+from ..in_words import command_of
+from .page import page_of
+from .tables import CellTable, ControlTable, parquet_of
+from .timeless import seconds_of, without_seconds
+
+MISSING = (
+    "--report needs plotly and pyarrow, which are not installed: pip install 'cutbank[backtest]'"
+)
+
+
+def write_report(measured: Measured, folder: Path, command: str | None = None) -> list[Path]:
+    """Write `report.html`, `cells.parquet`, `controls.parquet`, `measured.json`, `seconds.json`.
+
+    All files but the last hold no time, so that equal measurements give equal bytes. `command` is
+    what was run, as the page shows it; without one it is told from the setups. Files of these names
+    are replaced. Returns their paths; raises ExportError where they cannot be written, or where
+    what draws the page is not installed.
+    """
+    timeless = without_seconds(measured)
+    made: dict[str, Callable[[], bytes]] = {
+        "report.html": lambda: page_of(timeless, command or command_of(timeless)).encode(),
+        "cells.parquet": lambda: parquet_of(CellTable(timeless)),
+        "controls.parquet": lambda: parquet_of(ControlTable(timeless)),
+        "measured.json": lambda: _json(timeless.model_dump(mode="json")),
+        "seconds.json": lambda: _json(seconds_of(measured)),
+    }
+    try:
+        contents = {name: make() for name, make in made.items()}
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"plotly", "pyarrow"}:
+            raise
+        raise ExportError(MISSING) from None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [_written(folder / name, content) for name, content in contents.items()]
+    except OSError as error:
+        raise ExportError(f"{folder}: cannot be written: {error.strerror or error}") from None
+
+
+def _json(document: object) -> bytes:
+    return (json.dumps(document, ensure_ascii=True, indent=1) + "\n").encode()
+
+
+def _written(target: Path, content: bytes) -> Path:
+    """Beside its name first, so that half a file never passes for a whole one."""
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        beside.write_bytes(content)
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+    return target

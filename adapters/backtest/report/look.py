@@ -1,0 +1,69 @@
+"""How the page looks, and what it does once it is open; both stand in the page itself."""
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #59636e; --line: #d5dae0;
+  --paper: #ffffff; --tint: #f4f6f8; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e8ec; --soft: #9aa5b1; --line: #3a424b; --paper: #15191d; --tint: #1e2429; } }
+body { margin: 0; background: var(--paper); color: var(--ink);
+  font: 15px/1.5 system-ui, sans-serif; }
+main { max-width: 1180px; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
+h1 { margin-bottom: 0; } h2 { margin-top: 3rem; border-top: 1px solid var(--line);
+  padding-top: 1rem; } h3 { margin-top: 2rem; }
+p, li { max-width: 48rem; } figcaption, .soft { color: var(--soft); }
+figure { margin: 1rem 0; } .drawing { width: 100%; min-height: 420px; }
+.wide { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-size: 13.5px; }
+caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+th, td { padding: .2rem .7rem .2rem 0; text-align: left; border-bottom: 1px solid var(--line);
+  vertical-align: top; }
+thead th { color: var(--soft); font-weight: 500; white-space: nowrap; }
+tbody th { font-weight: 500; overflow-wrap: anywhere; min-width: 11rem; }
+td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+code, pre { font: 13px/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
+pre { background: var(--tint); padding: .7rem 1rem; overflow-x: auto; white-space: pre-wrap; }
+select { font: inherit; max-width: 100%; } summary { cursor: pointer; padding: .25rem 0; }
+"""
+
+SCRIPT = """
+"use strict";
+(() => {
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const read = id => JSON.parse(document.getElementById(id).textContent);
+  const inks = () => {
+    const style = getComputedStyle(document.documentElement);
+    return name => style.getPropertyValue(name).trim();
+  };
+  const themed = layout => {
+    const ink = inks();
+    const made = { ...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: ink("--ink"), family: "system-ui, sans-serif" } };
+    for (const name of Object.keys(made).filter(name => /^[xy]axis/.test(name)))
+      made[name] = { ...made[name], gridcolor: ink("--line"), zerolinecolor: ink("--soft"),
+        linecolor: ink("--line") };
+    return made;
+  };
+  const draw = (id, drawing) => Plotly.react(id, drawing.data, themed(drawing.layout),
+    { responsive: true, displaylogo: false, modeBarButtons: [["toImage", "resetScale2d"]] });
+  const figures = [...document.querySelectorAll(".drawing")].map(place => place.id)
+    .filter(id => document.getElementById(id + "-data"));
+  const pick = document.getElementById("curves-pick");
+  const chosen = () => {
+    const all = read("curves-all");
+    const one = all.sessions[Number(pick.value)];
+    const data = one.curves.map(curve => ({ type: "scatter", mode: "lines", name: curve.name,
+      x: curve.x, y: curve.y, line: { color: curve.color, dash: curve.dash, shape: "hv",
+      width: 1.6 } }));
+    draw("curves", { data, layout: { ...all.layout, shapes: [{ type: "line", xref: "paper",
+      x0: 0, x1: 1, y0: one.limit, y1: one.limit, line: { dash: "dot", width: 1,
+      color: inks()("--soft") } }] } });
+  };
+  const drawAll = () => {
+    for (const id of figures) draw(id, read(id + "-data"));
+    if (pick) chosen();
+  };
+  if (pick) pick.addEventListener("change", chosen);
+  dark.addEventListener("change", drawAll);
+  drawAll();
+})();
+"""

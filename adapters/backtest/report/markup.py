@@ -1,0 +1,85 @@
+"""HTML and JSON for a page, with all that comes from sessions made harmless."""
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+Inline = str | int | float | None
+
+
+def sayable(text: str) -> str:
+    """The text as UTF-8 can have it: half a surrogate pair is written as its escape."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def text(value: Inline) -> str:
+    """A value between tags, or within an attribute's quotes."""
+    if value is None:
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    shown = (mark if mark.isprintable() or mark in "\n\t" else ascii(mark)[1:-1] for mark in value)
+    return escape("".join(shown))
+
+
+def code(value: str) -> str:
+    return f"<code>{text(value)}</code>"
+
+
+def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[Inline]]) -> str:
+    """A table whose first column names its rows; numbers, and what is like them, stand right."""
+    rows = list(rows)
+    like = [_class(value) for value in rows[0]] if rows else [""] * len(headings)
+    head = "".join(
+        f'<th scope="col"{is_number if number else ""}>{text(heading)}</th>'
+        for number, (heading, is_number) in enumerate(zip(headings, like, strict=True))
+    )
+    body = "\n".join(f"<tr>{_row(row)}</tr>" for row in rows)
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}">\n'
+        f"<table><caption>{text(caption)}</caption>\n"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def section(name: str, heading: str, *parts: str) -> str:
+    """One part of the page; `name` is its id, and has to be unique."""
+    body = "\n".join(filter(None, parts))
+    return (
+        f'<section aria-labelledby="{name}">\n<h2 id="{name}">{text(heading)}</h2>\n'
+        f"{body}\n</section>"
+    )
+
+
+def paragraph(words: str) -> str:
+    return f"<p>{text(words)}</p>"
+
+
+def figure(name: str, says: str, drawing: dict[str, Any]) -> str:
+    """A place for a drawing, what it says to who cannot see it, and its data."""
+    return (
+        f'<figure>\n<div class="drawing" id="{name}" role="img" aria-label="{text(says)}"></div>\n'
+        f"<figcaption>{text(says)}</figcaption>\n</figure>\n{data(f'{name}-data', drawing)}"
+    )
+
+
+def data(name: str, document: Any) -> str:
+    """JSON in a page: no text in it can end the element that holds it."""
+    said = json.dumps(document, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    harmless = said.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return f'<script type="application/json" id="{name}">{harmless}</script>'
+
+
+def _row(row: Sequence[Inline]) -> str:
+    first, *others = row
+    return f'<th scope="row">{text(first)}</th>' + "".join(
+        f"<td{_class(value)}>{text(value)}</td>" for value in others
+    )
+
+
+def _class(value: Inline) -> str:
+    is_number = not isinstance(value, str) or value[:1] in "0123456789$+-."
+    return ' class="n"' if is_number else ""

@@ -1,0 +1,96 @@
+"""Panels side by side and below each other, with axes of their own."""
+
+from collections.abc import Sequence
+from typing import Any
+
+GAP = 0.1
+"""Between panels side by side, as a part of the drawing."""
+NAME = 40
+"""Characters that are shown of a row's name."""
+HEIGHT = 420
+"""Pixels of a line of panels."""
+UNDER = 90
+"""Pixels between a line of panels and the next, for numbers and headings."""
+
+
+def axes(panel: int) -> dict[str, str]:
+    """Which axes a line in a panel has; panels count from 1."""
+    number = "" if panel == 1 else str(panel)
+    return {"xaxis": f"x{number}", "yaxis": f"y{number}"}
+
+
+def panels(
+    titles: Sequence[str],
+    *,
+    x: str,
+    y: str,
+    y_range: Sequence[float | None] | None = None,
+    columns: int | None = None,
+    height: int | None = None,
+    rows: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The layout of one panel a title, in lines of `columns`, or of three.
+
+    `rows` are what stands upward in each panel where that is no number, the first at the top.
+    """
+    across = max(1, min(len(titles), columns or 3))
+    down = max(1, -(-len(titles) // across))
+    height = height or HEIGHT * down
+    layout: dict[str, Any] = {
+        "height": height,
+        "margin": {"l": 60, "r": 20, "t": 40, "b": 60},
+        "legend": {"orientation": "h", "y": -0.18 / down},
+        "annotations": [],
+        "hovermode": "closest",
+    }
+    for number, title in enumerate(titles):
+        across_from, across_to = _part(number % across, across, GAP)
+        # Rows count from above, and parts from below.
+        down_from, down_to = _part(down - 1 - number // across, down, UNDER / height)
+        suffix = "" if number == 0 else str(number + 1)
+        layout[f"xaxis{suffix}"] = {
+            "domain": [across_from, across_to],
+            "anchor": f"y{suffix}",
+            "title": {"text": x if number // across == down - 1 else ""},
+            "automargin": True,
+        }
+        layout[f"yaxis{suffix}"] = {
+            "domain": [down_from, down_to],
+            "anchor": f"x{suffix}",
+            "title": {"text": y if number % across == 0 else ""},
+            "automargin": True,
+            **({"range": list(y_range)} if y_range else {}),
+            **(_named(rows, is_first=number % across == 0) if rows else {}),
+        }
+        layout["annotations"].append(
+            {
+                "text": f"<b>{title}</b>",
+                "x": across_from,
+                "y": down_to,
+                "xref": "paper",
+                "yref": "paper",
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "showarrow": False,
+            }
+        )
+    return layout
+
+
+def _named(rows: Sequence[str], *, is_first: bool) -> dict[str, Any]:
+    """Long names are shown shortened, and stay apart."""
+    return {
+        "type": "category",
+        "categoryorder": "array",
+        "categoryarray": list(reversed(rows)),
+        "range": [-0.6, len(rows) - 0.4],
+        "tickvals": list(rows),
+        "ticktext": [row if len(row) <= NAME else f"{row[: NAME - 1]}…" for row in rows],
+        "showticklabels": is_first,
+    }
+
+
+def _part(number: int, of: int, gap: float) -> tuple[float, float]:
+    width = (1 - gap * (of - 1)) / of
+    start = number * (width + gap)
+    return round(start, 4), round(min(1.0, start + width), 4)
