@@ -18,6 +18,7 @@ from ..domain.errors import (
 from ..domain.overflow import recognised
 from ..domain.policies.policy import is_due, warning_of
 from ..domain.session_events import Usage
+from ..domain.terms import REGROWTH
 from ..projections.dialects.qbit import context_warning
 from ..projections.history_view import HistoryView
 from ..projections.rendering.catalog import RENDERERS
@@ -48,7 +49,7 @@ class Habits:
     """Whether the policy is asked before each call."""
     once_a_turn: bool = False
     """Whether one compaction by threshold has to do for all calls of a turn."""
-    regrowth: float = 0.05
+    regrowth: float = REGROWTH
     """The part of the limit by which a session has to grow before it is tried again, once a
     compaction came to nothing."""
     prepare_at: float | None = None

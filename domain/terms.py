@@ -11,6 +11,10 @@ from .policies.policy import Policy
 DEFAULT_LIMIT = 200_000
 """Tokens of context where nobody says how much the model holds."""
 
+REGROWTH = 0.05
+"""The part of the limit by which a session has to grow before a compaction by threshold is tried
+again, once it came to nothing."""
+
 UNASKED = frozenset({Trigger.THRESHOLD, Trigger.IDLE})
 """Triggers behind which nobody waits: what gains little is not worth a broken cache."""
 

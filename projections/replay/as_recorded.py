@@ -63,8 +63,10 @@ class AsRecorded:
             number = boundary.previous
 
     def _is_seen(self, switch: BoundaryActivated | CompactionReverted, call: Call) -> bool:
+        if switch.effective_from > call.sees:
+            return False
         reported = call.reported
         if reported is not None and reported.lineage == self.lineage and reported.fingerprint:
             # Of what cutbank served, the call says itself on which version.
             return switch.originator_version <= reported.lineage_version
-        return switch.effective_from <= call.sees
+        return True

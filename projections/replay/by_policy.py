@@ -15,7 +15,7 @@ from ...domain.policies.policy import is_due
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended
 from ...domain.summaries.summariser import Draft, Material
-from ...domain.terms import Terms
+from ...domain.terms import REGROWTH, Terms
 from ...domain.window import Plan, Window
 from ..planned import Planned, boundary_fields, check_gain, planned, summary_fields
 from .decider import Decided
@@ -23,10 +23,6 @@ from .fold import Fold
 from .recording import Call, Recording
 from .served import Compacted, Futile
 from .writing import UnwrittenError, Writers
-
-REGROWTH = 0.05
-"""The part of the limit by which a session has to grow before a compaction that came to nothing is
-tried again."""
 
 
 @dataclass
@@ -42,6 +38,8 @@ class ByPolicy:
     writers: Writers = Writers()
     lineage: str = "replay"
     regrowth: float = REGROWTH
+    once_a_turn: bool = False
+    """Whether one compaction by threshold has to do for all calls of a turn."""
     events: list[Event] = field(default_factory=list, init=False)
     """All that was decided, for who wants to store it."""
 
@@ -54,8 +52,6 @@ class ByPolicy:
             clock=self._clock,
             subject=self.recording.subject,
         )
-        self._futile: int | None = None
-        """How large the prompt was when there was nothing to gain."""
 
     def decided(self, fold: Fold, call: Call) -> list[Decided]:
         self._now = max(self._now, self.recording.time_of(call))
@@ -63,7 +59,11 @@ class ByPolicy:
         limit = self.terms.limit
         if not fold.history.is_same_request:
             window = self._window(fold, Trigger.THRESHOLD)
-            if self._is_due(window, call) and not self._is_futile(fold):
+            if (
+                self._is_due(window, call)
+                and not self._was_this_turns(fold)
+                and not self._is_futile(fold)
+            ):
                 decided.append(self._compacted(fold, Trigger.THRESHOLD, call))
         if 0 < limit < fold.tokens:
             # The provider refuses it; the loop then compacts whatever the threshold says, once.
@@ -73,6 +73,7 @@ class ByPolicy:
 
     def _compacted(self, fold: Fold, trigger: Trigger, call: Call) -> Decided:
         terms = replace(self.terms, trigger=trigger)
+        found = None
         try:
             found = self._planned(fold, terms, call)
             if found is None:
@@ -80,10 +81,12 @@ class ByPolicy:
             written = self.writers.written(found, self._user_texts)
             check_gain(found, found.post_tokens(written.draft.text), terms)
         except (NothingToCompactError, UnwrittenError) as nothing:
-            if trigger is Trigger.THRESHOLD:
-                self._futile = fold.tokens
+            # As an agent's loop has it: whoever was asked for a plan after a refusal, and found
+            # nothing, is asked again at the next.
+            is_gain = found is not None and isinstance(nothing, NothingToCompactError)
+            if trigger is Trigger.THRESHOLD or is_gain:
+                self._lineage.fail(reason=str(nothing), after=fold.history.position)
             return Futile(trigger, str(nothing))
-        self._futile = None
         draft = written.draft
         lineage = self._lineage
         number = lineage.draw(
@@ -132,9 +135,20 @@ class ByPolicy:
         )
 
     def _is_futile(self, fold: Fold) -> bool:
-        if self._futile is None:
+        """Whether it came to nothing before, and hardly anything was said since."""
+        futile = self._lineage.state.futile
+        if not futile:
             return False
-        return fold.tokens - self._futile < self.regrowth * self.terms.limit
+        news = self.recording.log[futile : fold.history.position]
+        return sum(one.tokens for one in news) < self.regrowth * self.terms.limit
+
+    def _was_this_turns(self, fold: Fold) -> bool:
+        """Whether this turn has had the one compaction that is to do for it."""
+        boundary = fold.history.boundary
+        if not self.once_a_turn or boundary is None or boundary.trigger is not Trigger.THRESHOLD:
+            return False
+        turn_at = self.recording.turn_at
+        return turn_at(fold.history.effective_from) == turn_at(fold.history.position)
 
     def _window(self, fold: Fold, trigger: Trigger) -> Window:
         history, terms = fold.history, self.terms

@@ -46,7 +46,7 @@ class Fold:
     def __post_init__(self) -> None:
         self.history = History(sees=_sees_nothing)
         self._drawn: dict[int, Said] = {}
-        self._effective_from: dict[int, int] = {}
+        self._effective_from = 0
         self._besides: tuple[tuple[int, int, int], int, int] = ((0, 0, 0), 0, 0)
         self._retracted = Ranges()
 
@@ -85,7 +85,7 @@ class Fold:
         """
         before = self.history
         self.version = version
-        self._effective_from[boundary] = before.position
+        self._effective_from = before.position
         self._begin(boundary, before.position)
         same = self._same_as(before)
         self._stays(same)
@@ -102,12 +102,14 @@ class Fold:
         boundary, summary = self._drawn[number] if number else (None, None)
         # Written down, a summary has a digest by the database's secret; here by none.
         digest = blake2b(encoded(summary.text), digest_size=16).digest() if summary else b""
-        effective = self._effective_from.get(number, 0) if number else 0
+        effective = self._effective_from if number else 0
         history = History(boundary, summary, digest, effective, sees=_sees_nothing)
         after = boundary.after if boundary else 0
         kept = boundary.kept if boundary else Ranges()
         log = self.recording.log
-        history.apply_all(log[at - 1] for at in kept | Ranges.span(after + 1, position))
+        # What a fork inherits may have been decided about later positions than it shares.
+        begins = (kept | Ranges.span(after + 1, position)) & Ranges.span(1, position)
+        history.apply_all(log[at - 1] for at in begins)
         before = self.history
         history.system, history.tools, history.settings = (
             before.system,

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from ...domain.blocks import BY_ASSISTANT
 from ...domain.event import Event
-from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled
+from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled, TurnStarted
 from ..read_models.moments import said_at
 from ..recorded import Recorded
 
@@ -52,6 +52,14 @@ class Recording:
 
     def at(self, position: int) -> Recorded:
         return self.log[position - 1]
+
+    def turn_at(self, position: int) -> int:
+        """The turn that was going on; 0 before the first."""
+        for at in range(position, 0, -1):
+            event = self.at(at).event
+            if isinstance(event, TurnStarted):
+                return event.turn
+        return 0
 
     def time_of(self, call: Call) -> datetime:
         """When the call was made, as far as the log tells: when what it saw last was said."""
