@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .compacting.compactor import Compactor
     from .compacting.outcome import Outcome
     from .compacting.summary_chain import SummaryChain
+    from .replaying.result import Replay
     from .reports import ExportReport
     from .session_store import SessionStore
     from .status_meter import Reading
@@ -529,6 +530,58 @@ class StoredSession:
         """Undo the newest compaction; returns the boundary that was reverted."""
         with speaking_plainly(self.store.name):
             return self.compactor(lineage).revert()
+
+    def replay(
+        self,
+        policy: str | Policy,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        summariser: str = "extractive",
+        budget: int | None = None,
+        model: str | None = None,
+        lineage: str | None = None,
+        dump_views: "str | Path | None" = None,
+        cache: "str | Path | None" = None,
+        allow_llm: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> "Replay":
+        """What the model would have been sent at each recorded call, had `policy` decided.
+
+        `policy` is a name or a value, `settings` its fields; `none` never compacts, `recorded`
+        does as was done. `limit` is the tokens that a prompt may have, `model` the agent's;
+        `summariser` is `extractive`, `recorded` or `llm`, `budget` the tokens that each summary
+        may take. A model's summaries are taken from `cache`, a file, or else from the one in the
+        user's cache folder; `allow_llm` has the model of the settings asked for what is missing.
+        Nothing is written, but for what is asked for: `lineage` stores the decisions under a new
+        name, and `dump_views` each view, as JSON Lines in a new file. `progress` is told how many
+        calls are done, of how many. Tokens are the estimates beside the blocks.
+
+        Raises PolicyFailedError where the policy raises, MissingSummariesError where a model
+        would have to be asked, InvalidSettingError, NotFoundError, ConflictError and ExportError.
+        """
+        from .replaying.deciders import Summaries  # noqa: PLC0415 - as above
+        from .replaying.run import run_replay  # noqa: PLC0415
+
+        summaries = Summaries(
+            summariser,
+            budget,
+            cache=Path(cache) if cache is not None else None,
+            allow_llm=allow_llm,
+            counts_missing=True,
+        )
+        with speaking_plainly(self.store.name):
+            return run_replay(
+                self,
+                policy,
+                settings,
+                limit=limit,
+                summaries=summaries,
+                model=model,
+                lineage=lineage,
+                dump_views=Path(dump_views) if dump_views is not None else None,
+                progress=progress,
+            )
 
     def meter(
         self, *, limit: int | None = None, model: str | None = None, lineage: str = MAIN

@@ -77,7 +77,7 @@ class Agent:
                 session.append(Block.user(self._text("question", size)))
             case "work", sizes, at_first:
                 self.work(sizes, told_at_first=at_first)
-            case ("pin" | "unpin" | "retract"), back:
+            case (("pin" | "unpin" | "retract"), back):
                 self._try(getattr(session, what), back)
             case "hide", back, text:
                 self._try(session.hide, back, replacement=text)

@@ -88,6 +88,11 @@ def facts_by(settings: Settings, model: str) -> ModelFacts | None:
     return facts_of(model, overrides_by(settings), betas=settings.compaction.betas)
 
 
+def llm_by(settings: Settings, model: str | None = None) -> Summariser:
+    """The model that section `summary` names, whether or not its chain asks it."""
+    return _summariser("llm", settings, model)
+
+
 def _summariser(name: str, settings: Settings, model: str | None) -> Summariser:
     if name == Extractive().name:
         return Extractive()

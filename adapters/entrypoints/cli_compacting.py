@@ -6,7 +6,7 @@ import typer
 
 from ...domain.compaction import MAIN
 from ...domain.compaction_events import Trigger
-from ...domain.errors import InvalidSettingError, NotFoundError
+from ...domain.errors import NotFoundError
 from ...domain.pricing_in_words import in_words
 from ..compacting.by_settings import overrides_by
 from ..compacting.outcome import Outcome
@@ -17,6 +17,7 @@ from .database import opened_session
 from .explained import explanation_as_json, in_lines, repair_in_words
 from .invocation import AnswerIsNoError, Invocation
 from .printing import counted, runs, say, say_json, shortly
+from .set_words import settings_of
 from .words import Lineage, SessionName
 
 
@@ -83,7 +84,7 @@ def compact(
     ):
         outcome = found.compact(
             policy,
-            settings=_settings(settings or []),
+            settings=settings_of(settings or []),
             limit=limit,
             model=model,
             lineage=lineage,
@@ -218,13 +219,3 @@ def _say_outcome(session: str, lineage: str, outcome: Outcome, *, is_served: boo
         say("It is prepared: an agent's loop serves it at the threshold, `cutbank activate` now.")
     elif outcome.compacted:
         say("`cutbank view` shows what is served, `cutbank recall` gives back what left.")
-
-
-def _settings(words: list[str]) -> dict[str, str]:
-    settings = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name.strip():
-            raise InvalidSettingError(f"--set takes KEY=VALUE, not {word!r}")
-        settings[name.strip()] = value.strip()
-    return settings

@@ -33,6 +33,7 @@ VERBS = {
     "compact": "cli_compacting.compact",
     "activate": "cli_compacting.activate",
     "revert": "cli_compacting.revert",
+    "replay": "cli_replaying.replay",
     "idle": "cli_idling.idle",
     "wake": "cli_waking.wake",
     "policies": "cli_policies.policies",

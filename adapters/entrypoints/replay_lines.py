@@ -1,0 +1,161 @@
+"""Says what a replay came to, for people and for programs."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from ...domain.ranges import Ranges
+from ...projections.replay.served import Compacted
+from ..replaying.deciders import AS_RECORDED, NOBODY
+from ..replaying.result import Replay, Sent
+from .explained import repair_in_words
+from .printing import counted, runs, say, shortly
+
+WIDE = 10
+"""Columns of what stands in front of a line."""
+
+
+def say_replay(replay: Replay) -> None:
+    """A line or more for each call where something happened, and what it came to in all."""
+    for line in _happened(replay):
+        say(line)
+    limit = f", with a limit of {replay.limit:,} tokens" if replay.limit else ""
+    say(f"{replay.session}: {_calls(replay)}, {_decided(replay)}{limit}", bold=True)
+    if not replay.calls:
+        return
+    say(f"{'prompts':<{WIDE}}{replay.tokens:,} tokens in all, the largest {replay.peak:,}")
+    whole = f"{replay.unchanged:,} of these stood in the prompt before as well"
+    say(f"{'cache':<{WIDE}}{whole}: a provider's cache may hold them")
+    compacted = counted(len(replay.compactions), "compaction")
+    nothing = f"; {replay.futile:,} more came to nothing" if replay.futile else ""
+    say(f"{'compacted':<{WIDE}}{compacted}{nothing}")
+    if replay.summarisers:
+        by = ", ".join(f"{count:,} by {name}" for name, count in replay.summarisers.items())
+        stood_in = f"; {replay.stood_in:,} stood in for another" if replay.stood_in else ""
+        say(f"{'summaries':<{WIDE}}{by}{stood_in}")
+    if replay.refused:
+        say(f"{'refused':<{WIDE}}{counted(replay.refused, 'prompt')} over the limit")
+    if replay.lineage:
+        say(f"{'stored':<{WIDE}}as the lineage {replay.lineage}: `cutbank view --lineage` shows it")
+
+
+def as_json(replay: Replay) -> dict[str, Any]:
+    """A replay as `replay --json` says it."""
+    return {
+        "session": replay.session,
+        "namespace": replay.namespace,
+        "policy": replay.policy,
+        "limit": replay.limit,
+        "summariser": replay.summariser,
+        "lineage": replay.lineage,
+        "calls": len(replay.calls),
+        "tokens": replay.tokens,
+        "peak": replay.peak,
+        "unchanged": replay.unchanged,
+        "compactions": len(replay.compactions),
+        "futile": replay.futile,
+        "refused": replay.refused,
+        "summarisers": replay.summarisers,
+        "stood_in": replay.stood_in,
+        "damage": list(replay.damage),
+        "sent": [_sent_as_json(sent) for sent in replay.calls],
+    }
+
+
+def _calls(replay: Replay) -> str:
+    return counted(len(replay.calls), "call") if replay.calls else "no model was called"
+
+
+def _decided(replay: Replay) -> str:
+    match replay.policy:
+        case str(name) if name == NOBODY:
+            return "never compacted"
+        case str(name) if name == AS_RECORDED:
+            return "compacted as it was recorded"
+        case name:
+            return f"compacted by {name}"
+
+
+def _happened(replay: Replay) -> Iterator[str]:
+    """Calls of which the same is to be said, one after the other, share a line."""
+    for said, calls in groupby(replay.calls, key=_said):
+        group = list(calls)
+        if not said:
+            continue
+        first, last = group[0].call, group[-1].call
+        named = f"call {first:,}" if first == last else f"calls {first:,}-{last:,}"
+        yield f"{named}: {said[0]}"
+        yield from (f"{'':<{WIDE}}{line}" for line in said[1:])
+
+
+def _said(sent: Sent) -> tuple[str, ...]:
+    lines: list[str] = []
+    for compacted, left in zip(sent.compactions, sent.left, strict=True):
+        lines += _compacted(sent, compacted, left)
+    lines += (f"{one.trigger}: nothing was done: {one.reason}" for one in sent.futile)
+    if sent.is_refused:
+        lines.append("refused: the prompt is larger than the limit")
+    return tuple(lines)
+
+
+def _compacted(sent: Sent, compacted: Compacted, left: Ranges) -> Iterator[str]:
+    boundary, summary = compacted.boundary, compacted.summary
+    yield (
+        f"{boundary.trigger} at #{sent.sees}: {boundary.pre_tokens:,} -> "
+        f"{boundary.post_tokens:,} tokens, kept from #{boundary.first_kept} on"
+    )
+    gone = f"{counted(len(left), 'block')}: {shortly(left)}" if left else "no block"
+    shortened = f"; {counted(len(boundary.trims), 'result')} shortened" if boundary.trims else ""
+    yield f"left {gone}{shortened}"
+    if summary is not None:
+        yield f"in its place a summary by {summary.summariser}, {summary.tokens:,} tokens"
+    for repair in compacted.repairs:
+        yield f"repaired {repair_in_words(repair)}"
+    for complaint in compacted.refused:
+        yield f"it stood in for another: {complaint}"
+
+
+def _sent_as_json(sent: Sent) -> dict[str, Any]:
+    return {
+        "call": sent.call,
+        "position": sent.sees,
+        "tokens": sent.tokens,
+        "unchanged": sent.unchanged,
+        "refused": sent.is_refused,
+        "compacted": [
+            _compacted_as_json(one, left)
+            for one, left in zip(sent.compactions, sent.left, strict=True)
+        ],
+        "futile": [{"trigger": one.trigger.value, "reason": one.reason} for one in sent.futile],
+    }
+
+
+def _compacted_as_json(one: Compacted, left: Ranges) -> dict[str, Any]:
+    boundary, summary = one.boundary, one.summary
+    return {
+        "trigger": boundary.trigger.value,
+        "boundary": boundary.originator_version,
+        "after": boundary.after,
+        "first_kept": boundary.first_kept,
+        "left": runs(left),
+        "kept": runs(boundary.kept),
+        "trimmed": [trim.position for trim in boundary.trims],
+        "pre_tokens": boundary.pre_tokens,
+        "post_tokens": boundary.post_tokens,
+        "unchanged": one.unchanged,
+        "repairs": [
+            {
+                "rule": repair.rule,
+                "wanted": repair.wanted,
+                "got": repair.got,
+                "stays": runs(repair.stays),
+                "leaves": runs(repair.leaves),
+                "trimmed": runs(repair.trimmed),
+            }
+            for repair in one.repairs
+        ],
+        "orphaned": list(one.orphaned),
+        "summary": summary and summary.text,
+        "summariser": summary and summary.summariser,
+        "rejected": list(one.refused),
+    }
