@@ -1,5 +1,6 @@
 """An agent's three calls: before it asks a model, after, and when the model refuses."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
@@ -38,6 +39,7 @@ from .policy_catalog import policy_named
 from .telemetry.in_use import timed
 
 if TYPE_CHECKING:
+    from .replaying.shadow import Shadow
     from .stored_session import StoredSession
 
 
@@ -81,12 +83,15 @@ class AgentLoop:
         model: str | None = None,
         lineage: str = MAIN,
         habits: Habits = Habits(),
+        shadows: Sequence["Shadow"] = (),
     ) -> None:
         self.session = session
         self.order = order
         self.model = model
         self.lineage = lineage
         self.habits = habits
+        self.shadows = tuple(shadows)
+        """Other policies, which decide on lineages of their own and are never served."""
         self.last: Outcome | None = None
         """What the newest compaction of this loop did, or why it did nothing."""
         self._compactor = session.compactor(lineage)
@@ -108,6 +113,8 @@ class AgentLoop:
             seen, view = self._prepared()
             if view.boundary == seen.view.boundary and self.habits.auto:
                 self._warn(seen)
+            for shadow in self.shadows:
+                self.session.store.shadows.look(shadow, view.coordinate.position)
             return view
 
     def record_call(

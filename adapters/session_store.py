@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .read_models.follower import Follower
     from .read_models.read_models import ReadModels
     from .read_models.search import Found
+    from .replaying.shadow_watch import ShadowWatch
     from .reports import FileReport
     from .settings.settings import Settings
 
@@ -100,6 +101,7 @@ class SessionStore:
         self._followers: list[Follower] = []
         self._scheduler: IdleScheduler | None = None
         self._preparations: Preparations | None = None
+        self._shadows: ShadowWatch | None = None
         self._opening = Lock()
         self._starting = Lock()
 
@@ -299,6 +301,16 @@ class SessionStore:
                 self._preparations = Preparations()
             return self._preparations
 
+    @property
+    def shadows(self) -> "ShadowWatch":
+        """The policies that decide beside live sessions, in a thread that no agent waits for."""
+        from .replaying.shadow_watch import ShadowWatch  # noqa: PLC0415 - as above
+
+        with self._opening:
+            if self._shadows is None:
+                self._shadows = ShadowWatch()
+            return self._shadows
+
     # Idle hours
 
     def start_scheduler(
@@ -350,7 +362,7 @@ class SessionStore:
     def close(self) -> None:
         """Close the database; sessions of this store cannot be used any more.
 
-        Summaries that are written ahead are cancelled, and followers stopped.
+        Summaries that are written ahead are cancelled, followers and shadows stopped.
         """
         followers, self._followers = self._followers, []
         scheduler, self._scheduler = self._scheduler, None
@@ -359,6 +371,8 @@ class SessionStore:
                 scheduler.stop()
             if self._preparations is not None:
                 self._preparations.stop()
+            if self._shadows is not None:
+                self._shadows.stop()
             for follower in followers:
                 follower.stop()
         finally:

@@ -43,6 +43,7 @@ from .view_reader import ViewReader
 from .whole_groups import check_blocks, whole_groups
 
 if TYPE_CHECKING:
+    from ..domain.terms import Terms
     from .agent_loop import AgentLoop, Habits
     from .async_agent_loop import AsyncAgentLoop
     from .compacting.cancellation import Cancellation
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from .compacting.outcome import Outcome
     from .compacting.summary_chain import SummaryChain
     from .replaying.result import Replay
+    from .replaying.shadow import Shadow
     from .reports import ExportReport
     from .session_store import SessionStore
     from .status_meter import Reading
@@ -423,13 +425,15 @@ class StoredSession:
         tracked_files: Callable[[], Iterable[str]] | None = None,
         lineage: str = MAIN,
         habits: "Habits | None" = None,
+        shadows: Sequence[str | Policy] | None = None,
     ) -> "AgentLoop":
         """The three calls of an agent that works in this session.
 
         `policy` is a name or a value, `settings` its fields; `limit` the tokens that a prompt may
         have, `model` the agent's, `summarisers` who writes summaries, in order; `tracked_files`
-        says which files the agent's program knows to have been read. What is not said is as the
-        store's settings have it, and the limit what is known of the model.
+        says which files the agent's program knows to have been read. `shadows` are policies that
+        decide beside this one, each on its lineage `shadow:NAME`, and are never served. What is not
+        said is as the store's settings have it, and the limit what is known of the model.
         """
         from .agent_loop import AgentLoop  # noqa: PLC0415 - as above
         from .compacting import by_settings  # noqa: PLC0415
@@ -447,12 +451,17 @@ class StoredSession:
             instructions=instructions,
             tracked_files=tracked_files,
         )
+        habits = habits or by_settings.habits_by(store)
+        beside = store.shadow.policies if shadows is None else shadows
+        if shadows and lineage != MAIN:
+            raise InvalidSettingError(f"shadows are run beside {MAIN}, not beside {lineage}")
         return AgentLoop(
             self,
             order,
             model=model,
             lineage=lineage,
-            habits=habits or by_settings.habits_by(store),
+            habits=habits,
+            shadows=self._shadows(beside, order, habits) if lineage == MAIN and beside else (),
         )
 
     def async_loop(self, **how: Any) -> "AsyncAgentLoop":
@@ -596,6 +605,13 @@ class StoredSession:
             return reading(self, model=model, limit=limit, lineage=lineage)
 
     # How
+
+    def _shadows(
+        self, policies: Sequence[str | Policy], terms: "Terms", habits: "Habits"
+    ) -> "tuple[Shadow, ...]":
+        from .replaying.shadows import shadows_of  # noqa: PLC0415 - as above
+
+        return shadows_of(self, policies, terms, habits)
 
     def _policy(
         self, policy: str | Policy | None, settings: Mapping[str, Any] | None

@@ -1,6 +1,7 @@
 """An agent at work as Hypothesis has it: steps that any session can hold, and what it was sent."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -147,13 +148,9 @@ class Agent:
         return text + ("the clay under the bank slid " * (size // 29 + 1))[:size]
 
     def _try(self, what: Any, back: int, **more: Any) -> None:
-        try:
+        with suppress(InvalidPositionError):  # no block stands there, or it was taken back before
             what(max(1, self.session.position - back), **more)
-        except InvalidPositionError:
-            pass  # no block stands there, or it was taken back before
 
     def _try_rewind(self, to: int) -> None:
-        try:
+        with suppress(InvalidPositionError):  # nothing stands behind it
             self.session.rewind(to)
-        except InvalidPositionError:
-            pass  # nothing stands behind it

@@ -1,4 +1,4 @@
-"""A model's summaries for replays: out of a cache, which is filled on purpose and never by chance."""
+"""A model's summaries for replays: out of a cache, which is filled on purpose only."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, is_dataclass

@@ -1,4 +1,4 @@
-"""Who decides in a replay, by name: a policy as the settings have it, what was recorded, or nobody."""
+"""Who decides in a replay, by name: a policy on the settings' terms, the record, or nobody."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -63,9 +63,9 @@ def decider_named(
     policy: str | Policy,
     settings: Mapping[str, Any] | None = None,
     limit: int | None = None,
+    *,
     summariser: str | Summaries = "extractive",
     budget: int | None = None,
-    *,
     recording: Recording | None = None,
     lineage: str = "replay",
     model: str | None = None,

@@ -16,6 +16,7 @@ from .context_settings import ContextSettings
 from .idle_settings import IdleSettings
 from .origin import UNSET, Origin
 from .section import Section, Texts, contradiction, setting
+from .shadow_settings import ShadowSettings
 from .summary_settings import SummarySettings
 from .toml_lines import Path
 
@@ -98,6 +99,7 @@ class Settings(Section):
     hooks: HookSettings = HookSettings()
     idle: IdleSettings = IdleSettings()
     chores: ChoreSettings = ChoreSettings()
+    shadow: ShadowSettings = ShadowSettings()
 
     _origins: Mapping[Path, Origin] = PrivateAttr(default_factory=dict)
 

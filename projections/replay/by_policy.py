@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ...domain.blocks import Kind
-from ...domain.compaction import Compaction
+from ...domain.compaction import Compaction, CompactionState, lineage_id
 from ...domain.compaction_events import CompactBoundary, Summary, Trigger
 from ...domain.cut_points.orphans import orphans
 from ...domain.deferred import Deferred
@@ -25,6 +25,16 @@ from .served import Compacted, Futile
 from .writing import UnwrittenError, Writers
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A lineage that was decided on before, by this policy or another."""
+
+    version: int
+    state: CompactionState
+    at: datetime
+    """When it was decided on last."""
+
+
 @dataclass
 class ByPolicy:
     """Asks a policy before each call, as an agent's loop does, and keeps what it decides.
@@ -40,17 +50,31 @@ class ByPolicy:
     regrowth: float = REGROWTH
     once_a_turn: bool = False
     """Whether one compaction by threshold has to do for all calls of a turn."""
+    begun: Begun | None = None
+    """How far a stored lineage has come; None begins one."""
     events: list[Event] = field(default_factory=list, init=False)
     """All that was decided, for who wants to store it."""
 
     def __post_init__(self) -> None:
-        self._now = self.recording.log[0].event.timestamp
-        self._lineage = Compaction.open(
-            self.recording.namespace,
-            self.recording.key,
-            self.lineage,
+        recording = self.recording
+        self._now = recording.log[0].event.timestamp
+        if self.begun is None:
+            self._lineage = Compaction.open(
+                recording.namespace,
+                recording.key,
+                self.lineage,
+                clock=self._clock,
+                subject=recording.subject,
+            )
+            self.events += self._lineage.collect_events()
+            return
+        self._now = max(self._now, self.begun.at)
+        self._lineage = Compaction(
+            lineage_id(recording.namespace, recording.key, self.lineage),
+            version=self.begun.version,
+            state=self.begun.state,
+            subject=recording.subject,
             clock=self._clock,
-            subject=self.recording.subject,
         )
 
     def decided(self, fold: Fold, call: Call) -> list[Decided]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from ...domain.compaction import CompactionState
 from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
@@ -118,6 +119,16 @@ class Fold:
         )
         history.position = position
         self.history = history
+
+    def resume(self, position: int, state: CompactionState, version: int) -> None:
+        """Go on at a position where a lineage left off, of which all that it drew is known."""
+        self.advance(position)
+        self.version = version
+        if state.active:
+            self._effective_from = state.effective_from
+            self._begin(state.active, position)
+            self._redo()
+        self.unchanged = self.tokens
 
     # What it is like
 

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from worked_live import STEPS, Agent, Time
 
 import cutbank
-from cutbank.adapters.replaying.recordings import decisions_of, recording_of
+from cutbank.adapters.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import CompactBoundary, Summary
 from cutbank.domain.pins import PinRules
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.history_view import HistoryView
-from cutbank.projections.replay.as_recorded import AsRecorded
 from cutbank.projections.replay.by_policy import ByPolicy
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replayed

@@ -1,0 +1,69 @@
+"""Runs the shadows of one store's sessions, in a thread that no agent waits for."""
+
+import logging
+from collections import deque
+from threading import Condition, Thread, current_thread
+
+from .shadow import Shadow
+
+logger = logging.getLogger("cutbank.compaction")
+
+
+class ShadowWatch:
+    """One thread, which is there while there is something to do.
+
+    What goes wrong in a shadow is logged, once, and that shadow is dropped: its lineage stays as
+    it is, and the agent's view is what it would have been without.
+    """
+
+    def __init__(self) -> None:
+        self._changing = Condition()
+        self._waiting: deque[tuple[Shadow, int]] = deque()
+        self._thread: Thread | None = None
+        self._dropped: set[Shadow] = set()
+        self._is_ended = False
+
+    def look(self, shadow: Shadow, position: int) -> None:
+        """Have the shadow decide about a call, soon; returns at once, and raises nothing."""
+        with self._changing:
+            if self._is_ended or shadow in self._dropped:
+                return
+            self._waiting.append((shadow, position))
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name="cutbank-shadows", daemon=True)
+                self._thread.start()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until all shadows have decided; whether they have."""
+        with self._changing:
+            return self._changing.wait_for(lambda: self._thread is None, timeout_s)
+
+    def stop(self) -> None:
+        """End after the decision that is being made; calls that wait for one get none."""
+        with self._changing:
+            self._is_ended = True
+            self._waiting.clear()
+            thread = self._thread
+        if thread is not None and thread is not current_thread():
+            thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._changing:
+                if not self._waiting:
+                    self._thread = None
+                    self._changing.notify_all()
+                    return
+                shadow, position = self._waiting.popleft()
+                if shadow in self._dropped:
+                    continue
+            try:
+                shadow.look(position)
+            except Exception:  # nobody waits for it whom it could be raised to
+                logger.exception(
+                    "%s of session %r failed, and decides no more",
+                    shadow.lineage,
+                    shadow.session.key,
+                )
+                with self._changing:
+                    self._dropped.add(shadow)
