@@ -40,7 +40,9 @@ class AsRecorded:
 
     def decided(self, fold: Fold, call: Call) -> list[Decided]:
         newest = self._served
-        while newest < len(self._switches) and self._is_seen(self._switches[newest], call):
+        while newest < len(self._switches) and is_seen(
+            self._switches[newest], call, self.lineage
+        ):
             newest += 1
         if newest == self._served:
             return []
@@ -62,11 +64,13 @@ class AsRecorded:
             fold.draw(boundary, self._summaries.get(number))
             number = boundary.previous
 
-    def _is_seen(self, switch: BoundaryActivated | CompactionReverted, call: Call) -> bool:
-        if switch.effective_from > call.sees:
-            return False
-        reported = call.reported
-        if reported is not None and reported.lineage == self.lineage and reported.fingerprint:
-            # Of what cutbank served, the call says itself on which version.
-            return switch.originator_version <= reported.lineage_version
-        return True
+
+def is_seen(switch: BoundaryActivated | CompactionReverted, call: Call, lineage: str) -> bool:
+    """Whether a call was sent what a lineage had switched to, or something later."""
+    if switch.effective_from > call.sees:
+        return False
+    reported = call.reported
+    if reported is not None and reported.lineage == lineage and reported.fingerprint:
+        # Of what cutbank served, the call says itself on which version.
+        return switch.originator_version <= reported.lineage_version
+    return True

@@ -1,0 +1,281 @@
+"""Which summary stands for what: the boundaries of one lineage, and what became of each."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from ..domain.compaction_events import (
+    BoundaryActivated,
+    CompactBoundary,
+    CompactionFailed,
+    CompactionOpened,
+    CompactionRejected,
+    CompactionReverted,
+    PreparationDropped,
+    Summary,
+)
+from ..domain.event import Event
+from ..domain.ranges import Ranges
+from .replay.as_recorded import is_seen
+from .replay.recording import Call
+from .summary_words import Words
+
+
+class Standing(StrEnum):
+    """What became of a boundary."""
+
+    SERVED = "served"
+    """Views begin at it."""
+    BUILT_UPON = "built upon"
+    """Views began at it, and the one that is served goes on from it."""
+    UNDONE = "undone"
+    """Something that it took out was taken back since: views begin at an earlier one again."""
+    REVERTED = "reverted"
+    PREPARED = "prepared"
+    """Recorded, and not served yet."""
+    DROPPED = "dropped"
+    """Prepared, and given up."""
+    OVERTAKEN = "overtaken"
+    """Prepared, and another was drawn in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One boundary, and what its summary stands for."""
+
+    boundary: CompactBoundary
+    summary: Summary | None
+    lineage: str
+    """Where it was decided: this lineage, or the one that it continues."""
+    standing: Standing
+    new: Ranges
+    """What left with this boundary."""
+    inherited: Ranges
+    """What had left before, and what this summary stands for as well."""
+    words: Mapping[int, int]
+    """Phrases of the summary by the boundary whose summary first had them; its own included."""
+    served_from: int | None
+    """The position from which views begin at it; None where it never was served."""
+    first_call: int | None
+    """The number of the first call that was sent a view that begins at it."""
+    ended_by: CompactionReverted | PreparationDropped | None = None
+
+    @property
+    def number(self) -> int:
+        return self.boundary.originator_version
+
+    @property
+    def previous(self) -> int | None:
+        """The boundary that it builds upon."""
+        return self.boundary.previous
+
+    @property
+    def when(self) -> datetime:
+        return self.boundary.timestamp
+
+    @property
+    def covers(self) -> Ranges:
+        """All that its summary stands for."""
+        return self.summary.covers if self.summary else Ranges()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A draft that was not used, or a compaction that came to nothing or to less."""
+
+    event: CompactionRejected | CompactionFailed
+    upon: int
+    """The boundary that was served then; 0 where none was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Blocks that left together, and the summary that stands for them now."""
+
+    blocks: Ranges
+    left_with: int
+    """The boundary that took them out."""
+    summary: int
+    """The boundary whose summary stands for them."""
+
+
+@dataclass(frozen=True)
+class LineageTree:
+    """All boundaries of one lineage, those that it inherits included."""
+
+    session: str
+    namespace: str
+    lineage: str
+    nodes: tuple[Node, ...]
+    """In the order in which they were drawn."""
+    attempts: tuple[Attempt, ...]
+    served: int
+    """The boundary that views begin at now; 0 where they hold all of the log."""
+    version: int
+    """Of the lineage."""
+    continues: str | None = None
+    """The lineage that it began as, where it is not one of its own from the first version on."""
+
+    def node(self, number: int) -> Node:
+        """Raises KeyError where the lineage has no such boundary."""
+        found = next((node for node in self.nodes if node.number == number), None)
+        if found is None:
+            raise KeyError(number)
+        return found
+
+    def path(self, number: int | None = None) -> list[Node]:
+        """The boundaries that one builds upon, oldest first, and itself; else the served one's."""
+        by_number = {node.number: node for node in self.nodes}
+        found: list[Node] = []
+        at = self.served if number is None else number
+        while at:
+            found.append(by_number[at])
+            at = by_number[at].previous or 0
+        return found[::-1]
+
+    def children(self, number: int) -> list[Node]:
+        """The boundaries that build upon one directly; upon none where it is 0."""
+        return [node for node in self.nodes if (node.previous or 0) == number]
+
+    def stands(self, number: int | None = None) -> list[Stand]:
+        """For all that left: with which boundary it did, and whose summary stands for it.
+
+        As the served boundary has it, or another; each block is in one of them.
+        """
+        path = self.path(number)
+        if not path:
+            return []
+        live = path[-1]
+        rest, found = live.covers, list[Stand]()
+        for node in reversed(path):
+            left = rest & node.new if node is not path[0] else rest
+            if left:
+                found.append(Stand(left, node.number, live.number))
+            rest -= left
+        return found[::-1]
+
+
+def lineage_tree(
+    decisions: Iterable[Event],
+    *,
+    session: str,
+    namespace: str,
+    lineage: str,
+    served: int,
+    calls: Sequence[Call] = (),
+) -> LineageTree:
+    """The tree of a lineage.
+
+    `decisions` are all its events, those that it inherits included, in order; `served` is the
+    boundary that its newest view begins at, `calls` those of the recorded model.
+    """
+    fold = _Fold(session, lineage)
+    for event in decisions:
+        fold.apply(event)
+    return LineageTree(
+        session=session,
+        namespace=namespace,
+        lineage=lineage,
+        nodes=tuple(fold.nodes(served, calls)),
+        attempts=tuple(fold.attempts),
+        served=served,
+        version=fold.version,
+        continues=fold.begun_as if fold.begun_as != lineage else None,
+    )
+
+
+@dataclass
+class _Fold:
+    """What the events of a lineage have said so far."""
+
+    session: str
+    lineage: str
+    version: int = 0
+    active: int = 0
+    prepared: int = 0
+    where: str = ""
+    """The lineage whose events are read."""
+    begun_as: str = ""
+    boundaries: dict[int, tuple[CompactBoundary, str]] = field(default_factory=dict)
+    summaries: dict[int, Summary] = field(default_factory=dict)
+    activated: dict[int, BoundaryActivated] = field(default_factory=dict)
+    ended: dict[int, CompactionReverted | PreparationDropped] = field(default_factory=dict)
+    attempts: list[Attempt] = field(default_factory=list)
+
+    def apply(self, event: Event) -> None:
+        self.version = event.originator_version
+        match event:
+            case CompactionOpened(key=key, lineage=lineage):
+                self.where = lineage if key == self.session else f"{lineage} of {key}"
+                self.begun_as = self.begun_as or self.where
+            case CompactBoundary(originator_version=number):
+                self.boundaries[number] = event, self.where
+                self.prepared = number
+            case Summary(boundary=number):
+                self.summaries[number] = event
+            case BoundaryActivated(boundary=number):
+                self.activated[number] = event
+                self.active, self.prepared = number, 0
+            case CompactionReverted(boundary=number, to=to):
+                self.ended[number] = event
+                self.active, self.prepared = to or 0, 0
+            case PreparationDropped(boundary=number):
+                self.ended[number] = event
+                self.prepared = 0
+            case CompactionRejected() | CompactionFailed():
+                self.attempts.append(Attempt(event, self.active))
+            case _:
+                pass
+
+    def nodes(self, served: int, calls: Sequence[Call]) -> Iterator[Node]:
+        words: dict[int, Words] = {}
+        alive, undone = self._ancestors(served), self._ancestors(self.active)
+        for number, (boundary, where) in self.boundaries.items():
+            summary = self.summaries.get(number)
+            before = self.summaries.get(boundary.previous or 0)
+            known = words.get(boundary.previous or 0)
+            if summary is not None:
+                words[number] = Words.of(number, summary.text, known)
+            elif known is not None:
+                words[number] = known
+            covers = summary.covers if summary else Ranges()
+            inherited = covers & before.covers if before else Ranges()
+            activated = self.activated.get(number)
+            yield Node(
+                boundary=boundary,
+                summary=summary,
+                lineage=where,
+                standing=self._standing(number, served, alive, undone),
+                new=covers - inherited,
+                inherited=inherited,
+                words=words[number].by_boundary() if summary else {},
+                served_from=activated.effective_from if activated else None,
+                first_call=_first_call(activated, calls, self.lineage) if activated else None,
+                ended_by=self.ended.get(number),
+            )
+
+    def _standing(
+        self, number: int, served: int, alive: frozenset[int], undone: frozenset[int]
+    ) -> Standing:
+        if number == served:
+            return Standing.SERVED
+        if number in alive:
+            return Standing.BUILT_UPON
+        if number in self.activated:
+            return Standing.UNDONE if number in undone else Standing.REVERTED
+        if number in self.ended:
+            return Standing.DROPPED
+        return Standing.PREPARED if number == self.prepared else Standing.OVERTAKEN
+
+    def _ancestors(self, number: int) -> frozenset[int]:
+        """A boundary and all that it builds upon."""
+        found: set[int] = set()
+        while number:
+            found.add(number)
+            number = self.boundaries[number][0].previous or 0
+        return frozenset(found)
+
+
+def _first_call(activated: BoundaryActivated, calls: Iterable[Call], lineage: str) -> int | None:
+    return next((call.number for call in calls if is_seen(activated, call, lineage)), None)
