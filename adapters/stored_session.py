@@ -44,8 +44,11 @@ from .whole_groups import check_blocks, whole_groups
 
 if TYPE_CHECKING:
     from ..domain.terms import Terms
+    from ..projections.diffing.view_diff import ViewDiff
+    from ..projections.lineage_tree import LineageTree
     from .agent_loop import AgentLoop, Habits
     from .async_agent_loop import AsyncAgentLoop
+    from .auditing.places import Place
     from .compacting.cancellation import Cancellation
     from .compacting.compactor import Compactor
     from .compacting.outcome import Outcome
@@ -396,6 +399,38 @@ class StoredSession:
             if missing and all(first == last for first, last in wanted.runs):
                 raise InvalidPositionError(f"{missing} is not a block")
             return found
+
+    def diff(
+        self,
+        boundary: int | None = None,
+        *,
+        lineage: str = MAIN,
+        before: "str | Place | None" = None,
+        after: "str | Place | None" = None,
+    ) -> "ViewDiff":
+        """What left the view at a boundary, what stands for it, and which facts are told no more.
+
+        None is the newest boundary of `lineage`; one that was never served is compared as if it
+        had been. With `before` or `after` any two views, written `LINEAGE@VERSION#POSITION`, each
+        part of which may be left out: without `before` all of the log, without `after` the newest
+        view. Tokens are estimates. Raises NotFoundError, InvalidPositionError.
+        """
+        from .auditing.diffs import diff  # noqa: PLC0415 - whoever never audits pays nothing
+
+        with speaking_plainly(self.store.name):
+            return diff(self, boundary, lineage, before, after)
+
+    def lineage_tree(self, lineage: str = MAIN) -> "LineageTree":
+        """Which summary stands for what, through repeated compaction: all boundaries of a lineage.
+
+        Numbers of calls are those of the recorded model, from 1 on; tokens are estimates. Raises
+        NotFoundError where no compaction was ever made on it.
+        """
+        from .auditing.lineages import trees_of  # noqa: PLC0415 - as above
+
+        with speaking_plainly(self.store.name):
+            self.check_lineage(lineage)
+            return trees_of(self, [lineage])[0]
 
     def export(
         self, to: str, path: "str | Path", *, view: bool = False, lineage: str = MAIN

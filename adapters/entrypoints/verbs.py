@@ -18,6 +18,8 @@ VERBS = {
     "sessions": "cli_reading.sessions",
     "show": "cli_reading.show",
     "view": "cli_reading.view",
+    "diff": "cli_comparing.diff",
+    "lineage": "cli_comparing.lineage",
     "recall": "cli_reading.recall",
     "search": "cli_searching.search",
     "append": "cli_writing.append",

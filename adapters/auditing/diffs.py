@@ -1,0 +1,103 @@
+"""Compares views of a stored session: around a boundary, or between any two coordinates."""
+
+from typing import TYPE_CHECKING
+
+from ...domain.compaction import MAIN
+from ...domain.compaction_events import BoundaryActivated, CompactBoundary
+from ...domain.errors import InvalidSettingError, NotFoundError
+from ...projections.diffing.lost_facts import Log
+from ...projections.diffing.view_diff import ViewDiff, view_diff
+from ...projections.history_view import Coordinate, HistoryView
+from ...projections.replay.neutral import rows_of
+from ..replaying.recordings import decisions_of, recording_of
+from ..view_reader import ViewReader
+from .places import Place
+
+if TYPE_CHECKING:
+    from ..stored_session import StoredSession
+
+
+def log_of(session: "StoredSession") -> Log:
+    """What the whole session said, to look facts up in."""
+    return Log(rows_of(recording_of(session)))
+
+
+def diff(
+    session: "StoredSession",
+    boundary: int | None = None,
+    lineage: str = MAIN,
+    before: str | Place | None = None,
+    after: str | Place | None = None,
+    *,
+    log: Log | None = None,
+) -> ViewDiff:
+    """The views around a boundary, or any two: see `StoredSession.diff`.
+
+    `log` is what `log_of` gave, for whoever compares more than once.
+    """
+    session.check_lineage(lineage)
+    if before is None and after is None:
+        number = newest_boundary(session, lineage) if boundary is None else boundary
+        old, new = views_around(session, number, lineage)
+    elif boundary is not None:
+        raise InvalidSettingError("a boundary names both views: give it, or `before` and `after`")
+    else:
+        new = _view(session, _place(after, lineage))
+        at = new.coordinate.position
+        # Compared with nothing that is named: with all that there was to be sent.
+        whole = Place(new.coordinate.lineage, version=0, position=at)
+        old = _view(session, whole if before is None else _place(before, lineage))
+    return view_diff(old, new, log or log_of(session))
+
+
+def _place(named: str | Place | None, lineage: str) -> Place:
+    if named is None:
+        return Place(lineage)
+    return Place.parsed(named, lineage) if isinstance(named, str) else named
+
+
+def newest_boundary(session: "StoredSession", lineage: str) -> int:
+    """The number of the boundary that was drawn last."""
+    numbers = boundaries_of(session, lineage)
+    if not numbers:
+        raise NotFoundError(
+            f"session {session.key!r} has no boundary on {lineage}: nothing was compacted"
+        )
+    return numbers[-1]
+
+
+def views_around(
+    session: "StoredSession", number: int, lineage: str
+) -> tuple[HistoryView, HistoryView]:
+    """What is sent without a boundary and with it, at the position where it is served first."""
+    events = decisions_of(session, lineage)
+    activation = next(
+        (e for e in events if isinstance(e, BoundaryActivated) and e.boundary == number), None
+    )
+    if activation is not None:
+        at, version = activation.effective_from, activation.originator_version
+        return (
+            session.view(lineage=lineage, at=at, lineage_version=version - 1),
+            session.view(lineage=lineage, at=at, lineage_version=version),
+        )
+    store = session.store.events
+    reader = ViewReader(store, session.namespace, session.key, lineage)
+    if number not in boundaries_of(session, lineage):
+        known = ", ".join(map(str, boundaries_of(session, lineage))) or "none"
+        raise NotFoundError(f"lineage {lineage!r} has no boundary {number} (there is: {known})")
+    boundary = reader.boundary(number)[0]
+    before = session.view(lineage=lineage, at=boundary.after, lineage_version=number - 1)
+    coordinate = Coordinate(boundary.after, lineage, number)
+    return before, reader.coming(number, coordinate)[1]
+
+
+def boundaries_of(session: "StoredSession", lineage: str) -> list[int]:
+    """The numbers of all that were drawn on a lineage, those that it inherits included."""
+    events = decisions_of(session, lineage)
+    return [event.originator_version for event in events if isinstance(event, CompactBoundary)]
+
+
+def _view(session: "StoredSession", place: Place) -> HistoryView:
+    return session.view(
+        lineage=place.lineage, at=place.position, lineage_version=place.version
+    )

@@ -1,0 +1,110 @@
+"""The verbs that compare: what left a view, and which summary stands for what."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..auditing import diffs
+from ..auditing.lineages import trees_of
+from ..auditing.places import HOW, Place
+from ..stored_session import StoredSession
+from . import diff_json, diff_lines, handles, lineage_json, lineage_lines
+from .database import opened_session
+from .invocation import Invocation
+from .logged_blocks import BlockLog
+from .printing import say, say_json
+from .words import Lineage, SessionName
+
+Html = Annotated[
+    Path | None,
+    typer.Option(
+        "--html", metavar="FILE", help="Write one page to send to somebody: a new file."
+    ),
+]
+Full = Annotated[
+    bool, typer.Option("--full", help="All blocks and facts; of a page, all text as well.")
+]
+
+
+def diff(
+    call: Invocation,
+    session: SessionName,
+    boundary: Annotated[
+        int | None,
+        typer.Argument(metavar="BOUNDARY", min=1, help="Its number; else the newest."),
+    ] = None,
+    *,
+    lineage: Lineage = "main",
+    before: Annotated[
+        str | None, typer.Option("--from", metavar="VIEW", help=f"The old view: {HOW}.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option("--to", metavar="VIEW", help="The new view, written likewise.")
+    ] = None,
+    full: Full = False,
+    html: Html = None,
+) -> None:
+    """Show what left the view, and which facts are lost to it."""
+    with opened_session(call, session) as found:
+        places = (_place(found, word, lineage) for word in (before, after))
+        compared = diffs.diff(found, boundary, lineage, *places)
+        if html is not None:
+            _write_page(found, html, lineage, full=full)
+    if call.as_json:
+        say_json({**diff_json.as_json(compared), "page": None if html is None else str(html)})
+    else:
+        diff_lines.say_diff(compared, most=None if full else diff_lines.MOST)
+        _say_page(html)
+
+
+def lineage(
+    call: Invocation,
+    session: SessionName,
+    *,
+    named: Annotated[
+        str | None,
+        typer.Option("--lineage", metavar="NAME", help="Only this one; else all that there are."),
+    ] = None,
+    html: Html = None,
+    full: Full = False,
+) -> None:
+    """Show which summary stands for what, compaction by compaction."""
+    with opened_session(call, session) as found:
+        if named is not None:
+            found.check_lineage(named)
+        trees = trees_of(found, [named] if named else found.lineages)
+        if html is not None:
+            _write_page(found, html, named, full=full)
+    if call.as_json:
+        page = None if html is None else str(html)
+        answer = {"session": session, "namespace": call.namespace, "page": page}
+        say_json({**answer, "lineages": [lineage_json.as_json(tree) for tree in trees]})
+    elif trees:
+        lineage_lines.say_trees(trees, full=full)
+        _say_page(html)
+    else:
+        say(f"Nothing was compacted in {session} yet: its view is all of the log.")
+        _say_page(html)
+
+
+def _place(session: StoredSession, word: str | None, lineage: str) -> Place | None:
+    if word is None:
+        return None
+
+    def position(handle: str) -> int:
+        return handles.position(handle, lambda back: BlockLog(session).newest(back))
+
+    return Place.parsed(word, lineage, position)
+
+
+def _write_page(session: StoredSession, path: Path, lineage: str | None, *, full: bool) -> None:
+    # Whoever writes no page loads nothing of it.
+    from ..auditing.page.page import write_page  # noqa: PLC0415
+
+    write_page(session, path, lineage=lineage, is_full=full)
+
+
+def _say_page(path: Path | None) -> None:
+    if path is not None:
+        say(f"wrote {path}")

@@ -1,0 +1,128 @@
+"""What `diff` tells people: what left, what stands for it, and which facts are lost to the view."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from ...domain.compaction_events import Digest, Summary
+from ...domain.shares import Share
+from ...projections.diffing.lost_facts import LostFact
+from ...projections.diffing.view_diff import Listed, ViewDiff
+from ...projections.history_view import Coordinate
+from .printing import clipped, counted, say, shortly
+
+MOST = 20
+"""Facts and blocks that are listed, where not all are wanted."""
+WIDTH = 78
+INDENT = "    "
+
+
+def say_diff(diff: ViewDiff, *, most: int | None) -> None:
+    """A comparison; of long lists the first, and how many more there are."""
+    say(f"{diff.session}: {_between(diff)}", bold=True)
+    if diff.is_empty:
+        say("Both views are the same.")
+        return
+    say(f"view     {diff.tokens_before:,} -> {diff.tokens:,} tokens")
+    say(f"left     {_shares(diff.shares)}")
+    if diff.came:
+        say(f"came     {counted(len(diff.came), 'block')}")
+    for one in diff.reshown[:most]:
+        say(f"shown    #{one.position}: {one.tokens_before:,} -> {one.tokens:,} tokens")
+    _say_rest(len(diff.reshown[most or len(diff.reshown) :]), "block")
+    if diff.request_changed:
+        say("request  system prompt, tools or settings are others")
+    for line in _instead(diff):
+        say(line)
+    _say_facts("lost", "nowhere in the new view", diff.lost, most)
+    _say_facts("gained", "nowhere in the old view", diff.gained, most)
+    _say_blocks("left", diff.left, most)
+    _say_blocks("came in", diff.came, most)
+
+
+def _between(diff: ViewDiff) -> str:
+    boundary = diff.boundary
+    if boundary is not None and diff.before.position == diff.after.position:
+        by = f"{boundary.policy} ({boundary.trigger})"
+        where = f"boundary {boundary.originator_version} on {diff.after.lineage}"
+        if diff.before.lineage == diff.after.lineage:
+            return f"{where}, by {by}, as of #{diff.after.position}"
+    return f"{_at(diff.before)} -> {_at(diff.after)}"
+
+
+def _at(at: Coordinate) -> str:
+    return f"{at.lineage}@{at.lineage_version}#{at.position}"
+
+
+def _instead(diff: ViewDiff) -> Iterator[str]:
+    summary = diff.summary
+    if summary is not None:
+        size = counted(summary.tokens, "token")
+        same = "" if diff.has_new_summary else ", as before"
+        yield f"instead  a summary of {size} by {summary.summariser}{same}"
+        yield f"         stands for {shortly(summary.covers)}"
+        yield from _digest(summary.digest)
+    if diff.without_a_word:
+        yield f"         for {shortly(diff.without_a_word)} nothing stands"
+    if diff.has_new_summary and summary is not None:
+        yield from _text(summary)
+
+
+def _digest(digest: Digest) -> Iterator[str]:
+    files = (("modified", digest.modified_files), ("read", digest.read_files))
+    for what, paths in files:
+        if paths:
+            more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+            yield f"         files {what}: {', '.join(paths[:5])}{more}"
+
+
+def _text(summary: Summary) -> Iterator[str]:
+    yield ""
+    for line in summary.text.split("\n"):
+        yield INDENT + line if line else ""
+    yield ""
+
+
+def _shares(shares: Sequence[Share]) -> str:
+    told = (f"{share.blocks:,} {share.kind} with {share.tokens:,} tokens" for share in shares)
+    return ", ".join(told) or "nothing"
+
+
+def _say_facts(what: str, where: str, facts: Sequence[LostFact], most: int | None) -> None:
+    if not facts:
+        return
+    kinds = Counter(str(fact.kind) for fact in facts)
+    told = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
+    say(f"\n{what}: {counted(len(facts), 'fact')} {where}", bold=True)
+    say(f"{INDENT}{told}")
+    for fact in facts[:most]:
+        text = clipped(fact.text, WIDTH)
+        say(f"{INDENT}{fact.kind:<10} {text}  {'; '.join(_about(fact))}")
+    _say_rest(len(facts[most or len(facts) :]), "fact")
+
+
+def _about(fact: LostFact) -> Iterator[str]:
+    if fact.handles:
+        yield shortly(fact.handles)
+    if fact.by_user:
+        yield "a user's words"
+    if fact.used_again:
+        yield f"used again at {shortly(fact.used_again)}"
+    elif fact.told_again is not None:
+        yield f"told again at #{fact.told_again}"
+
+
+def _say_blocks(what: str, blocks: Iterable[Listed], most: int | None) -> None:
+    blocks = list(blocks)
+    if not blocks:
+        return
+    say(f"\n{counted(len(blocks), 'block')} {what}", bold=True)
+    for block in blocks[:most]:
+        name = f" {block.name}" if block.name else ""
+        top = f"#{block.position} {block.kind}{name}, {counted(block.tokens, 'token')}"
+        say(f"{INDENT}{top}  {clipped(block.line, max(20, WIDTH - len(top)))}")
+    _say_rest(len(blocks[most or len(blocks) :]), "block")
+
+
+def _say_rest(number: int, thing: str) -> None:
+    if number:
+        say(f"{INDENT}... and {counted(number, f'more {thing}')}: --full lists all")

@@ -1,0 +1,164 @@
+"""What `lineage` tells people: a tree of boundaries, and which summary stands for which blocks."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ...domain.compaction_events import CompactionFailed
+from ...projections.lineage_tree import Attempt, LineageTree, Node, Standing
+from ...projections.read_models.moments import moment
+from .printing import clipped, counted, say, say_table, shortly
+
+EXCERPT = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Strokes:
+    """What a tree is drawn with."""
+
+    fork: str
+    last: str
+    beside: str
+    dot: str
+
+
+BOXES = Strokes("├─ ", "└─ ", "│  ", "● ")
+ASCII = Strokes("|- ", "`- ", "|  ", "* ")
+
+
+def say_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
+    """Each lineage in turn, and before more than one of them a table of all."""
+    if len(trees) > 1:
+        say_table(
+            ["lineage", "boundaries", "served", "stands for", "continues"],
+            [
+                [
+                    tree.lineage,
+                    len(tree.nodes),
+                    str(tree.served or "all of the log"),
+                    sum(len(stand.blocks) for stand in tree.stands()),
+                    tree.continues or "",
+                ]
+                for tree in trees
+            ],
+        )
+        say()
+    for number, tree in enumerate(trees):
+        if number:
+            say()
+        for line in tree_lines(tree, _strokes(), full=full):
+            say(line)
+
+
+def tree_lines(tree: LineageTree, strokes: Strokes, *, full: bool = False) -> Iterator[str]:
+    """A lineage as a tree; boundaries that build upon each other stand below each other."""
+    served = f"boundary {tree.served} is served" if tree.served else "all of the log is served"
+    went_on = f", continues {tree.continues}" if tree.continues else ""
+    count = counted(len(tree.nodes), "boundary")
+    yield f"{strokes.dot}{tree.session} on {tree.lineage}: {count}, {served}{went_on}"
+    yield from _attempts(tree.attempts, 0, strokes.beside if tree.nodes else "   ")
+    yield from _branch(tree, 0, "", strokes, full=full)
+    for stand in tree.stands():
+        blocks = f"{shortly(stand.blocks)} left with boundary {stand.left_with}"
+        yield f"{blocks}; the summary of boundary {stand.summary} stands for them"
+
+
+def _branch(
+    tree: LineageTree, number: int, indent: str, strokes: Strokes, *, full: bool
+) -> Iterator[str]:
+    # What a chain builds upon stands above it, however long the chain is: no deeper indent. Only
+    # what leads nowhere is set aside.
+    while True:
+        children = tree.children(number)
+        if not children:
+            return
+        *aside, main = sorted(children, key=lambda child: (_is_alive(child), child.number))
+        for child in aside:
+            yield from _node(tree, child, indent, strokes, is_last=False, full=full)
+            yield from _branch(tree, child.number, indent + strokes.beside, strokes, full=full)
+        is_last = not tree.children(main.number)
+        yield from _node(tree, main, indent, strokes, is_last=is_last, full=full)
+        number = main.number
+
+
+def _is_alive(node: Node) -> bool:
+    return node.standing in {Standing.SERVED, Standing.BUILT_UPON}
+
+
+def _node(
+    tree: LineageTree, node: Node, indent: str, strokes: Strokes, *, is_last: bool, full: bool
+) -> Iterator[str]:
+    boundary = node.boundary
+    when = boundary.source_time or moment(node.when)
+    inherited = f", decided in {node.lineage}" if node.lineage != tree.lineage else ""
+    yield (
+        f"{indent}{strokes.last if is_last else strokes.fork}"
+        f"boundary {node.number} [{_standing(node)}] {boundary.trigger},"
+        f" {boundary.policy}, {when}{inherited}"
+    )
+    inside = indent + ("   " if is_last else strokes.beside)
+    for line in (*_about(node), *_words(node)):
+        yield f"{inside}   {line}"
+    if node.summary is not None:
+        text = node.summary.text
+        lines = text.split("\n") if full else [clipped(text, EXCERPT)]
+        for line in lines:
+            yield f"{inside}   | {line}"
+    yield from _attempts(tree.attempts, node.number, inside)
+
+
+def _standing(node: Node) -> str:
+    if node.standing in {Standing.SERVED, Standing.BUILT_UPON, Standing.UNDONE}:
+        since = "" if node.first_call is None else f", call {node.first_call} on"
+        return f"{node.standing} from #{node.served_from}{since}"
+    if node.standing is Standing.DROPPED:
+        return f"dropped: {node.ended_by.reason}"  # type: ignore[union-attr]
+    if node.standing is Standing.REVERTED and node.ended_by is not None:
+        return f"reverted at #{node.ended_by.effective_from}"  # type: ignore[union-attr]
+    return str(node.standing)
+
+
+def _about(node: Node) -> Iterator[str]:
+    boundary, summary = node.boundary, node.summary
+    size = f"{boundary.pre_tokens:,} -> {boundary.post_tokens:,} tokens"
+    if summary is None:
+        yield f"{size}, without a summary"
+    else:
+        by = f"{summary.summariser}{f' ({summary.model})' if summary.model else ''}"
+        yield f"{size}, a summary of {counted(summary.tokens, 'token')} by {by}"
+    if node.new:
+        yield f"took out {shortly(node.new)}"
+    if node.inherited:
+        yield f"takes over {shortly(node.inherited)} from boundary {node.previous}"
+    for what, positions in (("hidden", boundary.hidden), ("pinned", boundary.pinned)):
+        if positions:
+            yield f"{what} {shortly(positions)}"
+    if boundary.trims:
+        yield f"{counted(len(boundary.trims), 'result')} shown shortened"
+
+
+def _words(node: Node) -> Iterator[str]:
+    """How much of it earlier summaries had said."""
+    every = sum(node.words.values())
+    earlier = {number: said for number, said in node.words.items() if number != node.number}
+    if earlier:
+        told = ", ".join(f"{said / every:.0%} from boundary {at}" for at, said in earlier.items())
+        yield f"its words: {told}"
+
+
+def _attempts(attempts: Sequence[Attempt], upon: int, indent: str) -> Iterator[str]:
+    for attempt in attempts:
+        if attempt.upon == upon:
+            event = attempt.event
+            failed = isinstance(event, CompactionFailed)
+            yield f"{indent}x {'failed' if failed else 'draft rejected'}: {event.reason}"
+
+
+def _strokes() -> Strokes:
+    try:
+        "".join((BOXES.fork, BOXES.last, BOXES.beside, BOXES.dot)).encode(
+            sys.stdout.encoding or "ascii"
+        )
+    except UnicodeEncodeError:
+        return ASCII
+    return BOXES

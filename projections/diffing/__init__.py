@@ -1,0 +1,1 @@
+"""What one view of a session has and another has not."""

@@ -1,0 +1,155 @@
+"""Concrete facts that one view tells and another does not, those first that matter most."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from ...domain.fidelity.anchors import AnchorKind
+from ...domain.fidelity.rows import BY_AGENT, Row, Rows, Said
+from ...domain.fidelity.words import Words
+from ...domain.ranges import Ranges
+from ...domain.summaries.extraction.findings import remarks_of
+from ...domain.summaries.extraction.requests import rules_of
+from ...domain.summaries.extraction.sections import Line, Section, carried
+from ...domain.window import Item
+from ..history_view import HistoryView
+from .view_text import ViewText
+
+SentenceKind = Literal["constraint", "decision"]
+CONSTRAINT: SentenceKind = "constraint"
+DECISION: SentenceKind = "decision"
+
+
+@dataclass(frozen=True, slots=True)
+class LostFact:
+    """Something that can be looked up by its handles, and not be guessed."""
+
+    text: str
+    kind: AnchorKind | SentenceKind
+    """Of a sentence what it is: `constraint` in a user's words, `decision` in the agent's."""
+    handles: Ranges
+    """The blocks that tell it, up to where the views were compared."""
+    by_user: bool
+    """Whether a user said it."""
+    used_again: Ranges = Ranges()
+    """Where the agent wrote it down later, if nobody had told it anew by then."""
+    told_again: int | None = None
+    """The first block behind the views that tells it anew, where the agent did not do so first."""
+
+    @property
+    def times(self) -> int:
+        """How many blocks tell it."""
+        return len(self.handles)
+
+    @property
+    def newest(self) -> int:
+        return self.handles.runs[-1][1] if self.handles else 0
+
+    @property
+    def rank(self) -> tuple[int, int, int, int, str]:
+        """What sorts first matters most: used again, said by a user, decided, told often, newly."""
+        if self.used_again:
+            group = 0
+        elif self.by_user:
+            group = 1 if self.kind == CONSTRAINT else 2
+        else:
+            group = 3 if self.kind in {CONSTRAINT, DECISION} else 4
+        return (group, -len(self.used_again), -self.times, -self.newest, self.text)
+
+
+class Log:
+    """What a whole session said, to find where a fact was told and whether it was used again."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.words = Words(rows.roots)
+        self.tool_names = frozenset(row.tool for row in rows.rows if row.tool)
+        self.by_position: Mapping[int, Row] = {row.position: row for row in rows.rows}
+
+    @cached_property
+    def carried(self) -> Mapping[int, frozenset[str]]:
+        """Of each block the keys that some fact in it carries."""
+        known: dict[str, frozenset[str]] = {}
+        found: dict[int, frozenset[str]] = {}
+        for row in self.rows.rows:
+            if row.text not in known:
+                known[row.text] = frozenset(self.words.carried(row.text))
+            found[row.position] = known[row.text]
+        return found
+
+    def text_of(self, view: HistoryView) -> ViewText:
+        return ViewText(view, self.by_position, self.words)
+
+
+def lost_facts(
+    old: HistoryView, new: HistoryView, left: Iterable[Item], log: Log
+) -> tuple[LostFact, ...]:
+    """What `old` tells and `new` does not; `left` are the blocks of `old` that `new` has not."""
+    before, after = log.text_of(old), log.text_of(new)
+    upto = max(old.coordinate.position, new.coordinate.position)
+    keys = {
+        key: kind
+        for key, kind in before.facts.items()
+        # Every view names the tools that there are.
+        if key not in log.tool_names and not after.tells(key)
+    }
+    sentences = [*rules_of(left := tuple(left), ()), *remarks_of(left)]
+    if old.summary is not None and old.summary_digest != new.summary_digest:
+        sentences += carried(old.summary.sections, old.summary.text, old.summary.covers)
+    found = [*_anchors(keys, before, upto, log), *_sentences(sentences, after)]
+    return tuple(sorted(found, key=lambda fact: fact.rank))
+
+
+def _anchors(
+    keys: Mapping[str, AnchorKind], before: ViewText, upto: int, log: Log
+) -> Iterator[LostFact]:
+    told: dict[str, set[int]] = {key: set() for key in keys}
+    used: dict[str, list[int]] = {key: [] for key in keys}
+    by_user: set[str] = set()
+    again: dict[str, int] = {}
+    for position, key in before.places(keys):
+        told[key].add(position)
+    for row in log.rows.rows if keys else ():
+        for key in keys.keys() & log.carried[row.position]:
+            if row.position <= upto:
+                told[key].add(row.position)
+                if row.said is Said.USER:
+                    by_user.add(key)
+            elif row.said not in BY_AGENT:
+                if not used[key]:
+                    again.setdefault(key, row.position)
+            elif key not in again:
+                used[key].append(row.position)
+    for key, kind in keys.items():
+        yield LostFact(
+            text=key,
+            kind=kind,
+            handles=Ranges.of(told[key]),
+            by_user=key in by_user,
+            used_again=Ranges.of(used[key]),
+            told_again=again.get(key),
+        )
+
+
+def _sentences(lines: Iterable[Line], after: ViewText) -> Iterator[LostFact]:
+    """Rules and decisions, a fact each, however often they were said."""
+    handles: dict[tuple[str, SentenceKind], Ranges] = {}
+    quoted: set[str] = set()
+    for line in lines:
+        if kind := _KINDS.get(line.section):
+            said = (line.text, kind)
+            handles[said] = line.handles | handles.get(said, Ranges())
+            # A summary may put a rule into words that nobody said.
+            if line.is_quote:
+                quoted.add(line.text)
+    untold = after.untold(text for text, _ in handles)
+    for (text, kind), told in handles.items():
+        if text in untold:
+            yield LostFact(text, kind, told, by_user=text in quoted)
+
+
+_KINDS: Mapping[Section, SentenceKind] = {
+    Section.CONSTRAINTS: CONSTRAINT,
+    Section.DECISIONS: DECISION,
+}

@@ -1,0 +1,89 @@
+"""All that a view tells a model, as text to look facts up in."""
+
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import cached_property
+
+from ...domain.fidelity.anchors import AnchorKind
+from ...domain.fidelity.rows import Row
+from ...domain.fidelity.words import Words
+from ..entry import Entry
+from ..history_view import HistoryView
+
+ENOUGH = 0.8
+"""A sentence is still told where one line has this much of its longer words."""
+_LONGER = re.compile(r"\w{4,}")
+
+
+class ViewText:
+    """The texts of one view: summary, system prompt, tools, and what shows of each block."""
+
+    def __init__(self, view: HistoryView, rows: Mapping[int, Row], words: Words) -> None:
+        self._view = view
+        self._rows = rows
+        self._words = words
+
+    def of(self, entry: Entry) -> str:
+        """What shows of a block; a call's arguments as they are meant, not as JSON spells them."""
+        if entry.shown is not None:
+            return entry.shown
+        row = self._rows.get(entry.position)
+        return row.text if row else entry.text
+
+    def texts(self) -> Iterator[str]:
+        view = self._view
+        yield view.system_prompt or ""
+        yield str(view.tool_definitions) if view.tool_definitions else ""
+        yield view.summary.text if view.summary else ""
+        yield from map(self.of, view.entries)
+
+    @cached_property
+    def facts(self) -> Mapping[str, AnchorKind]:
+        """The facts that stand in it themselves."""
+        found: dict[str, AnchorKind] = {}
+        for text in self.texts():
+            for key, kind in self._words.facts(text).items():
+                found.setdefault(key, kind)
+        return found
+
+    @cached_property
+    def carried(self) -> frozenset[str]:
+        """The keys that some fact in it carries."""
+        return frozenset[str]().union(*map(self._words.carried, self.texts()))
+
+    @cached_property
+    def whole(self) -> str:
+        return "\n".join(self.texts())
+
+    @cached_property
+    def folded(self) -> str:
+        """All of it in one line, whatever its case."""
+        return folded(self.whole)
+
+    def places(self, keys: Container[str]) -> Iterator[tuple[int, str]]:
+        """The blocks that show any of these, each with what it shows."""
+        for entry in self._view.entries:
+            for key in self._words.carried(self.of(entry)):
+                if key in keys:
+                    yield entry.position, key
+
+    def tells(self, key: str) -> bool:
+        """Whether a fact is in it, be it as a part of something else."""
+        return key in self.carried or key in self.whole
+
+    def untold(self, sentences: Iterable[str]) -> frozenset[str]:
+        """Those of the sentences that are not in it, neither word for word nor nearly so."""
+        missing = {text for text in sentences if folded(text) not in self.folded}
+        wanted = {text: frozenset(_LONGER.findall(text.casefold())) for text in missing}
+        looked_for = frozenset[str]().union(*wanted.values())
+        lines = dict.fromkeys(self.whole.casefold().split("\n")) if looked_for else ()
+        telling = {looked_for.intersection(_LONGER.findall(line)) for line in lines}
+        return frozenset(
+            text
+            for text, words in wanted.items()
+            if not words or not any(len(words & line) >= ENOUGH * len(words) for line in telling)
+        )
+
+
+def folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
