@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ...domain.compaction import MAIN
 from ...domain.compaction_events import BoundaryActivated, CompactBoundary
 from ...domain.errors import InvalidSettingError, NotFoundError
-from ...projections.diffing.lost_facts import Log
+from ...projections.diffing.log_text import Log
 from ...projections.diffing.view_diff import ViewDiff, view_diff
 from ...projections.history_view import Coordinate, HistoryView
 from ...projections.replay.neutral import rows_of

@@ -156,9 +156,7 @@ def _attempts(attempts: Sequence[Attempt], upon: int, indent: str) -> Iterator[s
 
 def _strokes() -> Strokes:
     try:
-        "".join((BOXES.fork, BOXES.last, BOXES.beside, BOXES.dot)).encode(
-            sys.stdout.encoding or "ascii"
-        )
+        f"{BOXES.fork}{BOXES.last}{BOXES.beside}{BOXES.dot}".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
         return ASCII
     return BOXES

@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 from ...domain.fidelity.anchors import AnchorKind
-from ...domain.fidelity.rows import BY_AGENT, Row, Rows, Said
-from ...domain.fidelity.words import Words
+from ...domain.fidelity.rows import BY_AGENT, Said
 from ...domain.ranges import Ranges
 from ...domain.summaries.extraction.findings import remarks_of
 from ...domain.summaries.extraction.requests import rules_of
 from ...domain.summaries.extraction.sections import Line, Section, carried
 from ...domain.window import Item
 from ..history_view import HistoryView
+from .log_text import Log
 from .view_text import ViewText
 
 SentenceKind = Literal["constraint", "decision"]
@@ -58,35 +57,11 @@ class LostFact:
         return (group, -len(self.used_again), -self.times, -self.newest, self.text)
 
 
-class Log:
-    """What a whole session said, to find where a fact was told and whether it was used again."""
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
-        self.words = Words(rows.roots)
-        self.tool_names = frozenset(row.tool for row in rows.rows if row.tool)
-        self.by_position: Mapping[int, Row] = {row.position: row for row in rows.rows}
-
-    @cached_property
-    def carried(self) -> Mapping[int, frozenset[str]]:
-        """Of each block the keys that some fact in it carries."""
-        known: dict[str, frozenset[str]] = {}
-        found: dict[int, frozenset[str]] = {}
-        for row in self.rows.rows:
-            if row.text not in known:
-                known[row.text] = frozenset(self.words.carried(row.text))
-            found[row.position] = known[row.text]
-        return found
-
-    def text_of(self, view: HistoryView) -> ViewText:
-        return ViewText(view, self.by_position, self.words)
-
-
 def lost_facts(
     old: HistoryView, new: HistoryView, left: Iterable[Item], log: Log
 ) -> tuple[LostFact, ...]:
     """What `old` tells and `new` does not; `left` are the blocks of `old` that `new` has not."""
-    before, after = log.text_of(old), log.text_of(new)
+    before, after = ViewText(old, log), ViewText(new, log)
     upto = max(old.coordinate.position, new.coordinate.position)
     keys = {
         key: kind

@@ -10,7 +10,8 @@ from ...domain.shares import Share, shares_of
 from ...domain.window import Item
 from ..entry import Entry
 from ..history_view import Coordinate, HistoryView
-from .lost_facts import Log, LostFact, lost_facts
+from .log_text import Log
+from .lost_facts import LostFact, lost_facts
 
 EXCERPT = 200
 """Characters of a block's first line."""

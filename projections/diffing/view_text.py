@@ -5,10 +5,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from ...domain.fidelity.anchors import AnchorKind
-from ...domain.fidelity.rows import Row
-from ...domain.fidelity.words import Words
 from ..entry import Entry
 from ..history_view import HistoryView
+from .log_text import Log
 
 ENOUGH = 0.8
 """A sentence is still told where one line has this much of its longer words."""
@@ -18,16 +17,15 @@ _LONGER = re.compile(r"\w{4,}")
 class ViewText:
     """The texts of one view: summary, system prompt, tools, and what shows of each block."""
 
-    def __init__(self, view: HistoryView, rows: Mapping[int, Row], words: Words) -> None:
+    def __init__(self, view: HistoryView, log: Log) -> None:
         self._view = view
-        self._rows = rows
-        self._words = words
+        self._log = log
 
     def of(self, entry: Entry) -> str:
         """What shows of a block; a call's arguments as they are meant, not as JSON spells them."""
         if entry.shown is not None:
             return entry.shown
-        row = self._rows.get(entry.position)
+        row = self._log.by_position.get(entry.position)
         return row.text if row else entry.text
 
     def texts(self) -> Iterator[str]:
@@ -42,14 +40,14 @@ class ViewText:
         """The facts that stand in it themselves."""
         found: dict[str, AnchorKind] = {}
         for text in self.texts():
-            for key, kind in self._words.facts(text).items():
+            for key, kind in self._log.facts_in(text).items():
                 found.setdefault(key, kind)
         return found
 
     @cached_property
     def carried(self) -> frozenset[str]:
         """The keys that some fact in it carries."""
-        return frozenset[str]().union(*map(self._words.carried, self.texts()))
+        return frozenset[str]().union(*map(self._log.carried_in, self.texts()))
 
     @cached_property
     def whole(self) -> str:
@@ -63,7 +61,7 @@ class ViewText:
     def places(self, keys: Container[str]) -> Iterator[tuple[int, str]]:
         """The blocks that show any of these, each with what it shows."""
         for entry in self._view.entries:
-            for key in self._words.carried(self.of(entry)):
+            for key in self._log.carried_in(self.of(entry)):
                 if key in keys:
                     yield entry.position, key
 

@@ -1,0 +1,56 @@
+"""HTML that is escaped unless it says of itself that it is HTML."""
+
+import re
+from collections.abc import Iterable
+from html import escape
+
+# What turns the reading direction, hides or cannot be written is shown instead of obeyed.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
+)
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def visible(text: str) -> str:
+    """A text that only stands there: control codes, turning marks and half characters by name."""
+    text = text.replace("\r\n", "\n")
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def markup(part: object) -> Markup:
+    """Anything as HTML; what is no markup is escaped."""
+    if isinstance(part, Markup):
+        return part
+    return Markup(escape(visible(str(part)), quote=True))
+
+
+def joined(parts: Iterable[object], between: str = "") -> Markup:
+    return Markup(between.join(map(markup, parts)))
+
+
+def tag(name: str, /, *parts: object, **attributes: object) -> Markup:
+    """An element; `class_` is its class, `data_x` its `data-x`, True an attribute without value.
+
+    None and False are left out.
+    """
+    given = "".join(
+        f" {_named(key)}" + ("" if value is True else f'="{markup(value)}"')
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{given}>")
+    return Markup(f"<{name}{given}>{joined(parts)}</{name}>")
+
+
+_VOID = frozenset({"br", "hr", "input", "meta"})
+
+
+def _named(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")

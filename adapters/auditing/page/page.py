@@ -1,0 +1,116 @@
+"""Writes one self-contained page of a session: history, calls, boundaries and what was lost."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING
+
+from ....domain.coverage import Fate
+from ...exporting.new_file import new_file
+from .boundaries import boundaries
+from .calls import calls
+from .chart import context_chart, fate_chart
+from .cuts import Cuts, cuts_of
+from .history import history
+from .markup import Markup, joined, tag
+from .marks import marks
+from .story import Story, story_of
+
+if TYPE_CHECKING:
+    from ...stored_session import StoredSession
+
+HERE = files(__package__)
+
+
+@dataclass(frozen=True, slots=True)
+class PageReport:
+    """What became of a page."""
+
+    path: Path
+    size: int
+    """Bytes."""
+    left_out: tuple[str, ...]
+    """What had no room, in words; nothing on a full page."""
+
+
+def write_page(
+    session: "StoredSession",
+    path: str | Path,
+    *,
+    lineage: str | None = None,
+    is_full: bool = False,
+) -> PageReport:
+    """Write a new file that any browser shows, without a network.
+
+    Fates are those of `lineage`, `main` unless said. What would make it too large to be sent is
+    left out, and the page says so, unless it `is_full`. Raises ExportError where the file is there
+    already or cannot be written, NotFoundError where there is no such lineage.
+    """
+    if lineage is not None:
+        session.check_lineage(lineage)
+    target = Path(path)
+    with new_file(target) as beside:
+        story = story_of(session, lineage)
+        cuts = cuts_of(story, is_full=is_full)
+        content = page_of(story, cuts).encode("utf-8")
+        beside.write_bytes(content)
+    return PageReport(target, len(content), cuts.left_out)
+
+
+def page_of(story: Story, cuts: Cuts) -> str:
+    """The page as text; nothing in it is fetched from anywhere."""
+    session = story.session
+    return Template(_asset("page.html")).substitute(
+        title=joined([session.title or session.key, " - cutbank"]),
+        style=_asset("page.css"),
+        header=joined(_header(story, cuts), "\n"),
+        charts=joined([context_chart(story), _legend(), fate_chart(story)], "\n"),
+        boundaries=_or(boundaries(story, cuts), "Nothing was compacted: the view is all of the log."),
+        calls=_or(calls(story, cuts), "The log tells of no call of a model."),
+        history=_or(history(cuts, session.key), "The log holds no block."),
+        marks=marks(story, cuts),
+        script=_asset("page.js"),
+    )
+
+
+def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
+    session, view = story.session, story.view
+    at = view.coordinate
+    yield tag("h1", session.title or session.key)
+    source = f", imported from {session.source}" if session.source else ""
+    yield tag(
+        "p",
+        f"Session {session.key} in {session.namespace}{source}: {len(story.blocks):,} blocks, "
+        f"{len(story.calls):,} calls, {len(story.boundaries):,} boundaries. "
+        f"Fates as of #{at.position} on {at.lineage} version {at.lineage_version}; "
+        f"the view there has {view.tokens:,} tokens, fingerprint ",
+        tag("code", view.fingerprint),
+        ".",
+    )
+    yield tag(
+        "p",
+        "Tokens are estimates (characters / 4) where no provider's report is named. A call that is "
+        "marked reconstructed was not served by cutbank: what it was sent is told from the log.",
+    )
+    if cuts.left_out:
+        yield tag(
+            "p",
+            tag("strong", "Left out to keep the page small: "),
+            "; ".join(cuts.left_out),
+            ". The option --full writes all of it.",
+        )
+
+
+def _legend() -> Markup:
+    named = (tag("span", fate.value, class_=f"fate-{fate.value}") for fate in Fate)
+    return tag("p", *named, class_="legend", aria_label="Colours of the fates")
+
+
+def _or(parts: Iterable[Markup], otherwise: str) -> Markup:
+    return joined(parts, "\n") or tag("p", otherwise)
+
+
+def _asset(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")

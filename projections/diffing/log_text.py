@@ -1,0 +1,39 @@
+"""What a whole session said, read for its facts once, however often views of it are compared."""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from ...domain.fidelity.anchors import AnchorKind
+from ...domain.fidelity.rows import Row, Rows
+from ...domain.fidelity.words import Words
+
+
+class Log:
+    """What a whole session said, to find where a fact was told and whether it was used again."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self._words = Words(rows.roots)
+        self._facts: dict[str, Mapping[str, AnchorKind]] = {}
+        self._carried: dict[str, frozenset[str]] = {}
+        self.tool_names = frozenset(row.tool for row in rows.rows if row.tool)
+        self.by_position: Mapping[int, Row] = {row.position: row for row in rows.rows}
+
+    def facts_in(self, text: str) -> Mapping[str, AnchorKind]:
+        """The facts that stand in a text themselves; each text is read once."""
+        found = self._facts.get(text)
+        if found is None:
+            found = self._facts[text] = self._words.facts(text)
+        return found
+
+    def carried_in(self, text: str) -> frozenset[str]:
+        """The keys that some fact in a text carries; each text is read once."""
+        found = self._carried.get(text)
+        if found is None:
+            found = self._carried[text] = frozenset(self._words.carried(text))
+        return found
+
+    @cached_property
+    def carried(self) -> Mapping[int, frozenset[str]]:
+        """Of each block the keys that some fact in it carries."""
+        return {row.position: self.carried_in(row.text) for row in self.rows.rows}
