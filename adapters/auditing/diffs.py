@@ -98,6 +98,4 @@ def boundaries_of(session: "StoredSession", lineage: str) -> list[int]:
 
 
 def _view(session: "StoredSession", place: Place) -> HistoryView:
-    return session.view(
-        lineage=place.lineage, at=place.position, lineage_version=place.version
-    )
+    return session.view(lineage=place.lineage, at=place.position, lineage_version=place.version)

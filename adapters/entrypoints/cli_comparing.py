@@ -18,9 +18,7 @@ from .words import Lineage, SessionName
 
 Html = Annotated[
     Path | None,
-    typer.Option(
-        "--html", metavar="FILE", help="Write one page to send to somebody: a new file."
-    ),
+    typer.Option("--html", metavar="FILE", help="Write one page to send to somebody: a new file."),
 ]
 Full = Annotated[
     bool, typer.Option("--full", help="All blocks and facts; of a page, all text as well.")

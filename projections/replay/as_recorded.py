@@ -40,9 +40,7 @@ class AsRecorded:
 
     def decided(self, fold: Fold, call: Call) -> list[Decided]:
         newest = self._served
-        while newest < len(self._switches) and is_seen(
-            self._switches[newest], call, self.lineage
-        ):
+        while newest < len(self._switches) and is_seen(self._switches[newest], call, self.lineage):
             newest += 1
         if newest == self._served:
             return []

@@ -48,7 +48,9 @@ def _boundary(told: ToldBoundary, shown: frozenset[int]) -> Markup:
             tag("span", f"boundary {node.number}", class_="handle"),
             f" {boundary.trigger}, {boundary.policy}, {when} ",
             tag("span", node.standing, class_="fate"),
-            tag("span", f" {boundary.pre_tokens:,} → {boundary.post_tokens:,} tokens", class_="size"),
+            tag(
+                "span", f" {boundary.pre_tokens:,} → {boundary.post_tokens:,} tokens", class_="size"
+            ),
         ),
         tag("dl", *_facts(told, shown)),
         *_summary(told),

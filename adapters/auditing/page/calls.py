@@ -42,7 +42,9 @@ def _call(story: Story, told: ToldCall, shown: frozenset[int]) -> Markup:
 def _said(story: Story, told: ToldCall, shown: frozenset[int]) -> Iterator[Markup]:
     call, reported = told.call, told.call.reported
     boundary = story.boundary_of(told)
-    yield from _row("saw the log up to", handles(Ranges.of([call.sees] if call.sees else []), shown))
+    yield from _row(
+        "saw the log up to", handles(Ranges.of([call.sees] if call.sees else []), shown)
+    )
     if boundary is None:
         yield from _row("view", "all of the log")
     else:

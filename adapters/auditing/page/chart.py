@@ -181,5 +181,3 @@ def _y(tokens: float, top: int) -> float:
 
 def _n(value: float) -> str:
     return f"{value:.1f}"
-
-

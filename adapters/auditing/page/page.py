@@ -67,7 +67,9 @@ def page_of(story: Story, cuts: Cuts) -> str:
         style=_asset("page.css"),
         header=joined(_header(story, cuts), "\n"),
         charts=joined([context_chart(story), _legend(), fate_chart(story)], "\n"),
-        boundaries=_or(boundaries(story, cuts), "Nothing was compacted: the view is all of the log."),
+        boundaries=_or(
+            boundaries(story, cuts), "Nothing was compacted: the view is all of the log."
+        ),
         calls=_or(calls(story, cuts), "The log tells of no call of a model."),
         history=_or(history(cuts, session.key), "The log holds no block."),
         marks=marks(story, cuts),
