@@ -24,17 +24,28 @@ class Ranges:
     @classmethod
     def of(cls, positions: Iterable[int]) -> Self:
         """The set of these single positions, in any order."""
-        return cls((position, position) for position in positions)
+        return cls._as_they_are(_single(sorted(positions)))
 
     @classmethod
     def span(cls, first: int, last: int) -> Self:
         """All positions from `first` to `last`, both included; empty when last < first."""
-        return cls([(first, last)] if first <= last else [])
+        return cls._as_they_are([(first, last)] if first <= last else [])
+
+    @classmethod
+    def _as_they_are(cls, runs: Iterable[Run]) -> Self:
+        """Of runs that are in order and do not touch: most sets are made of others."""
+        made = cls.__new__(cls)
+        made.runs = tuple(runs)
+        return made
 
     def __or__(self, other: "Ranges") -> "Ranges":
-        return Ranges((*self.runs, *other.runs))
+        if not other.runs:
+            return self
+        return Ranges((*self.runs, *other.runs)) if self.runs else other
 
     def __sub__(self, other: "Ranges") -> "Ranges":
+        if not self.runs or not other.runs:
+            return self
         left: list[Run] = []
         holes = iter((*other.runs, (_BEYOND, _BEYOND)))
         hole = next(holes)
@@ -51,7 +62,7 @@ class Ranges:
                 hole = next(holes)
             if start <= last:
                 left.append((start, last))
-        return Ranges(left)
+        return Ranges._as_they_are(left)
 
     def __and__(self, other: "Ranges") -> "Ranges":
         return self - (self - other)
@@ -104,6 +115,20 @@ class Ranges:
 
 
 _BEYOND = 2**63
+_NOWHERE = -_BEYOND
+
+
+def _single(positions: Iterable[int]) -> Iterator[Run]:
+    """The runs of positions in order, some of which may come twice."""
+    first = last = _NOWHERE
+    for position in positions:
+        if position > last + 1:
+            if last != _NOWHERE:
+                yield first, last
+            first = position
+        last = position
+    if last != _NOWHERE:
+        yield first, last
 
 
 def _merged(runs: Iterable[Run]) -> Iterator[Run]:

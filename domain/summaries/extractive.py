@@ -163,11 +163,15 @@ def _ledger(facts: Iterable[Fact], page: Page) -> Iterator[Line]:
 def _rows(sort: Sort, facts: Sequence[Fact]) -> Iterator[Line]:
     """Facts of one sort, as many a row as a line has room for together with its handles."""
     rows: list[list[Fact]] = []
+    length, most = 0, LIST_ROW - _HANDLES
     for fact in facts:
-        if rows and len(_listed(sort, [*rows[-1], fact])) <= LIST_ROW - _HANDLES:
+        said = len(folded(fact.text))
+        if rows and length + len(", ") + said <= most:
             rows[-1].append(fact)
+            length += len(", ") + said
         else:
             rows.append([fact])
+            length = len(f"{sort}: ") + said
     for row in rows:
         # Another writer's summary need not say where it took a fact from.
         handles = Ranges.of(fact.newest for fact in row if fact.newest)

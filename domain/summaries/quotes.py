@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
-from .extraction.wording import folded, without_handles
+from .extraction.wording import REMEMBERED, folded, without_handles
 
 # Whatever stands between the word and the colon is still an attribution: `User, later: "..."`.
 _ATTRIBUTED = re.compile(
@@ -23,6 +24,7 @@ def quoted(words: str) -> str:
     return f'User: "{words}"'
 
 
+@lru_cache(maxsize=REMEMBERED)
 def quote_in(line: str) -> str | None:
     """What a line of a summary says that the user said, if it says so."""
     found = _ATTRIBUTED.match(line.strip())

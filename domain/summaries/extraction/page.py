@@ -2,11 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from ...ranges import Ranges
 from .sections import Line, Section, laid_out, overhead
-from .wording import cited
+from .wording import REMEMBERED, cited
 
 SHORTEST = 60
 """Characters below which a line that was shortened to fit says nothing."""
@@ -29,6 +31,8 @@ class Page:
         self.left = room
         self._tags = ""
         self._taken: list[tuple[Line, str]] = []
+        self._looked_at: dict[int, _Seen] = {}
+        """By its identity: each line is looked at again wherever there is room."""
         self._sections: set[Section] = set()
         self._said = _Said()
 
@@ -85,12 +89,15 @@ class Page:
         room = min(granted, self.left) - cost
         if room < SHORTEST // 2:
             return 0
-        written = line.within(self._longest(line))
+        seen = self._looked_at.get(id(line))
+        if seen is None:
+            seen = self._looked_at[id(line)] = _Seen(line, line.within(self._longest(line)))
+        written = seen.written
         if len(written) > room:
             if not is_first or room < SHORTEST:
                 return 0
             written = line.within(room)
-        words = frozenset(word for word in line.text.casefold().split() if len(word) > 3)
+        words = long_words(line.text)
         if self._is_quoted(line) if line.is_quote else self._said.has(words):
             return None
         self.left -= cost + len(written)
@@ -117,6 +124,19 @@ class Page:
         )
 
 
+class _Seen(NamedTuple):
+    """A line, kept so that no other takes its identity, and how it is written at its longest."""
+
+    line: Line
+    written: str
+
+
+@lru_cache(maxsize=REMEMBERED)
+def long_words(text: str) -> frozenset[str]:
+    """The words by which two lines say the same."""
+    return frozenset(word for word in text.casefold().split() if len(word) > 3)
+
+
 def _place(line: Line) -> tuple[bool, int]:
     """Where a line stands in its section: by its age, and the ledger as it was made, at the end."""
     return (True, 0) if line.is_list else (False, line.newest)
@@ -137,7 +157,9 @@ class _Said:
 
     def has(self, words: frozenset[str]) -> bool:
         """Whether a line says the same."""
-        found = filter(None, map(self._lines_with.get, words))
+        found = [*filter(None, map(self._lines_with.get, words))]
+        if len(found) < FEWEST:
+            return False
         shared = Counter(chain.from_iterable(found))
         return any(
             times >= FEWEST and times >= SAME * min(len(words), self._lengths[line])

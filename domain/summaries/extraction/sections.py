@@ -4,12 +4,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache, lru_cache
 
 from ...ranges import Ranges
 from ..quotes import quote_in, quoted
 from ..tool_markup import harmless
 from .facts import Sort, sort_of
-from .wording import shortened, shortened_inside, tidied, with_handles, without_handles
+from .wording import (
+    REMEMBERED,
+    shortened,
+    shortened_inside,
+    tidied,
+    with_handles,
+    without_handles,
+)
 
 
 class Section(StrEnum):
@@ -70,8 +78,7 @@ class Line:
     @property
     def is_list(self) -> bool:
         """Whether it is a row of the ledger of facts."""
-        sort, listed, facts = self.text.partition(": ")
-        return bool(listed) and sort in _SORTS and all(map(sort_of, facts.split(", ")))
+        return _is_list(self.text)
 
     @property
     def subject(self) -> str:
@@ -85,6 +92,13 @@ class Line:
         return self.text.rstrip(" .,;:!…").casefold()
 
 
+@lru_cache(maxsize=REMEMBERED)
+def _is_list(text: str) -> bool:
+    sort, listed, facts = text.partition(": ")
+    return bool(listed) and sort in _SORTS and all(map(sort_of, facts.split(", ")))
+
+
+@lru_cache(maxsize=REMEMBERED)
 def _as_told(text: str) -> str:
     """Words of the log that can be taken neither for the user's nor for a tool call."""
     text = harmless(text)
@@ -96,6 +110,7 @@ _SORTS = frozenset(Sort)
 _DEED = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x\d+)?(?:: .*)?$", re.DOTALL)
 
 
+@cache
 def overhead(section: Section) -> int:
     """Characters that a section takes besides its lines."""
     heading = len(f"\n\n## {section}\n")
@@ -140,6 +155,7 @@ def carried(sections: Mapping[str, str], text: str | None, covers: Ranges) -> It
         yield _carried_line(section, said, handles)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _carried_line(section: Section, said: str, handles: Ranges) -> Line:
     words = quote_in(said)
     is_quote = words is not None and bool(handles)

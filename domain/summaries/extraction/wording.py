@@ -1,10 +1,14 @@
 """How a piece of a log is worded in a summary: one clean line, shortened, with its handles."""
 
 import re
+from functools import lru_cache
 
 from ...ranges import Ranges, Run
 
 ELLIPSIS = "…"
+
+REMEMBERED = 8_192
+"""Lines of which it is remembered how they read: summaries carry most of theirs on and on."""
 
 _PRINTABLE = re.compile(r"[ -~\s]*", re.ASCII)
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -~])")
@@ -83,6 +87,7 @@ def cited(handles: Ranges) -> Ranges:
     return Ranges(handles.runs[-_MOST_RUNS:])
 
 
+@lru_cache(maxsize=REMEMBERED)
 def without_handles(line: str) -> tuple[str, Ranges]:
     """A line parted from the handles that it ends with."""
     found = _HANDLES.search(line) if line.endswith(")") else None
