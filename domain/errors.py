@@ -43,6 +43,10 @@ class PolicyFailedError(CutbankError):
     """A policy raised, or answered what is no plan; says where in the session, and what."""
 
 
+class BacktestError(CutbankError):
+    """A backtest cannot be run as it was asked for; says what is missing or in the way."""
+
+
 class RejectedSummaryError(CutbankError):
     """A draft failed the gate; says by which rule, and why."""
 

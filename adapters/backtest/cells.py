@@ -1,0 +1,123 @@
+"""Measures one session under any number of setups: what they share is made once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from time import process_time
+
+from ...domain.backtest.billing import bill_of
+from ...domain.backtest.cell import Cell, Lost, Outcome, Setup
+from ...domain.backtest.result import Control
+from ...domain.errors import PolicyFailedError
+from ...domain.fidelity.bound import bound
+from ...domain.fidelity.canonical import Boundary, canonical, own_boundaries
+from ...domain.fidelity.controls import CONTROLS
+from ...domain.fidelity.measure import Measure
+from ...domain.fidelity.reading import Reading
+from ...domain.models import ModelFacts
+from ...projections.replay.as_recorded import AsRecorded
+from ...projections.replay.by_policy import ByPolicy
+from ...projections.replay.decider import Decider, Never
+from ...projections.replay.neutral import rows_of
+from ...projections.replay.replay import replayed
+from ...projections.replay.spells import spells_of
+from ...projections.replay.writing import Writers
+from ..policy_catalog import policy_named
+from .grid import AS_IT_IS, AS_RECORDED
+from .rules import Rules
+from .session_log import SessionLog, read_of
+from .tally import Tally
+
+BOUND = "bound"
+UNBOUNDED = frozenset({"full history", "drop", "masking"})
+"""Controls that write no text, and so take no budget."""
+
+
+@dataclass
+class Bench:
+    """One session, read once, on which setups are tried."""
+
+    log: SessionLog
+    rules: Rules = Rules()
+    _measures: dict[int, Measure] = field(default_factory=dict, init=False)
+    _boundaries: dict[int, tuple[Boundary, ...]] = field(default_factory=dict, init=False)
+
+    def cell(self, setup: Setup, facts: ModelFacts | None) -> Cell:
+        """The session under one setup; `facts` are what its model costs, where that is known."""
+        recording, measure = self.log.recording, self._measure(setup.limit)
+        began = process_time()
+        blank = read_of(self.log).blank.model_copy(update={"setup": setup})
+        tally = Tally(recording)
+        try:
+            decider = self._decider(setup, facts)
+            served = replayed(recording, decider, limit=setup.limit)
+            spells = spells_of(tally.counting(served))
+        except PolicyFailedError as error:
+            return blank.model_copy(update={"outcome": Outcome.FAILED, "why": str(error)})
+        own = Measure(self._reading, own_boundaries(spells))
+        return blank.model_copy(
+            update={
+                **tally.as_fields(),
+                "why": _remark(tally),
+                "bill": bill_of(tally.calls, facts),
+                "canonical": measure.scores(spells),
+                "own": own.scores(spells),
+                "own_bound": bound(own, tally.summary_tokens),
+                "lost": tuple(
+                    Lost(key=one.key, kind=one.kind, call=one.call, position=one.position)
+                    for one in measure.lost(spells)
+                ),
+                "seconds": process_time() - began,
+            }
+        )
+
+    def controls(self, limit: int, budgets: tuple[int, ...]) -> tuple[Control, ...]:
+        """What texts score that no policy would write, on the boundaries that all share."""
+        return tuple(self._controls(limit, budgets))
+
+    def _controls(self, limit: int, budgets: tuple[int, ...]) -> Iterator[Control]:
+        recording, measure = self.log.recording, self._measure(limit)
+        boundaries = self._canonical(limit)
+        blank = Control(
+            session=recording.key,
+            namespace=recording.namespace,
+            source=recording.source,
+            limit=limit,
+            name=BOUND,
+        )
+        for name, control in CONTROLS.items():
+            for budget in (None,) if name in UNBOUNDED else budgets:
+                scores = measure.scores(control(self._reading, boundaries, budget or 0))
+                yield blank.model_copy(update={"name": name, "budget": budget, "scores": scores})
+        for budget in budgets:
+            yield blank.model_copy(update={"budget": budget, "bound": bound(measure, budget)})
+
+    @cached_property
+    def _reading(self) -> Reading:
+        return Reading(rows_of(self.log.recording))
+
+    def _canonical(self, limit: int) -> tuple[Boundary, ...]:
+        if limit not in self._boundaries:
+            self._boundaries[limit] = canonical(self._reading, limit)
+        return self._boundaries[limit]
+
+    def _measure(self, limit: int) -> Measure:
+        if limit not in self._measures:
+            self._measures[limit] = Measure(self._reading, self._canonical(limit))
+        return self._measures[limit]
+
+    def _decider(self, setup: Setup, facts: ModelFacts | None) -> Decider:
+        if setup.policy == AS_IT_IS:
+            return Never()
+        if setup.policy == AS_RECORDED:
+            return AsRecorded(self.log.decisions, self.log.lineage)
+        policy = policy_named(setup.policy, setup.settings)
+        terms = self.rules.terms(policy, setup.limit, facts)
+        return ByPolicy(terms, self.log.recording, Writers(budget=setup.budget))
+
+
+def _remark(tally: Tally) -> str:
+    """What a reader of the row has to know."""
+    if tally.refused and not tally.compactions:
+        return f"it never compacted, and {tally.refused} prompts were too large for the model"
+    return ""

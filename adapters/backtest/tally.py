@@ -1,0 +1,112 @@
+"""Counts what happens in one replay, call by call, as the calls go by."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ...domain.backtest.billing import PricedCall
+from ...projections.read_models.moments import said_at
+from ...projections.replay.recording import Call, Recording
+from ...projections.replay.served import Compacted, Served
+
+
+@dataclass
+class Tally:
+    """What a cell says of its calls and compactions; fidelity and prices come later."""
+
+    recording: Recording
+    triggers: Counter[str] = field(default_factory=Counter)
+    repairs: Counter[str] = field(default_factory=Counter)
+    calls: list[PricedCall] = field(default_factory=list)
+    boundaries: list[int] = field(default_factory=list)
+    compactions: int = 0
+    futile: int = 0
+    refused: int = 0
+    broken: int = 0
+    orphaned: int = 0
+    stood_in: int = 0
+    summary_tokens: int = 0
+    """Of the largest summary."""
+    _said: datetime | None = None
+    """When the newest block was said that the call before saw, where the log tells."""
+
+    def counting(self, served: Iterable[Served]) -> Iterator[Served]:
+        """Each call, counted and handed on."""
+        for one in served:
+            self._count(one)
+            yield one
+
+    def as_fields(self) -> dict[str, Any]:
+        """As a cell has them."""
+        context = tuple(call.prompt for call in self.calls)
+        return {
+            "calls": len(self.calls),
+            "compactions": self.compactions,
+            "by_trigger": dict(sorted(self.triggers.items())),
+            "futile": self.futile,
+            "refused": self.refused,
+            "broken": self.broken,
+            "orphaned": self.orphaned,
+            "repairs": dict(sorted(self.repairs.items())),
+            "stood_in": self.stood_in,
+            "peak_tokens": max(context, default=0),
+            "context": context,
+            "boundaries": tuple(self.boundaries),
+        }
+
+    def _count(self, served: Served) -> None:
+        for compacted in served.compactions:
+            self._count_compaction(compacted)
+        if served.compactions:
+            self.boundaries.append(served.call.number)
+        self.futile += len(served.futile)
+        self.refused += served.is_refused
+        self.calls.append(self._priced(served))
+
+    def _count_compaction(self, compacted: Compacted) -> None:
+        self.compactions += 1
+        self.triggers[str(compacted.boundary.trigger)] += 1
+        self.repairs.update(str(repair.rule) for repair in compacted.repairs)
+        self.broken += bool(compacted.orphaned)
+        self.orphaned += len(compacted.orphaned)
+        self.stood_in += bool(compacted.refused)
+        if compacted.summary is not None:
+            self.summary_tokens = max(self.summary_tokens, compacted.summary.tokens)
+
+    def _gap(self, call: Call) -> float | None:
+        """Seconds since the call before, as far as the log tells."""
+        before, self._said = self._said, told_at(self.recording, call)
+        if before is None or self._said is None:
+            return None
+        return max(0.0, (self._said - before).total_seconds())
+
+    def _priced(self, served: Served) -> PricedCall:
+        bought = sum(one.bought for one in served.compactions)
+        wrote = sum(one.summary.tokens for one in served.compactions if one.bought and one.summary)
+        return PricedCall(
+            prompt=served.tokens,
+            unchanged=served.unchanged,
+            output=_output(self.recording, served.call),
+            gap_s=self._gap(served.call),
+            summary_input=bought,
+            summary_output=wrote,
+        )
+
+
+def _output(recording: Recording, call: Call) -> int:
+    """Tokens that the model wrote: as its provider reported, else as estimated."""
+    usage = call.reported.usage if call.reported else None
+    if usage is not None and usage.output is not None:
+        return usage.output
+    return sum(recording.at(position).tokens for position in call.answer)
+
+
+def told_at(recording: Recording, call: Call) -> datetime | None:
+    """When what a call saw last was said; None where only the time of an import is known."""
+    if not call.sees:
+        return None
+    event = recording.at(call.sees).event
+    said = said_at(event)
+    return None if recording.source is not None and said == event.timestamp else said

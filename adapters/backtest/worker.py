@@ -1,0 +1,98 @@
+"""A process of a backtest: reads one session after another, and measures what it is told to.
+
+Orders and answers are pickled objects, over a connection that whoever started the process hands
+it. Its end says to stop; what is measured then is lost, and measured again another time.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from threading import Thread
+from typing import Any
+
+from ...domain.backtest.cell import Setup
+from ...domain.errors import PolicyFailedError
+from ..event_log.plain_errors import speaking_plainly
+from ..session_store import SessionStore, open_store
+from .cells import Bench
+from .errands import (
+    Begun,
+    Done,
+    Errand,
+    Finished,
+    Item,
+    Order,
+    Place,
+    Result,
+    Unmeasured,
+    Unread,
+    said_of,
+)
+from .session_log import SessionLog, read_of
+
+
+def main() -> None:
+    """Work until the connection ends."""
+    connection = Connection(int(sys.argv[1]))
+    # What a policy prints is no answer of the program's.
+    os.dup2(2, 1)
+    Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
+    stores: dict[str, SessionStore] = {}
+    try:
+        while True:
+            errand: Errand = connection.recv()
+            for said in _run(errand, connection, stores):
+                connection.send(said)
+    except (EOFError, ConnectionError, KeyboardInterrupt):
+        return  # whoever led is gone, or wants no more
+    finally:
+        for store in stores.values():
+            store.close()
+
+
+def _run(errand: Errand, connection: Connection, stores: dict[str, SessionStore]) -> Iterator[Any]:
+    try:
+        log = _log(errand, stores)
+        read = read_of(log)
+    except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
+        yield Unread(said_of(error))
+        return
+    yield read
+    order: Order = connection.recv()
+    bench = Bench(log, order.rules)
+    for number, facts in order.items:
+        yield Begun(number)
+        yield _measured(bench, number, errand.items[number], facts)
+    yield Finished()
+
+
+def _measured(bench: Bench, number: int, item: Item, facts: Any) -> Done | Unmeasured:
+    try:
+        result: Result = (
+            bench.cell(item, facts)
+            if isinstance(item, Setup)
+            else bench.controls(item.limit, item.budgets)
+        )
+    except Exception as error:  # noqa: BLE001 - its row says it, and the others go on
+        cause = error.__cause__ if isinstance(error, PolicyFailedError) else error
+        return Unmeasured(number, said_of(error), isinstance(cause, MemoryError))
+    return Done(number, result)
+
+
+def _log(errand: Errand, stores: dict[str, SessionStore]) -> SessionLog:
+    source = errand.source
+    if not isinstance(source, Place):
+        return SessionLog.unpacked(source)
+    if source.address not in stores:
+        stores[source.address] = open_store(source.address)
+    store = stores[source.address]
+    with speaking_plainly(store.name):
+        return SessionLog.of(store.session(source.key, namespace=source.namespace, create=False))
+
+
+def _end_with(leader: int) -> None:
+    """End when whoever started this process ends, even in the middle of a policy's loop."""
+    with open(leader, "rb", buffering=0) as pipe:
+        pipe.read()
+    os._exit(1)
