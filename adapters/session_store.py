@@ -1,7 +1,7 @@
 """What callers hold first: a store of sessions in one database."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from eventsourcing.persistence import IntegrityError
 
@@ -30,6 +30,7 @@ from .event_log.plain_errors import speaking_plainly
 from .stored_session import StoredSession, check_name
 
 if TYPE_CHECKING:
+    from ..domain.backtest.result import Measured
     from ..domain.idle import IdleRules
     from .compacting.ahead import Preparations
     from .idle.notices import Heard
@@ -247,6 +248,60 @@ class SessionStore:
             raise StorageError(f"{path} exists already: give a new path")
         with speaking_plainly(str(path)):
             self.events.recorder.backup(path)
+
+    def backtest(
+        self,
+        policies: Sequence[str],
+        *,
+        sessions: "Sequence[StoredSession] | None" = None,
+        limits: Sequence[int] = (32_000,),
+        settings: "Mapping[str, Sequence[Any]] | None" = None,
+        budgets: Sequence[int | None] = (None,),
+        summariser: str = "extractive",
+        model: str | None = None,
+        jobs: int | None = None,
+        timeout_s: float = 300.0,
+        cluster: str | None = None,
+        cache: str | Path | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        remark: Callable[[str], None] | None = None,
+    ) -> "Measured":
+        """What each session, of all or of `sessions`, would have come to under each setup.
+
+        Setups are all of `policies` (`NAME[@PRESET]`, `none`, `recorded`) with all values of
+        `settings` (`{"keep_tokens": [8000, 16000], "pi.keep_tokens": [...]}`), all `limits`
+        (tokens of a prompt) and all `budgets` (tokens of a summary; None leaves it to the policy).
+        `model` is whose prices count, else the one that was recorded. Nothing is written to this
+        database. `jobs` processes measure, or the workers of the Dask `cluster` at that address;
+        a cell that takes more than `timeout_s` seconds, or whose process ends, is a row that says
+        so. `cache` is a file that keeps what was measured. `progress` is told how many cells and
+        controls are done, and of how many; `remark`, a line each, what is worth knowing besides.
+        The same sessions and setups give the same answer, but for its seconds, however it is run.
+        Raises InvalidSettingError for a policy, setting or number that cannot be, BacktestError
+        for a cache or cluster that cannot be used.
+        """
+        from .backtest.backtest import Backtest, Running  # noqa: PLC0415 - as above
+        from .backtest.grid import Grid  # noqa: PLC0415 - as above
+
+        grid = Grid(
+            policies=tuple(policies),
+            limits=tuple(limits),
+            settings=settings or {},
+            budgets=tuple(budgets),
+            summariser=summariser,
+            model=model,
+        )
+        running = Running(
+            jobs=jobs,
+            timeout_s=timeout_s,
+            cluster=cluster,
+            cache=Path(cache) if cache is not None else None,
+            progress=progress,
+            remark=remark,
+        )
+        found = self.sessions() if sessions is None else sessions
+        with speaking_plainly(self.name):
+            return Backtest(self, found, grid, running).measured()
 
     # Read models
 

@@ -21,7 +21,6 @@ from .crew import TIMEOUT_S, Crew
 from .errands import Answer, ControlsAt, Errand, Item, Order, Place, Read, Result, named
 from .fingerprint import fingerprint
 from .grid import Grid
-from .rules import Rules
 
 if TYPE_CHECKING:
     from ..session_store import SessionStore
@@ -78,7 +77,6 @@ class Backtest:
             raise BacktestError(f"there are no sessions in {self.store.name}")
         self._sessions = {named(one.namespace, one.key): one for one in self.sessions}
         self._setups = self.grid.setups()
-        self._rules = Rules.of(self.store.settings)
         budgets = tuple(one for one in self.grid.budgets if one is not None) or CONTROL_BUDGETS
         limits = dict.fromkeys(self.grid.limits)
         items: list[Item] = [*self._setups, *(ControlsAt(limit, budgets) for limit in limits)]
@@ -107,7 +105,7 @@ class Backtest:
         return Crew(errands, self._ask, processes, running.timeout_s)
 
     def _errands(self, address: str, processes: int) -> list[Errand]:
-        """The longest sessions first, or the last one is waited for; parts of few, to share them."""
+        """The longest sessions first, or one is waited for; parts of each, where they are few."""
         parts = [self._items]
         if len(self._sessions) < processes:
             limits = dict.fromkeys(self.grid.limits)
@@ -143,10 +141,10 @@ class Backtest:
         wanted: list[tuple[int, ModelFacts | None]] = []
         for number, item in errand.items.items():
             facts = self._facts_for(item, read)
-            key = fingerprint(read.digest, item, facts, self._rules)
+            key = fingerprint(read.digest, item, facts, self.store.settings)
             if not self._is_known(errand.name, number, key):
                 wanted.append((number, facts))
-        return Order(tuple(wanted), self._rules)
+        return Order(tuple(wanted), self.store.settings)
 
     def _is_known(self, session: str, number: int, key: str | None) -> bool:
         if self._cache is None or key is None:

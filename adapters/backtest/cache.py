@@ -11,7 +11,6 @@ from typing import Self
 from platformdirs import user_cache_path
 from pydantic import TypeAdapter, ValidationError
 from sqlite_utils import Database
-from sqlite_utils.db import NotFoundError as NoRowError
 
 from ...domain.backtest.cell import Cell
 from ...domain.backtest.result import Control
@@ -23,6 +22,7 @@ APPLICATION = 0x63626274
 BUSY_S = 30.0
 """How long another backtest on the same file is waited for."""
 
+_SELECT = "select content, digest from measured where key = ?"
 _RESULT: TypeAdapter[Result] = TypeAdapter(Cell | tuple[Control, ...])
 
 
@@ -50,15 +50,19 @@ class Cache:
     def get(self, key: str) -> Result | None:
         """What was measured under that fingerprint; None where nothing sound is there."""
         try:
-            row = self._db["measured"].get(key)
-            content = row["content"]
-            if _digest(key, content) != row["digest"]:
-                raise ValueError(key)
-            return _RESULT.validate_json(content)
-        except NoRowError:
+            found = self._connection.execute(_SELECT, (key,)).fetchone()
+        except sqlite3.DatabaseError:  # on a page that cannot be read
+            self.damaged += 1
             return None
-        except (sqlite3.DatabaseError, ValueError, TypeError, ValidationError):
-            # A row of a damaged page, or one that is not what its digest says.
+        if found is None:
+            return None
+        content, digest = found
+        if not isinstance(content, bytes) or digest != _digest(key, content):
+            self.damaged += 1
+            return None
+        try:
+            return _RESULT.validate_json(content)
+        except ValidationError:  # it was written so, by a version that meant something else by it
             self.damaged += 1
             return None
 
@@ -66,7 +70,7 @@ class Cache:
         content = _RESULT.dump_json(result)
         row = {"key": key, "content": content, "digest": _digest(key, content)}
         with self._plainly():
-            self._db["measured"].insert(row, pk="key", replace=True)
+            self._rows.insert(row, pk="key", replace=True)
 
     def close(self) -> None:
         self._connection.close()
@@ -91,9 +95,9 @@ class Cache:
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")
         connection.execute(f"pragma application_id = {APPLICATION}")
-        self._db = Database(connection)
         columns = {"key": str, "content": bytes, "digest": bytes}
-        self._db["measured"].create(columns, pk="key", if_not_exists=True)
+        self._rows = Database(connection).table("measured", pk="key")
+        self._rows.create(columns, pk="key", if_not_exists=True)
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:

@@ -6,25 +6,30 @@ from functools import cached_property
 from time import process_time
 
 from ...domain.backtest.billing import bill_of
-from ...domain.backtest.cell import Cell, Lost, Outcome, Setup
+from ...domain.backtest.cell import Cell, Lost, Setup
 from ...domain.backtest.result import Control
-from ...domain.errors import PolicyFailedError
+from ...domain.compaction import MAIN
 from ...domain.fidelity.bound import bound
 from ...domain.fidelity.canonical import Boundary, canonical, own_boundaries
 from ...domain.fidelity.controls import CONTROLS
 from ...domain.fidelity.measure import Measure
 from ...domain.fidelity.reading import Reading
 from ...domain.models import ModelFacts
+from ...domain.summaries.summariser import Summariser
 from ...projections.replay.as_recorded import AsRecorded
 from ...projections.replay.by_policy import ByPolicy
 from ...projections.replay.decider import Decider, Never
 from ...projections.replay.neutral import rows_of
+from ...projections.replay.recorded_summaries import RecordedSummaries
 from ...projections.replay.replay import replayed
 from ...projections.replay.spells import spells_of
 from ...projections.replay.writing import Writers
+from ..compacting.by_settings import order_by
+from ..compacting.summary_chain import SummaryChain
 from ..policy_catalog import policy_named
+from ..replaying.deciders import Summaries, cached_by
+from ..settings.settings import Settings
 from .grid import AS_IT_IS, AS_RECORDED
-from .rules import Rules
 from .session_log import SessionLog, read_of
 from .tally import Tally
 
@@ -38,22 +43,22 @@ class Bench:
     """One session, read once, on which setups are tried."""
 
     log: SessionLog
-    rules: Rules = Rules()
+    settings: Settings = field(default_factory=Settings)
+    """On whose terms there is a compaction, as in an agent's loop."""
     _measures: dict[int, Measure] = field(default_factory=dict, init=False)
     _boundaries: dict[int, tuple[Boundary, ...]] = field(default_factory=dict, init=False)
 
     def cell(self, setup: Setup, facts: ModelFacts | None) -> Cell:
-        """The session under one setup; `facts` are what its model costs, where that is known."""
+        """The session under one setup; `facts` are what its model costs, where that is known.
+
+        Raises PolicyFailedError where the policy raises, or answers what is no plan.
+        """
         recording, measure = self.log.recording, self._measure(setup.limit)
         began = process_time()
         blank = read_of(self.log).blank.model_copy(update={"setup": setup})
         tally = Tally(recording)
-        try:
-            decider = self._decider(setup, facts)
-            served = replayed(recording, decider, limit=setup.limit)
-            spells = spells_of(tally.counting(served))
-        except PolicyFailedError as error:
-            return blank.model_copy(update={"outcome": Outcome.FAILED, "why": str(error)})
+        served = replayed(recording, self._decider(setup, facts), limit=setup.limit)
+        spells = spells_of(tally.counting(served))
         own = Measure(self._reading, own_boundaries(spells))
         return blank.model_copy(
             update={
@@ -110,10 +115,32 @@ class Bench:
         if setup.policy == AS_IT_IS:
             return Never()
         if setup.policy == AS_RECORDED:
-            return AsRecorded(self.log.decisions, self.log.lineage)
-        policy = policy_named(setup.policy, setup.settings)
-        terms = self.rules.terms(policy, setup.limit, facts)
-        return ByPolicy(terms, self.log.recording, Writers(budget=setup.budget))
+            return AsRecorded(self.log.decisions, MAIN)
+        order = order_by(
+            self.settings,
+            setup.model or self.log.model,
+            policy=policy_named(setup.policy, setup.settings),
+            limit=setup.limit,
+            prices=facts,
+            chain=SummaryChain(),  # a replay has writers of its own
+        )
+        return ByPolicy(
+            order,
+            self.log.recording,
+            Writers(self._writers(setup), setup.budget),
+            once_a_turn=self.settings.compaction.once_a_turn,
+        )
+
+    def _writers(self, setup: Setup) -> tuple[Summariser, ...]:
+        match setup.summariser:
+            case "recorded":
+                return (RecordedSummaries.of(self.log.decisions),)
+            case "llm":
+                # Only what was written before: `replay --allow-llm` has it written.
+                kept = Summaries("llm", setup.budget)
+                return (cached_by(kept, self.settings, setup.model or self.log.model),)
+            case _:
+                return ()
 
 
 def _remark(tally: Tally) -> str:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 from ...domain.backtest.cell import Outcome
 from ...domain.errors import BacktestError
 from ..event_log.plain_errors import speaking_plainly
-from .crew import Crew
+from .crew import Crew, Hand
 from .errands import Answer, Ask, Errand, Order, Place, Read, of_all, said_of
 from .fingerprint import measuring_code
 from .session_log import SessionLog, read_of
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from ..session_store import SessionStore
 
 CONNECT_S = 10.0
@@ -22,6 +20,8 @@ AHEAD = 2
 """Sessions that are sent for each thread of the cluster: one in hand, and the next."""
 LARGEST = 512_000_000
 """Bytes of a session, packed, that are sent at most."""
+_SPARE: list[Hand] = []
+"""Of a worker: processes that wait for its next session. They end when it ends."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,19 @@ class Cluster:
         reached or goes away, or its workers run other code.
         """
         try:
-            from distributed import Client, as_completed  # noqa: PLC0415 - the extra `cluster`
+            import distributed  # noqa: PLC0415 - the extra `cluster`
         except ImportError:
             raise BacktestError("--cluster needs Dask: pip install 'cutbank[cluster]'") from None
+        dask: Any = distributed  # most of it has no types
         try:
-            client = Client(self.address, timeout=CONNECT_S, set_as_default=False)
+            client = dask.Client(self.address, timeout=CONNECT_S, set_as_default=False)
         except (OSError, ValueError) as error:
             raise BacktestError(f"the cluster {self.address} cannot be reached: {error}") from None
         try:
             self._check(client)
             ahead = AHEAD * sum(client.nthreads().values())
-            packed, flying = self._packed(), dict[str, tuple[Errand, Order]]()
-            landing = as_completed()
+            packed, flying = self._packed(), dict[Any, tuple[Errand, Order]]()
+            landing = dask.as_completed(loop=client.loop)
             while True:
                 while len(flying) < ahead and (one := next(packed, None)) is not None:
                     if isinstance(one, Answer):
@@ -73,7 +74,7 @@ class Cluster:
         finally:
             client.close()
 
-    def _check(self, client: "Client") -> None:
+    def _check(self, client: Any) -> None:
         """Another version of this program would measure something else."""
         workers = client.run(measuring_code)
         if not workers:
@@ -127,4 +128,4 @@ def measure(errand: Errand, order: Order, timeout_s: float) -> Sequence[Answer]:
     def ask(errand: Errand, _: Read) -> Order:
         return replace(order, items=tuple(one for one in order.items if one[0] in errand.items))
 
-    return list(Crew([errand], ask, 1, timeout_s).answers())
+    return list(Crew([errand], ask, 1, timeout_s, _SPARE).answers())

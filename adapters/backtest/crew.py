@@ -92,6 +92,8 @@ class Crew:
     ask: Ask
     processes: int
     timeout_s: float = TIMEOUT_S
+    spare: list[Hand] | None = None
+    """Processes to take over, and to leave at the end for who comes next; None leaves none."""
 
     def __post_init__(self) -> None:
         self._todo = deque(self.errands)
@@ -105,7 +107,10 @@ class Crew:
                 yield from self._heard()
         finally:
             for hand in self._hands:
-                hand.stop()
+                if self.spare is not None and hand.errand is None:
+                    self.spare.append(hand)
+                else:
+                    hand.stop()
 
     def _employ(self) -> None:
         """Give each process something to do, and start those that are missing."""
@@ -113,9 +118,18 @@ class Crew:
             if hand.errand is None and self._todo:
                 self._send(hand)
         while self._todo and len(self._hands) < self.processes:
-            hand = Hand.start()
+            hand = self._taken_over() or Hand.start()
             self._hands.append(hand)
             self._send(hand)
+
+    def _taken_over(self) -> Hand | None:
+        while self.spare:
+            with suppress(IndexError):  # another thread was faster
+                hand = self.spare.pop()
+                if hand.process.poll() is None:
+                    return hand
+                hand.stop()
+        return None
 
     def _send(self, hand: Hand) -> None:
         hand.errand, hand.read = self._todo.popleft(), None
@@ -128,8 +142,12 @@ class Crew:
         """Wait until a process says something, ends, or takes too long."""
         busy = {hand.connection: hand for hand in self._hands if hand.errand}
         first_due = min(hand.due for hand in busy.values())
-        for connection in wait(list(busy), max(0.0, first_due - monotonic())):
-            hand = busy.pop(connection)  # type: ignore[arg-type]  # they are what was waited for
+        heard = set(wait(list(busy), max(0.0, first_due - monotonic())))
+        for connection, hand in busy.items():
+            if connection not in heard:
+                if hand.due <= monotonic():
+                    yield from self._lost(hand, is_late=True)
+                continue
             try:
                 said: Said = hand.connection.recv()
             except (EOFError, OSError):
@@ -137,9 +155,6 @@ class Crew:
             else:
                 hand.due = monotonic() + self.timeout_s
                 yield from self._taken(hand, said)
-        for hand in busy.values():
-            if hand.due <= monotonic():
-                yield from self._lost(hand, is_late=True)
 
     def _taken(self, hand: Hand, said: Said) -> Generator[Answer]:
         errand = hand.errand
@@ -171,7 +186,7 @@ class Crew:
                 hand.errand = None
 
     def _lost(self, hand: Hand, *, is_late: bool) -> Generator[Answer]:
-        """A process is gone, or is given up: what it was at is lost, and the rest done by others."""
+        """A process is gone, or given up: what it was at is lost, and the rest done by others."""
         errand = hand.errand
         assert errand is not None
         self._hands.remove(hand)

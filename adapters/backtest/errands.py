@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ...domain.backtest.cell import Cell, Outcome, Setup
 from ...domain.backtest.result import Control
 from ...domain.models import ModelFacts
-from .rules import Rules
+from ..settings.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Order:
     """Of the items, those that are to be measured, by number; with what their models cost."""
 
     items: tuple[tuple[int, ModelFacts | None], ...]
-    rules: Rules = Rules()
+    settings: Settings = field(default_factory=Settings, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -13,12 +12,12 @@ from ...domain.backtest.cell import Setup
 from ...domain.models import ModelFacts
 from ..event_log.event_mapper import dumps
 from ..policy_catalog import package_of, policy_class_named
+from ..settings.settings import Settings
 from .errands import Item
 from .grid import UNDECIDING
-from .rules import Rules
 
 PACKAGE = __package__.partition(".")[0]
-OURS = ("domain", "projections", "adapters/backtest", "adapters/replaying")
+OURS = ("domain", "projections", "adapters/backtest", "adapters/compacting", "adapters/replaying")
 """Where the code stands that decides what a measurement comes to."""
 
 
@@ -26,7 +25,9 @@ UNKNOWABLE = "llm"
 """The summariser of whose answers no fingerprint knows: they are asked for again."""
 
 
-def fingerprint(digest: str, item: Item, facts: ModelFacts | None, rules: Rules) -> str | None:
+def fingerprint(
+    digest: str, item: Item, facts: ModelFacts | None, settings: Settings
+) -> str | None:
     """Of one item of one session: the session, what is wanted, and the code that measures it.
 
     None where the same may come to something else another time.
@@ -34,18 +35,12 @@ def fingerprint(digest: str, item: Item, facts: ModelFacts | None, rules: Rules)
     if isinstance(item, Setup):
         if item.summariser == UNKNOWABLE:
             return None
-        by = [_code_of(item.policy), repr(facts), *_said(rules)]
-        wanted = ["cell", item.model_dump(mode="json"), *by]
+        terms = settings.model_dump(mode="json", include={"compaction", "pins"})
+        by = [_code_of(item.policy), repr(facts), terms]
+        wanted: list[Any] = ["cell", item.model_dump(mode="json"), *by]
     else:
         wanted = ["controls", item.limit, list(item.budgets)]
     return blake2b(dumps([digest, measuring_code(), *wanted]), digest_size=16).hexdigest()
-
-
-def _said(rules: Rules) -> list[Any]:
-    """The rules as text that is the same in every process, which that of a set is not."""
-    said = asdict(rules)
-    said["pins"]["kinds"] = sorted(said["pins"]["kinds"])
-    return sorted(said.items())
 
 
 @cache

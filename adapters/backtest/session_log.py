@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from ...domain.backtest.cell import Cell, Setup
-from ...domain.compaction import MAIN, RECORDED
+from ...domain.compaction import MAIN
 from ...domain.event import Event
 from ...domain.session_events import ModelCalled
 from ...projections.read_models.moments import said_at
@@ -28,21 +28,20 @@ class SessionLog:
 
     recording: Recording
     decisions: Sequence[Event]
-    """The compactions that took place: the source's own, or those that cutbank served."""
-    lineage: str
-    """Which lineage they are of."""
+    """The compactions that took place: those of the session's source, and those served since."""
 
     @classmethod
     def of(cls, session: "StoredSession") -> "SessionLog":
-        lineage = RECORDED if RECORDED in session.lineages else MAIN
-        return cls(recording_of(session), decisions_of(session, lineage), lineage)
+        return cls(recording_of(session), decisions_of(session, MAIN))
 
     @cached_property
     def digest(self) -> str:
         """Of all that was said and decided, and when; the same in any database."""
         digest = blake2b(digest_size=16)
         recording = self.recording
-        digest.update(dumps([recording.namespace, recording.key, recording.source, self.lineage]))
+        digest.update(
+            dumps([recording.namespace, recording.key, recording.source, len(recording.log)])
+        )
         for recorded in recording.log:
             event = recorded.event
             # What is said of an event's place in a database is left out by `dumps`.

@@ -60,7 +60,7 @@ def _run(errand: Errand, connection: Connection, stores: dict[str, SessionStore]
         return
     yield read
     order: Order = connection.recv()
-    bench = Bench(log, order.rules)
+    bench = Bench(log, order.settings)
     for number, facts in order.items:
         yield Begun(number)
         yield _measured(bench, number, errand.items[number], facts)
@@ -75,8 +75,9 @@ def _measured(bench: Bench, number: int, item: Item, facts: Any) -> Done | Unmea
             else bench.controls(item.limit, item.budgets)
         )
     except Exception as error:  # noqa: BLE001 - its row says it, and the others go on
-        cause = error.__cause__ if isinstance(error, PolicyFailedError) else error
-        return Unmeasured(number, said_of(error), isinstance(cause, MemoryError))
+        if isinstance(error, PolicyFailedError):
+            return Unmeasured(number, str(error), isinstance(error.__cause__, MemoryError))
+        return Unmeasured(number, said_of(error), isinstance(error, MemoryError))
     return Done(number, result)
 
 

@@ -38,6 +38,7 @@ VERBS = {
     "replay": "cli_replaying.replay",
     "idle": "cli_idling.idle",
     "wake": "cli_waking.wake",
+    "backtest": "cli_backtesting.backtest",
     "policies": "cli_policies.policies",
     "settings": "cli_settings.settings",
     "verify": "cli_keeping.verify",

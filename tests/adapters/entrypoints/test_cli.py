@@ -46,6 +46,7 @@ CALLS = {
     "revert": ["revert", "long"],
     "idle": ["idle", "--status"],
     "wake": ["wake", "long", "--in", "20m"],
+    "backtest": ["backtest", "long", "--policies", "none,pi", "--limits", "4000", "--no-cache"],
     "policies": ["policies"],
     "settings": ["settings"],
     "verify": ["verify"],
