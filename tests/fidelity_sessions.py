@@ -77,9 +77,11 @@ def dropping(reading: Reading, boundaries: Sequence[Boundary], summary: str = ""
 
 
 NAMES = st.sampled_from(
-    ["src/app.py", "app.py", "load_rows", "m.load_rows", "ValueError", "tests/test_app.py", "12 ms"]
-    + ["abcdef12", "#4711", "--dry-run", "http://a.example/x", "core/app.py", "plain", "1.2.3"]
-    + ["Row::fromText", "90210", "README.md", "zoneOf", "zone_of.py", "E0308"]
+    """
+    src/app.py app.py core/app.py tests/test_app.py README.md zone_of.py http://a.example/x
+    load_rows m.load_rows Row::fromText zoneOf ValueError E0308 12ms abcdef12 #4711 90210 1.2.3
+    --dry-run plain words
+    """.split()
 )
 TEXTS = st.lists(NAMES, max_size=4).map(" ".join)
 STEPS = st.tuples(st.sampled_from(["user", "says", "thinks", "tool", "attached"]), TEXTS, TEXTS)

@@ -46,9 +46,7 @@ class Measure:
     def stakes(self) -> tuple[Stake, ...]:
         """Those that count in R."""
         return tuple(
-            stake
-            for stake in self.candidates
-            if not stake.is_generic and not stake.is_lifted
+            stake for stake in self.candidates if not stake.is_generic and not stake.is_lifted
         )
 
     def scores(self, spells: Iterable[Spell]) -> Scores:
