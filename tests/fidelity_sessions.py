@@ -76,13 +76,12 @@ def dropping(reading: Reading, boundaries: Sequence[Boundary], summary: str = ""
     ]
 
 
-NAMES = st.sampled_from(
-    """
+_NAMES = """
     src/app.py app.py core/app.py tests/test_app.py README.md zone_of.py http://a.example/x
     load_rows m.load_rows Row::fromText zoneOf ValueError E0308 12ms abcdef12 #4711 90210 1.2.3
     --dry-run plain words
-    """.split()
-)
+"""
+NAMES = st.sampled_from(_NAMES.split())
 TEXTS = st.lists(NAMES, max_size=4).map(" ".join)
 STEPS = st.tuples(st.sampled_from(["user", "says", "thinks", "tool", "attached"]), TEXTS, TEXTS)
 

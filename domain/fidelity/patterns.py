@@ -2,210 +2,23 @@
 
 import re
 
-EXTENSIONS = [
-    "adoc",
-    "asm",
-    "astro",
-    "avif",
-    "awk",
-    "bash",
-    "bat",
-    "bazel",
-    "bib",
-    "bmp",
-    "c",
-    "cc",
-    "cfg",
-    "cjs",
-    "class",
-    "clj",
-    "cmake",
-    "cmd",
-    "conf",
-    "cpp",
-    "cs",
-    "css",
-    "csv",
-    "cts",
-    "cu",
-    "cxx",
-    "dart",
-    "db",
-    "deb",
-    "diff",
-    "dll",
-    "docx",
-    "ejs",
-    "el",
-    "elm",
-    "env",
-    "erl",
-    "ex",
-    "exe",
-    "exs",
-    "fish",
-    "fs",
-    "gem",
-    "gif",
-    "go",
-    "gql",
-    "gradle",
-    "graphql",
-    "groovy",
-    "gz",
-    "h",
-    "hbs",
-    "hcl",
-    "hh",
-    "hpp",
-    "hs",
-    "htm",
-    "html",
-    "ico",
-    "ini",
-    "ipynb",
-    "jar",
-    "java",
-    "jl",
-    "jpeg",
-    "jpg",
-    "js",
-    "json",
-    "json5",
-    "jsonc",
-    "jsonl",
-    "jsx",
-    "kt",
-    "kts",
-    "less",
-    "lisp",
-    "lock",
-    "log",
-    "lua",
-    "m4",
-    "markdown",
-    "md",
-    "mdx",
-    "mjs",
-    "mk",
-    "ml",
-    "mod",
-    "mp3",
-    "mp4",
-    "mts",
-    "nim",
-    "nix",
-    "parquet",
-    "patch",
-    "pdf",
-    "pem",
-    "php",
-    "pickle",
-    "pkl",
-    "pl",
-    "plist",
-    "pm",
-    "png",
-    "po",
-    "pom",
-    "pptx",
-    "proto",
-    "ps1",
-    "psd1",
-    "pxd",
-    "py",
-    "pyc",
-    "pyi",
-    "pyx",
-    "rb",
-    "rs",
-    "rst",
-    "sass",
-    "scala",
-    "scm",
-    "scss",
-    "sh",
-    "snap",
-    "sol",
-    "spec",
-    "sql",
-    "sqlite",
-    "sqlite3",
-    "star",
-    "sum",
-    "svelte",
-    "svg",
-    "swift",
-    "tar",
-    "tcl",
-    "tex",
-    "tf",
-    "tfvars",
-    "tgz",
-    "thrift",
-    "toml",
-    "tpl",
-    "ts",
-    "tsv",
-    "tsx",
-    "ttf",
-    "txt",
-    "vue",
-    "wasm",
-    "wav",
-    "webm",
-    "webp",
-    "whl",
-    "woff",
-    "woff2",
-    "xlsx",
-    "xml",
-    "yaml",
-    "yml",
-    "zig",
-    "zip",
-    "zsh",
-]
+_EXTENSIONS = """
+    adoc asm astro avif awk bash bat bazel bib bmp c cc cfg cjs class clj cmake cmd conf cpp cs
+    css csv cts cu cxx dart db deb diff dll docx ejs el elm env erl ex exe exs fish fs gem gif
+    go gql gradle graphql groovy gz h hbs hcl hh hpp hs htm html ico ini ipynb jar java jl jpeg
+    jpg js json json5 jsonc jsonl jsx kt kts less lisp lock log lua m4 markdown md mdx mjs mk ml
+    mod mp3 mp4 mts nim nix parquet patch pdf pem php pickle pkl pl plist pm png po pom pptx
+    proto ps1 psd1 pxd py pyc pyi pyx rb rs rst sass scala scm scss sh snap sol spec sql sqlite
+    sqlite3 star sum svelte svg swift tar tcl tex tf tfvars tgz thrift toml tpl ts tsv tsx ttf
+    txt vue wasm wav webm webp whl woff woff2 xlsx xml yaml yml zig zip zsh
+"""
 """Endings by which a name is known as that of a file."""
 
-UNITS = [
-    "ns",
-    "us",
-    "µs",
-    "ms",
-    "s",
-    "sec",
-    "secs",
-    "seconds",
-    "min",
-    "mins",
-    "minutes",
-    "h",
-    "hours",
-    "days",
-    "B",
-    "kB",
-    "KB",
-    "MB",
-    "GB",
-    "TB",
-    "KiB",
-    "MiB",
-    "GiB",
-    "TiB",
-    "bytes",
-    "px",
-    "em",
-    "rem",
-    "pt",
-    "rows",
-    "lines",
-    "files",
-    "tests",
-    "tokens",
-    "chars",
-    "characters",
-]
+_UNITS = """
+    ns us µs ms s sec secs seconds min mins minutes h hours days
+    B kB KB MB GB TB KiB MiB GiB TiB bytes
+    px em rem pt rows lines files tests tokens chars characters
+"""
 """What numbers are counted in; singulars tell of next to nothing."""
 
 NAME = r"[A-Za-z_$][\w$]*"
@@ -213,8 +26,8 @@ PART = r"[\w.@~+$%-]++"
 LONGEST = 200
 
 
-def _one_of(words: list[str]) -> str:
-    return "|".join(sorted(words, key=len, reverse=True))
+def _one_of(words: str) -> str:
+    return "|".join(sorted(words.split(), key=len, reverse=True))
 
 
 ANCHOR = re.compile(
@@ -227,14 +40,14 @@ ANCHOR = re.compile(
                         | \d{{1,2}}:\d\d(?::\d\d(?:\.\d+)?)?
                       ) (?!\w) )
     | (?P<flag>       (?<![\w-]) --[A-Za-z][\w-]* )
-    | (?P<path>       (?<![\w/]) (?:{PART})?+(?:/++{PART})+ )
-    | (?P<file>       (?<!\w) \.?\w[\w.-]*\.(?:{_one_of(EXTENSIONS)}) (?![\w(-]|\.\w) )
+    | (?P<path>       (?<![\w/.@~+$%-]) (?:{PART})?+(?:/++{PART})+ )
+    | (?P<file>       (?<![\w.]) \.?\w[\w.-]*\.(?:{_one_of(_EXTENSIONS)}) (?![\w(-]|\.\w) )
     | (?P<hash>       (?<!\w) (?=[a-fA-F]*\d)(?=\d*[a-fA-F]) [0-9a-fA-F]{{7,64}} (?!\w) )
     | (?P<code>       (?<!\w) [A-Z]{{1,4}}\d{{3,5}} (?!\w) )
     | (?P<number>     (?<![\w.]) (?:
                           \#\d+ (?!\w)
                         | v?\d+(?:\.\d+){{2,}}(?:[-+][0-9A-Za-z][\w.]*)? (?!\w)
-                        | \d+(?:\.\d+)?[ \t]?(?:%|(?:{_one_of(UNITS)}) (?!\w))
+                        | \d+(?:\.\d+)?[ \t]?(?:%|(?:{_one_of(_UNITS)}) (?!\w))
                         | \d{{5,}} (?![\w.])
                       ) )
     | (?P<identifier> (?<![\w$]) {NAME}(?:(?:\.|::|->){NAME})* )
@@ -243,7 +56,7 @@ ANCHOR = re.compile(
 )
 """In this order, at each place the first that fits; what fits and is no fact is passed over."""
 
-ACROSS = re.compile(rf"\d[ \t](?:%|(?:{_one_of(UNITS)})(?!\w))")
+ACROSS = re.compile(rf"\d[ \t](?:%|(?:{_one_of(_UNITS)})(?!\w))")
 """Where alone a fact reaches over white space."""
 
 TELLING = re.compile(r"[/\d_]|--|\.\w|[a-z][A-Z]|[A-Z]{2}[a-z]")

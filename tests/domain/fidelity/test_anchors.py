@@ -44,14 +44,14 @@ def carried(text: str) -> set[str]:
         ("error[E0308]: no", [("E0308", K.ERROR)]),
         (
             "issue #12, v1.2.3, 10.0.0.1",
-            [("#12", K.NUMBER), ("v1.2.3", K.NUMBER)] + [("10.0.0.1", K.NUMBER)],
+            [("#12", K.NUMBER), ("v1.2.3", K.NUMBER), ("10.0.0.1", K.NUMBER)],
         ),
         ("took 12 ms, 1.5 GB, 30%", [("12ms", K.NUMBER), ("1.5GB", K.NUMBER), ("30%", K.NUMBER)]),
         ("port 65535", [("65535", K.NUMBER)]),
         ("load_rows loadRows", [("load_rows", K.IDENTIFIER), ("loadRows", K.IDENTIFIER)]),
         (
             "Row::fromText row->next_one",
-            [("Row::fromText", K.IDENTIFIER)] + [("row->next_one", K.IDENTIFIER)],
+            [("Row::fromText", K.IDENTIFIER), ("row->next_one", K.IDENTIFIER)],
         ),
         ("self.load_rows()", [("load_rows", K.IDENTIFIER)]),
         ("this.loadRows", [("loadRows", K.IDENTIFIER)]),
