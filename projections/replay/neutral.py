@@ -1,12 +1,11 @@
 """A recorded session as rows of what was said: what fidelity reads, whatever agent wrote it."""
 
+import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
-
-import orjson
 
 from ...domain.blocks import NOT_SENT, Block, Kind, ToolCall
 from ...domain.fidelity.rows import Row, Rows, Said
@@ -182,6 +181,6 @@ def _told(block: Any) -> Iterator[str]:
 
 def _unescaped(text: str) -> str:
     try:
-        return str(orjson.loads(text))
-    except orjson.JSONDecodeError:
-        return ""
+        return str(json.loads(text))
+    except ValueError:
+        return ""  # what a source misspells names no directory
