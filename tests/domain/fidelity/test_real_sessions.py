@@ -39,7 +39,7 @@ def read() -> Iterator[Reading]:
 
 def is_that_folder() -> bool:
     text = Path(SESSIONS or "", "manifest.csv").read_bytes()
-    return sha256(text).hexdigest() == FIGURES["manifest"]
+    return sha256(text).hexdigest() == str(FIGURES["manifest"])
 
 
 @pytest.mark.parametrize("limit", [16_000, 32_000])
