@@ -47,7 +47,7 @@ def carried(text: str) -> set[str]:
             [("#12", K.NUMBER), ("v1.2.3", K.NUMBER), ("10.0.0.1", K.NUMBER)],
         ),
         ("took 12 ms, 1.5 GB, 30%", [("12ms", K.NUMBER), ("1.5GB", K.NUMBER), ("30%", K.NUMBER)]),
-        ("port 65535", [("65535", K.NUMBER)]),
+        ("port 65535.", [("65535", K.NUMBER)]),
         ("load_rows loadRows", [("load_rows", K.IDENTIFIER), ("loadRows", K.IDENTIFIER)]),
         (
             "Row::fromText row->next_one",
