@@ -1,9 +1,8 @@
 """What is measured beside R: context, prose, files, rules, re-reads, and what summaries invent."""
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from math import inf
 from typing import NamedTuple
 
 from .canonical import Boundary
@@ -47,6 +46,7 @@ class Beside:
     def __init__(self, reading: Reading, boundaries: Sequence[Boundary]) -> None:
         self.reading = reading
         self.boundaries = tuple(boundaries)
+        self._calls = [boundary.call for boundary in self.boundaries]
         self._expected: dict[Stake, frozenset[str]] = {}
 
     def scores(self, sights: Sights, hits: Iterable[Stake]) -> Scores:
@@ -77,25 +77,21 @@ class Beside:
 
     @cached_property
     def pairs(self) -> tuple[PairStake, ...]:
-        again = self.reading.pairs.again
-        known = {
-            (segment, one.pair): one.call
-            for segment, boundary, first, last in self._segments(again)
-            for one in reversed(again[first:last])
-            if one.newest < boundary.first_kept
-        }
-        return tuple(sorted(PairStake(call, pair) for (_, pair), call in known.items()))
+        found: dict[tuple[int, Pair], PairStake] = {}
+        for call, pair, newest in self.reading.pairs.again:
+            segment = self._hides(newest, call)
+            if segment is not None:
+                found.setdefault((segment, pair), PairStake(call, pair))
+        return tuple(found.values())
 
     @cached_property
     def rereads(self) -> tuple[FileAgain, ...]:
-        again = self.reading.files_again
-        known = {
-            (segment, one.key): one
-            for segment, boundary, first, last in self._segments(again)
-            for one in reversed(again[first:last])
-            if one.newest < boundary.first_kept
-        }
-        return tuple(sorted(known.values()))
+        found: dict[tuple[int, str], FileAgain] = {}
+        for again in self.reading.files_again:
+            segment = self._hides(again.newest, again.call)
+            if segment is not None:
+                found.setdefault((segment, again.key), again)
+        return tuple(found.values())
 
     @cached_property
     def files(self) -> tuple[FilesAt, ...]:
@@ -122,15 +118,12 @@ class Beside:
             found.append(RulesAt(boundary.call, rules))
         return tuple(found)
 
-    def _segments(
-        self, again: Sequence[tuple[int, ...]]
-    ) -> Iterator[tuple[int, Boundary, int, int]]:
-        """Each boundary, with the stretch of `again` whose calls it is in effect for."""
-        for segment, boundary in enumerate(self.boundaries):
-            ends = inf
-            if segment + 1 < len(self.boundaries):
-                ends = self.boundaries[segment + 1].call
-            yield segment, boundary, bisect_left(again, (boundary.call,)), bisect_left(again, (ends,))
+    def _hides(self, position: int, call: int) -> int | None:
+        """Which boundary is in effect at a call, if it hides what stands at a position."""
+        segment = bisect_right(self._calls, call) - 1
+        if segment < 0 or position >= self.boundaries[segment].first_kept:
+            return None
+        return segment
 
     # Who met it
 

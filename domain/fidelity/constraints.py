@@ -13,9 +13,10 @@ SURVIVES = 0.8
 
 _CONSTRAINT = re.compile(
     r"""\b(?:
-        must | mustn[’']t | never | always | only | please | don[’']?t | do\ not | cannot | can[’']t
-        | should | shouldn[’']t | avoid | ensure | make\ sure | without | instead | require[ds]?
-        | at\ least | at\ most | no\ more | not\ allowed | forbidden | prefer | keep | important
+        must | mustn['\u2019]t | should | shouldn['\u2019]t | do\ not | don['\u2019]?t | cannot
+        | can['\u2019]t | never | always | only | please | avoid | ensure | make\ sure | without
+        | instead | require[ds]? | at\ least | at\ most | no\ more | not\ allowed | forbidden
+        | prefer | keep | important
     )\b""",
     re.VERBOSE | re.IGNORECASE,
 )

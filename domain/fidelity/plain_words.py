@@ -10,15 +10,14 @@ from .patterns import ACROSS, TELLING
 # Letters of Latin scripts; what has a capital inside is a name, and is taken for a fact.
 _WORD = re.compile(r"\b[A-Za-zÀ-ÖØ-öø-ÿ][a-zß-öø-ÿ]{3,}\b")
 
-STOPPED = frozenset(
-    """
+_STOPPED = """
     about after also anyway been before being could done each else ever from goes going have here
-    into just know let's lets like make many more much must need only other ours over please
+    into just know lets like make many more much must need only other ours over please
     really should since some such sure than that their them then there these they thing things
     this those through under upon very want well were what when which will with would your yours
     code false file files line lines none null true
-    """.split()
-)
+"""
+STOPPED = frozenset(_STOPPED.split())
 """Words that stand beside anything: of grammar, and of any talk about programs."""
 
 

@@ -93,8 +93,8 @@ class Reading:
         first: dict[tuple[str, AnchorKind], int] = {}
         for index, row in enumerate(self.rows.rows):
             if row.said is not Said.SYSTEM and self.carried[index]:
-                for fact in self.facts(index).items():
-                    first.setdefault(fact, index)
+                for spelled in self.facts(index).items():
+                    first.setdefault(spelled, index)
         carriers: dict[str, list[Fact]] = {}
         for (key, kind), index in first.items():
             parts = carried_by(Anchor(key, kind, 0, 0))
