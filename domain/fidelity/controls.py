@@ -42,7 +42,11 @@ def file_list(reading: Reading, boundaries: Sequence[Boundary], budget: int) -> 
     """The files that calls touched, the newest first."""
 
     def newest_first(boundary: Boundary) -> Iterable[str]:
-        hidden = (at for at in reading.touches if at.position < boundary.first_kept)
+        hidden = (
+            at
+            for at in reading.touches
+            if at.position < boundary.first_kept and at.call < boundary.call
+        )
         return dict.fromkeys(at.key for at in sorted(hidden, key=lambda at: -at.position))
 
     return _written(reading, boundaries, budget, newest_first)
@@ -162,7 +166,8 @@ def _tokens(row: Row) -> int:
 def _hidden(reading: Reading, first: int, boundary: Boundary) -> Iterator[int]:
     """Indices from a first one on of what a boundary hides."""
     rows = reading.rows.rows
-    for index in range(first, reading.index_at(boundary.first_kept)):
+    below = min(reading.index_at(boundary.first_kept), reading.seen_by(boundary.call))
+    for index in range(first, below):
         if rows[index].said is not Said.SYSTEM:
             yield index
 

@@ -50,7 +50,18 @@ def test_a_line_tells_where_its_words_and_its_facts_stand() -> None:
 
 
 WORDS = st.sampled_from(
-    "river Bank deep zone_of src/deep.py 12 rows load(river) the --deep".split()
+    [
+        "river",
+        "Bank",
+        "deep",
+        "zone_of",
+        "src/deep.py",
+        "12",
+        "rows",
+        "load(river)",
+        "the",
+        "--deep",
+    ]
 )
 
 

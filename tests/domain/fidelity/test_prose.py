@@ -1,5 +1,6 @@
 """P: pairs of words that the agent's prose took up again, when all that had them was hidden."""
 
+import itertools
 from dataclasses import replace
 
 from fidelity_sessions import Talk, cut_talks, dropping
@@ -110,7 +111,9 @@ def test_the_whole_history_has_all_pairs() -> None:
     assert (scores.pairs, scores.pair_hits, scores.prose) == (2, 2, 1.0)
 
 
-PROSE = st.lists(st.sampled_from("river bank deep gate hinge".split()), max_size=5).map(" ".join)
+PROSE = st.lists(st.sampled_from(["river", "bank", "deep", "gate", "hinge"]), max_size=5).map(
+    " ".join
+)
 
 
 @given(cut_talks(), st.lists(PROSE, min_size=30, max_size=30))
@@ -141,7 +144,7 @@ def _by_definition(measure: Measure) -> set[PairStake]:
             if row.said not in BY_AGENT or not boundary.call <= row.call < ends:
                 continue
             words = row.text.split()
-            for one, two in zip(words, words[1:], strict=False):
+            for one, two in itertools.pairwise(words):
                 pair = (min(one, two), max(one, two))
                 if one == two or pair in known:
                     continue
@@ -158,4 +161,4 @@ def _by_definition(measure: Measure) -> set[PairStake]:
 
 
 def _has(words: list[str], pair: tuple[str, str]) -> bool:
-    return any({*pair} == {one, two} for one, two in zip(words, words[1:], strict=False))
+    return any({*pair} == {one, two} for one, two in itertools.pairwise(words))

@@ -1,0 +1,143 @@
+"""Controls: what texts score that nobody would write, on the boundaries that all share."""
+
+from dataclasses import replace
+
+from fidelity_sessions import Talk, cut_talks
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.domain.fidelity.bound import bound
+from cutbank.domain.fidelity.canonical import Boundary
+from cutbank.domain.fidelity.controls import CLEARED, CONTROLS
+from cutbank.domain.fidelity.measure import Measure
+from cutbank.domain.fidelity.reading import Reading
+from cutbank.domain.fidelity.rows import Said
+from cutbank.domain.fidelity.spells import WHOLE
+
+Cut = tuple[Reading, tuple[Boundary, ...]]
+WRITTEN = ["file list", "random lines", "random ledger", "frequency ledger"]
+
+TALK = (
+    Talk()
+    .system("be quick")
+    .user("zone_of zone_of in src/river.py")
+    .calls_tool("look", "bank_of")
+    .returns("bank_of\nsrc/river.py\n\n12 rows")
+    .says("bank_of is deep")
+    .says("well")
+    .says("bank_of")
+)
+READING = TALK.read()
+CUT = (Boundary(3, 5),)
+
+
+def summary(name: str, budget: int = 100) -> str:
+    (spell,) = CONTROLS[name](READING, CUT, budget)
+    return spell.summary
+
+
+def test_the_full_history_is_sent_whole() -> None:
+    assert CONTROLS["full history"](READING, CUT, 100) == (WHOLE,)
+
+
+def test_where_all_is_dropped_only_the_system_prompt_and_the_kept_window_are_sent() -> None:
+    (spell,) = CONTROLS["drop"](READING, CUT, 100)
+
+    assert (spell.call, spell.after, spell.first_kept) == (3, 4, 5)
+    assert (list(spell.kept), spell.summary) == ([1], "")
+
+
+def test_masked_results_are_cleared_and_calls_and_prose_stay_as_far_as_there_is_room() -> None:
+    # What is kept takes 13 tokens; #4 takes 4 of them once it is cleared, #3 takes 7, #2 12.
+    (spell,) = CONTROLS["masking"](READING, (Boundary(4, 5),), 100)
+    assert list(spell.kept) == [1, 3, 4]
+    assert spell.shown == {4: CLEARED}
+
+    (earlier,) = CONTROLS["masking"](READING, (Boundary(3, 3),), 100)
+    assert list(earlier.kept) == [1, 2]
+
+
+def test_a_ledger_has_each_fact_once_and_that_first_which_the_most_rows_say() -> None:
+    assert summary("frequency ledger").split("\n")[0] in {"bank_of", "src/river.py"}
+    assert sorted(summary("frequency ledger").split("\n")) == sorted(
+        ["bank_of", "src/river.py", "zone_of", "12rows"]
+    )
+    assert sorted(summary("random ledger").split("\n")) == sorted(
+        summary("frequency ledger").split("\n")
+    )
+    assert summary("frequency ledger", 5).split("\n")[0] in {"bank_of", "src/river.py"}
+
+
+def test_random_lines_are_whole_lines_and_each_once() -> None:
+    assert sorted(summary("random lines").split("\n")) == sorted(
+        ["zone_of zone_of in src/river.py", "look", "bank_of", "src/river.py", "12 rows"]
+    )
+
+
+def test_a_file_list_names_what_calls_touched_the_newest_first() -> None:
+    talk = Talk().user("go")
+    for path in ("src/river.py", "src/bank.py", "src/river.py"):
+        talk.calls_tool("read_file", path).returns("ok")
+        talk.rows[-2] = replace(talk.rows[-2], arguments={"path": path})
+    talk.says("well")
+
+    (spell,) = CONTROLS["file list"](talk.read(), (Boundary(4, 8),), 100)
+
+    assert spell.summary == "src/river.py\nsrc/bank.py"
+
+
+def test_another_session_has_another_random_order_and_the_same_one_the_same() -> None:
+    names = " ".join(f"name_{number}" for number in range(50))
+    rows = Talk().user(names).says("a").says("b").says("c").read().rows
+    cut = (Boundary(3, 3),)
+
+    def ledger(session: str) -> str:
+        return CONTROLS["random ledger"](Reading(replace(rows, session=session)), cut, 50)[
+            0
+        ].summary
+
+    assert ledger("one") == ledger("one") != ledger("two")
+
+
+@given(cut_talks(), st.sampled_from(WRITTEN), st.integers(0, 30))
+def test_no_control_ever_takes_more_than_its_budget_or_scores_more_than_the_bound(
+    cut: Cut, name: str, budget: int
+) -> None:
+    reading, boundaries = cut
+    spells = CONTROLS[name](reading, boundaries, budget)
+    measure = Measure(reading, boundaries)
+
+    assert [spell.call for spell in spells] == [boundary.call for boundary in boundaries]
+    for spell in spells:
+        assert len(spell.summary) <= 4 * budget
+        assert spell.tokens == -(-len(spell.summary) // 4) <= budget
+    assert measure.scores(spells).hits <= bound(measure, budget) + 1e-9
+
+
+@given(cut_talks(), st.sampled_from([*CONTROLS]))
+def test_controls_never_invent_and_always_keep_the_system_prompt(cut: Cut, name: str) -> None:
+    reading, boundaries = cut
+    spells = CONTROLS[name](reading, boundaries, 500)
+
+    assert Measure(reading, boundaries).scores(spells).novel == 0
+    for spell in spells:
+        assert all(
+            row.position > spell.after or row.position in spell.kept
+            for row in reading.rows.rows
+            if row.said is Said.SYSTEM
+        )
+
+
+@given(cut_talks())
+def test_the_full_history_always_has_all_and_what_is_dropped_never_anything(cut: Cut) -> None:
+    measure = Measure(*cut)
+
+    full = measure.scores(CONTROLS["full history"](*cut, 0))
+    none = measure.scores(CONTROLS["drop"](*cut, 0))
+
+    assert (full.hits, full.pair_hits) == (full.stakes, full.pairs)
+    assert (full.modified_named, full.read_named) == (full.modified, full.read)
+    assert (full.constraints_kept, full.rereads_named) == (full.constraints, full.rereads)
+    assert full.context_hits <= full.hits
+    assert none.hits == none.pair_hits == none.context_hits == none.constraints_kept == 0
+    assert none.carried == none.novel == 0
