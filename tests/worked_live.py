@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from cutbank import Block, HistoryView, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.agent_loop import AgentLoop
+from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.domain.compaction_events import CompactBoundary, Summary
 from cutbank.domain.errors import ContextOverflowError, InvalidPositionError
+from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 
 TOO_LONG = {"type": "error", "error": {"type": "invalid", "message": "prompt is too long"}}
@@ -154,3 +157,53 @@ class Agent:
     def _try_rewind(self, to: int) -> None:
         with suppress(InvalidPositionError):  # nothing stands behind it
             self.session.rewind(to)
+
+
+def essence(view: HistoryView, blocks: Ranges) -> dict[str, Any]:
+    """All that a view shows and all that was decided of it, but for the numbers of decisions.
+
+    What is decided about positions without a block shows nowhere: a refusal that the loop records
+    between two boundaries of one request is one.
+    """
+    return {
+        "tokens": view.tokens,
+        "system": view.system_prompt,
+        "tools": view.tool_definitions,
+        "entries": [(entry.position, entry.text, entry.tokens) for entry in view.entries],
+        "boundary": view.boundary and drawn(view.boundary, blocks),
+        "summary": view.summary and written(view.summary, blocks),
+    }
+
+
+def drawn(boundary: CompactBoundary, blocks: Ranges) -> dict[str, Any]:
+    return {
+        **boundary.model_dump(
+            exclude={
+                "originator_id",
+                "originator_version",
+                "timestamp",
+                "previous",
+                "after",
+                "kept",
+            }
+        ),
+        "kept": boundary.kept & blocks,
+        "after": max((at for at in blocks if at <= boundary.after), default=0),
+    }
+
+
+def written(summary: Summary, blocks: Ranges) -> dict[str, Any]:
+    return {
+        "text": summary.text,
+        "sections": summary.sections,
+        "digest": summary.digest,
+        "covers": summary.covers & blocks,
+        "cites": summary.cites,
+        "summariser": summary.summariser,
+        "tokens": summary.tokens,
+    }
+
+
+def live_blocks(session: StoredSession) -> Ranges:
+    """The positions of a session's blocks."""
+    return Ranges.of(one.position for one in recording_of(session).log if one.tokens)

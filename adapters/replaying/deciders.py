@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...domain.compaction import MAIN
-from ...domain.errors import InvalidSettingError, NotFoundError
+from ...domain.errors import InvalidSettingError
 from ...domain.policies.policy import Policy
 from ...domain.summaries.summariser import Draft, Material, Summariser
 from ...projections.replay.as_recorded import AsRecorded
@@ -75,17 +75,14 @@ def decider_named(
     `none` never compacts, `recorded` does as it was done. `limit` is what a prompt may have, in
     tokens; None is what the settings say. `recording` saves reading the session again; `model` is
     the agent's, for policies that go by prices. A decider is for one replay. Raises
-    InvalidSettingError for what there is not, and NotFoundError where nothing is on record.
+    InvalidSettingError for what there is not.
     """
     if policy in (NOBODY, AS_RECORDED) and settings:
         raise InvalidSettingError(f"{policy} has no settings, and {', '.join(settings)} was set")
     if policy == NOBODY:
         return Never()
     if policy == AS_RECORDED:
-        decisions = decisions_of(session, MAIN)
-        if not decisions:
-            raise NotFoundError(f"session {session.key!r} has no compactions on record")
-        return AsRecorded(decisions, MAIN)
+        return AsRecorded(decisions_of(session, MAIN), MAIN)
     known = session.store.settings
     order = by_settings.order_by(
         known,

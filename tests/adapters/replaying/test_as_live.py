@@ -1,6 +1,9 @@
 """A replay decides what an agent's loop decided, and shows what it served."""
 
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -8,69 +11,22 @@ import pytest
 from every_policy import every_name, fitted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worked_live import STEPS, Agent, Time
+from worked_live import STEPS, Agent, Time, essence, live_blocks
 
 import cutbank
+from cutbank.adapters.replaying.deciders import decider_named
 from cutbank.adapters.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.compaction_events import CompactBoundary, Summary
 from cutbank.domain.pins import PinRules
 from cutbank.domain.ranges import Ranges
-from cutbank.projections.history_view import HistoryView
+from cutbank.domain.terms import Terms
+from cutbank.projections.recorded import Recorded
 from cutbank.projections.replay.by_policy import ByPolicy
-from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replayed
 
+COOLS = "cooldown_seconds"
+"""The setting of policies that look at the clock."""
 LIMITS = st.sampled_from((150, 400, 1_000, 2_500))
-
-
-def essence(view: HistoryView, blocks: Ranges) -> dict[str, Any]:
-    """All that a view shows and all that was decided of it, but for the numbers of decisions.
-
-    What is decided about positions without a block shows nowhere: a refusal that the loop records
-    between two boundaries of one request is one.
-    """
-    return {
-        "tokens": view.tokens,
-        "system": view.system_prompt,
-        "tools": view.tool_definitions,
-        "entries": [(entry.position, entry.digest, entry.shown) for entry in view.entries],
-        "boundary": view.boundary and drawn(view.boundary, blocks),
-        "summary": view.summary and written(view.summary, blocks),
-    }
-
-
-def drawn(boundary: CompactBoundary, blocks: Ranges) -> dict[str, Any]:
-    return {
-        **boundary.model_dump(
-            exclude={
-                "originator_id",
-                "originator_version",
-                "timestamp",
-                "previous",
-                "after",
-                "kept",
-            }
-        ),
-        "kept": boundary.kept & blocks,
-        "after": max((at for at in blocks if at <= boundary.after), default=0),
-    }
-
-
-def written(summary: Summary, blocks: Ranges) -> dict[str, Any]:
-    return {
-        "text": summary.text,
-        "sections": summary.sections,
-        "digest": summary.digest,
-        "covers": summary.covers & blocks,
-        "cites": summary.cites,
-        "summariser": summary.summariser,
-        "tokens": summary.tokens,
-    }
-
-
-def blocks_of(recording: Recording) -> Ranges:
-    return Ranges.of(one.position for one in recording.log if one.tokens)
 
 
 @pytest.mark.parametrize("name", every_name())
@@ -93,7 +49,73 @@ def test_a_replay_decides_as_the_loop_did(
         decider = ByPolicy(agent.loop.order, recording)
         views = [served.view() for served in replayed(recording, decider, limit=limit)]
 
-        blocks = blocks_of(recording)
+        blocks = live_blocks(agent.session)
         assert len(views) == len(agent.sent)
         for view, sent in zip(views, agent.sent, strict=True):
             assert essence(view, blocks) == essence(sent, blocks)
+
+
+@settings(max_examples=25)
+@given(
+    steps=STEPS,
+    name=st.sampled_from(every_name()),
+    limit=LIMITS,
+    usage=st.sampled_from((None, 0.5, 3.0)),
+)
+def test_what_was_served_is_shown_again_as_it_was_sent(
+    name: str, steps: list[tuple[Any, ...]], limit: int, usage: float | None
+) -> None:
+    time = Time()
+    with (
+        TemporaryDirectory() as folder,
+        cutbank.open(Path(folder) / "live.db", clock=time, settings=Settings()) as store,
+    ):
+        how = {"policy": fitted(name, limit), "limit": limit}
+        agent = Agent(store.session("live"), how, time, usage=usage)
+        agent.do([*steps, ("work", [], True)])
+        recording = recording_of(agent.session)
+        decider = decider_named(agent.session, "recorded", recording=recording)
+
+        views = [served.view() for served in replayed(recording, decider)]
+
+        assert len(views) == len(agent.sent)
+        for view, sent in zip(views, agent.sent, strict=True):
+            assert view.entries == sent.entries
+            assert view.summary == sent.summary
+            assert view.tokens == sent.tokens
+            # A summary's digest goes by the database's secret, which a replay does not know.
+            assert replace(view, summary_digest=sent.summary_digest).fingerprint == sent.fingerprint
+
+
+@settings(max_examples=15)
+@given(
+    steps=STEPS,
+    name=st.sampled_from([name for name in every_name() if not hasattr(fitted(name, 500), COOLS)]),
+    jumps=st.randoms(use_true_random=False),
+)
+def test_a_clock_that_jumps_changes_nothing_but_cooldowns(
+    name: str, steps: list[tuple[Any, ...]], jumps: Random
+) -> None:
+    time = Time()
+    with (
+        TemporaryDirectory() as folder,
+        cutbank.open(Path(folder) / "live.db", clock=time, settings=Settings()) as store,
+    ):
+        agent = Agent(store.session("live"), {"policy": fitted("pi", 500), "limit": 500}, time)
+        agent.do([*steps, ("work", [], True)])
+        recording = recording_of(agent.session)
+    jumped = replace(recording, log=[at_another_time(one, jumps) for one in recording.log])
+    terms = Terms(fitted(name, 500), 500)
+
+    plain, other = (
+        [served.view() for served in replayed(log, ByPolicy(terms, log), limit=500)]
+        for log in (recording, jumped)
+    )
+
+    blocks = Ranges.of(one.position for one in recording.log if one.tokens)
+    assert [essence(view, blocks) for view in plain] == [essence(view, blocks) for view in other]
+
+
+def at_another_time(one: Recorded, jumps: Random) -> Recorded:
+    by = timedelta(seconds=jumps.randint(-100_000, 100_000))
+    return replace(one, event=one.event.model_copy(update={"timestamp": one.event.timestamp + by}))
