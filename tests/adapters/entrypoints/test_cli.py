@@ -44,6 +44,7 @@ CALLS = {
     "compact": ["compact", "long", "--set", "keep_tokens=1000"],
     "activate": ["activate", "long"],
     "revert": ["revert", "long"],
+    "replay": ["replay", "long", "--policy", "pi", "--limit", "9000"],
     "idle": ["idle", "--status"],
     "wake": ["wake", "long", "--in", "20m"],
     "backtest": ["backtest", "long", "--policies", "none,pi", "--limits", "4000", "--no-cache"],
