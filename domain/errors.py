@@ -69,6 +69,10 @@ class SummariserFailedError(CutbankError):
         """How long the provider asked to wait."""
 
 
+class MissingSummariesError(CutbankError):
+    """A model would have to be asked, and nobody allowed that; says how often, and the price."""
+
+
 class CompactionVetoedError(CutbankError):
     """A hook forbade the compaction; says which, and why."""
 

@@ -13,6 +13,7 @@ from ...domain.errors import (
     CompactionVetoedError,
     ConflictError,
     ContextOverflowError,
+    MissingSummariesError,
     CutbankError,
     InvalidSettingError,
     NothingToCompactError,
@@ -33,6 +34,7 @@ ANSWERS_NO = (
     CompactionVetoedError,
     ConflictError,
     ContextOverflowError,
+    MissingSummariesError,
     NothingToCompactError,
     RejectedSummaryError,
 )

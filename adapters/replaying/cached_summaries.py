@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
-from ...domain.errors import CutbankError, SummariserFailedError
+from ...domain.errors import MissingSummariesError, SummariserFailedError
 from ...domain.models import ModelFacts
 from ...domain.session_events import Usage
 from ...domain.summaries.summariser import Draft, Material
@@ -15,10 +15,6 @@ Asks = Callable[[Material], Draft]
 """Has a model write, and waits for it."""
 PROMPT = 1_500
 """About how many tokens a prompt has besides what it is about: for estimates of its price."""
-
-
-class MissingSummariesError(CutbankError):
-    """A model would have to be asked, and nobody allowed that; says how often, and the price."""
 
 
 @dataclass

@@ -91,7 +91,7 @@ def test_missing_summaries_are_counted_in_one_line(
 
     answer = run(*PI, "--summariser", "llm", "--cache", tmp_path / "summaries.db")
 
-    assert answer.code != 0
+    assert answer.code == 1
     assert answer.out == ""
     assert "not in the cache" in answer.err
     assert "--allow-llm asks it" in answer.err

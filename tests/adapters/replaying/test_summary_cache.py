@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from cutbank import Block, StoredSession
 from cutbank.adapters.compacting import by_settings
-from cutbank.adapters.replaying.cached_summaries import CachedSummaries, MissingSummariesError
+from cutbank.adapters.replaying.cached_summaries import CachedSummaries
 from cutbank.adapters.replaying.summary_cache import SummaryCache, key_of
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.summarisers.llm import Llm
-from cutbank.domain.errors import InvalidSettingError, StorageError
+from cutbank.domain.errors import InvalidSettingError, MissingSummariesError, StorageError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summariser import Draft, Material
