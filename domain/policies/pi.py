@@ -15,7 +15,7 @@ from ..window import Item, Plan, Window
 from .cutting.budget_walk import reached
 from .measuring.measure import Measure, Rounding, Unit
 from .measuring.pi_estimate import Estimate, answer_end, size
-from .policy import check, setting
+from .policy import NEVER, check, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,15 @@ class Pi:
     def fires(self, window: Window) -> bool:
         """Whether the reserve is being eaten into; never where no limit is known."""
         return self._fires(window, self.headroom(window.limit)[0])
+
+    def lets_be(self, limit: int) -> int | None:
+        """The most tokens in use that do not fire; None where texts or boundaries are looked at."""
+        if not self._is_reckoned or self.begins != "kept-window":
+            return None
+        if not self.enabled or limit <= 0:
+            return NEVER
+        most = limit - self.headroom(limit)[0]
+        return most - 1 if self.fires_at == ">=" else most
 
     def _fires(self, window: Window, reserve: int) -> bool:
         if not self.enabled or window.limit <= 0:

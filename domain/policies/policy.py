@@ -20,7 +20,8 @@ class Policy(Protocol):
     A policy may have `fires(window) -> bool` as well: whether its threshold is passed, told by what
     is in use and not by the blocks. It is asked before each call of a model, and so is
     `warning(window)`, if there is one: what is in use, where those who watch are to be told. One
-    that prunes has `pruned(window, gone)`: what that came to. And it may name, as class variables,
+    that prunes has `pruned(window, gone)`: what that came to. One that goes by tokens alone says so by
+    `lets_be(limit)`, and is replayed the faster for it. And it may name, as class variables,
     its `alias`: the program it comes from; its `source`: the document; and its `presets`: settings
     by name, as `@as_shipped`.
     """
@@ -37,6 +38,13 @@ def is_due(policy: Policy, window: Window) -> bool:
     """Whether the policy would compact now, if its plan has to be asked for or not."""
     fires: Callable[[Window], bool] | None = getattr(policy, "fires", None)
     return fires(window) if fires else policy.plan(window) is not None
+
+
+def lets_be(policy: Policy, limit: int) -> int | None:
+    """The most tokens in use at which it does nothing, where it goes by tokens alone: by what is in
+    use, and by the sizes, kinds and messages of blocks. None where it looks at more than that."""
+    most: Callable[[int], int | None] | None = getattr(policy, "lets_be", None)
+    return most(limit) if most else None
 
 
 def warning_of(policy: Policy, window: Window) -> Utilisation | None:
@@ -75,6 +83,9 @@ def presets_of(policy: Policy | type[Policy]) -> Mapping[str, Mapping[str, Any]]
 
 
 P = TypeVar("P", bound=Policy)
+
+NEVER = 2**62
+"""More tokens than there ever are: what a policy lets be that never fires."""
 
 NONE = "none"
 """How text says that a setting is left to the policy."""

@@ -16,7 +16,7 @@ from .cutting.zones import Zones, stepped_back
 from .measuring.context_budget import MAX_OUTPUT, ContextBudget
 from .measuring.measure import Measure, Rounding, Unit
 from .measuring.spoken import Sized, Spoken
-from .policy import check, refusal, setting
+from .policy import NEVER, check, refusal, setting
 from .pruning.old_results import OldResults
 
 
@@ -109,6 +109,20 @@ class PreserveZone:
         return window.limit > 0 and (
             self.should_compact(self.budget(window)) or bool(self._worthwhile_trims(window))
         )
+
+    def lets_be(self, limit: int) -> int | None:
+        """The most tokens in use that do not fire; None where texts are measured or shortened."""
+        if self.unit != Unit.RECKONED or self.prune_over is not None:
+            return None
+        if limit <= 0:
+            return NEVER
+        # In one step of the float next to the threshold, whichever way that was rounded.
+        most = int(self.threshold * limit) - self.max_output_tokens
+        while self.should_compact(ContextBudget(limit, 0, most, self.max_output_tokens)):
+            most -= 1
+        while not self.should_compact(ContextBudget(limit, 0, most + 1, self.max_output_tokens)):
+            most += 1
+        return most
 
     def budget(self, window: Window) -> ContextBudget:
         """What is in use; a reckoning has the system prompt among the messages."""

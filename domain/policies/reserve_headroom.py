@@ -15,7 +15,7 @@ from ..window import Plan, Window
 from .cutting.reserve_cut import Walk, message_tokens, walk_back
 from .cutting.sent_history import UNANSWERED, kept_messages, waiting_calls
 from .measuring.measure import Measure, Rounding, Unit
-from .policy import check, refusal, setting
+from .policy import NEVER, check, refusal, setting
 
 LONGEST_ANSWER = 32_000
 """Tokens that an answer may take where nobody says how many."""
@@ -128,6 +128,17 @@ class ReserveHeadroom:
     def fires(self, window: Window) -> bool:
         """Whether the reserve is being eaten into; never where no limit is known."""
         return self._is_past(window, self.headroom(window.limit))
+
+    def lets_be(self, limit: int) -> int | None:
+        """The most tokens in use that do not fire; None where reports or texts are counted."""
+        counts = Counts(self.counts), Unit(self.unit)
+        answer = self.answer_tokens
+        if counts != (Counts.RECKONED, Unit.RECKONED) or answer is None or answer >= limit > 0:
+            return None
+        if limit <= 0:
+            return NEVER
+        threshold = limit - answer - self.headroom(limit).reserve
+        return threshold - 1 if self.fires_at == ">=" else threshold
 
     def _is_past(self, window: Window, headroom: Headroom) -> bool:
         room = window.limit - self._answer(window) if window.limit > 0 else 0

@@ -1,0 +1,278 @@
+"""Replays a trace from one compaction to the next, for policies that go by tokens alone."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from ...domain.blocks import Kind
+from ...domain.compaction_events import Trigger
+from ...domain.deferred import Deferred
+from ...domain.errors import NothingToCompactError
+from ...domain.pins import NO_PINS, PinRules
+from ...domain.policies.policy import Policy, lets_be
+from ...domain.summaries.sized import LEAST, size
+from ...domain.summaries.gate import ALWAYS_SMALL
+from ...domain.trims import LEAST as LEAST_SHORTENED
+from ...domain.trims import SHARE
+from ...domain.window import Plan
+from .by_policy import REGROWTH
+from .trace import KINDS, NotByTokens, Trace
+from .traced_view import Kept, Sums, TracedView, TracedWindow
+
+RESULT = KINDS.index(Kind.TOOL_RESULT)
+
+
+class TokenCompaction(NamedTuple):
+    """One compaction, as far as tokens tell."""
+
+    call: int
+    """In front of which call of the model, counted from 0 in the trace."""
+    trigger: Trigger
+    first_kept: int
+    """Position of the first block behind the cut."""
+    before: int
+    """Tokens of the prompt that there would have been."""
+    after: int
+    summary: int
+    """Of these, the summary's."""
+    offset: int
+    """What every later prompt has less than if nothing had ever left; below 0."""
+
+
+@dataclass(frozen=True)
+class TokenReplay:
+    """What a policy would have had the model sent, in tokens."""
+
+    trace: Trace
+    compactions: tuple[TokenCompaction, ...]
+    futile: int
+    """Compactions that were asked for and came to nothing."""
+
+    def prompts(self) -> list[int]:
+        """Tokens of the prompt of each call of the model."""
+        whole = self.trace.whole
+        return [
+            tokens + offset for begin, end, offset in self._spans() for tokens in whole[begin:end]
+        ]
+
+    def unchanged(self) -> list[int]:
+        """Tokens at the beginning of each prompt that the one before had as well."""
+        prompts = self.prompts()
+        same = [0, *prompts[:-1]] if prompts else []
+        for call in self.trace.resets:
+            same[call] = 0
+        for compaction in self.compactions:
+            same[compaction.call] = min(
+                same[compaction.call], self.trace.request(compaction.call)
+            )
+        return [min(before, now) for before, now in zip(same, prompts, strict=True)]
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Of all calls."""
+        return sum(self.prompts())
+
+    @property
+    def written_tokens(self) -> int:
+        """Of all calls, what no cache holds."""
+        return self.prompt_tokens - sum(self.unchanged())
+
+    def _spans(self) -> Iterator[tuple[int, int, int]]:
+        """From which call up to before which one, and by how much it is off the whole."""
+        begins = [(0, 0), *((one.call, one.offset) for one in self.compactions)]
+        for (begin, offset), (end, _) in pairwise([*begins, (len(self.trace.whole), 0)]):
+            yield begin, end, offset
+
+
+def token_replayed(
+    trace: Trace,
+    policy: Policy,
+    limit: int,
+    summary_tokens: int,
+    *,
+    pins: PinRules = NO_PINS,
+    minimum_gain: float = 0.0,
+    regrowth: float = REGROWTH,
+) -> TokenReplay | NotByTokens:
+    """What a replay comes to whose summaries have so many tokens each, or as many as may be.
+
+    The same as `replayed` with `Sized` for a summariser, but for the time that it takes: that of
+    the compactions, and hardly that of the events. NotByTokens says why it has to be that one.
+    """
+    most = lets_be(policy, limit)
+    if most is None:
+        return NotByTokens(f"{policy.name} with these settings looks at more than tokens")
+    if summary_tokens < LEAST:
+        return NotByTokens(f"summaries of less than {LEAST} tokens cannot be told apart")
+    view = TracedView(trace, pins, limit)
+    run = _Run(view, policy, most, summary_tokens, minimum_gain, regrowth)
+    try:
+        run.to_the_end()
+    except _BeyondTokensError as beyond:
+        return NotByTokens(str(beyond))
+    return TokenReplay(trace, tuple(run.compactions), run.futile)
+
+
+class _BeyondTokensError(Exception):
+    """Something has to be done for which tokens are not enough."""
+
+
+class _Run:
+    def __init__(
+        self,
+        view: TracedView,
+        policy: Policy,
+        most: int,
+        summary_tokens: int,
+        minimum_gain: float,
+        regrowth: float,
+    ) -> None:
+        self.view, self.trace, self.limit = view, view.trace, view.limit
+        self.policy, self.most = policy, most
+        self.summary_tokens, self.minimum_gain = summary_tokens, minimum_gain
+        self.regrown = regrowth * view.limit
+        self.compactions: list[TokenCompaction] = []
+        self.futile = 0
+        self._offset = 0
+        self._futile_at: int | None = None
+        """How large the prompt was when there was nothing to gain."""
+        self._rising = [0, *_drops(self.trace), len(self.trace.whole)]
+
+    def to_the_end(self) -> None:
+        call, answered = 0, 0
+        while True:
+            due = self._first_above(max(call, answered), self._threshold())
+            full = self._first_above(call, self.limit) if self.limit > 0 else len(self.trace.whole)
+            call = min(due, full)
+            if call == len(self.trace.whole):
+                return
+            self.view.end = self.trace.upto[call]
+            if due == call and self._compacted(call, Trigger.THRESHOLD):
+                answered = self._next_answered(call)
+            if 0 < self.limit < self._tokens(call) and self._compacted(call, Trigger.OVERFLOW):
+                answered = self._next_answered(call)
+            call += 1
+
+    def _threshold(self) -> int:
+        """The most tokens of a prompt that nothing is done about."""
+        most = self.most
+        if self._futile_at is not None:
+            grown = int(self._futile_at + self.regrown)
+            while grown - self._futile_at >= self.regrown:
+                grown -= 1
+            while grown + 1 - self._futile_at < self.regrown:
+                grown += 1
+            most = max(most, grown)
+        return most
+
+    def _tokens(self, call: int) -> int:
+        return self.trace.whole[call] + self._offset
+
+    def _first_above(self, begin: int, tokens: int) -> int:
+        """The first call from here on whose prompt would have more."""
+        whole, wanted = self.trace.whole, tokens - self._offset
+        piece = bisect_right(self._rising, begin)
+        for end in self._rising[piece:]:
+            found = bisect_right(whole, wanted, begin, end)
+            if found < end:
+                return found
+            begin = end
+        return len(whole)
+
+    def _next_answered(self, call: int) -> int:
+        """The first call that is not for the very request that a boundary was drawn for."""
+        return bisect_right(self.trace.answered, self.trace.sees[call], lo=call)
+
+    def _compacted(self, call: int, trigger: Trigger) -> bool:
+        try:
+            found = self._drawn(call, trigger)
+        except NothingToCompactError:
+            if trigger is Trigger.THRESHOLD:
+                self._futile_at = self._tokens(call)
+            found = None
+        if found is None:
+            self.futile += 1
+            return False
+        self._futile_at = None
+        self.compactions.append(found)
+        self._offset = found.offset
+        return True
+
+    def _drawn(self, call: int, trigger: Trigger) -> TokenCompaction | None:
+        view, before = self.view, self._tokens(call)
+        plan = self._planned(before, trigger)
+        if plan is None:
+            return None
+        pinned, held = view.held()
+        cut = None if plan.cut is None else view.nearest_cut(plan.cut, held)
+        if cut is None:
+            self._check_large(view.carried, view.first)
+            raise NothingToCompactError("no cut is legal")
+        carried = view.carried_over(cut, held)
+        kept = sum(map(self.trace.tokens, carried)) + view.blocks(cut)
+        request = self.trace.request(call)
+        if 0 < self.limit < request + kept:
+            self._check_large(carried, cut)
+        self._check_gain(before, request + kept, request, trigger)
+        if plan.summary_tokens < LEAST:
+            raise _BeyondTokensError(f"a summary may have {plan.summary_tokens} tokens")
+        left = before - request - view.summary - kept
+        worth = max(left + view.summary - 1, ALWAYS_SMALL)
+        summary = size(self.summary_tokens, plan.summary_tokens, worth)
+        self._check_gain(before, request + kept + summary, request, trigger)
+        view.first, view.carried, view.summary = cut, carried, summary
+        view.pinned = pinned
+        return TokenCompaction(
+            call=call,
+            trigger=trigger,
+            first_kept=self.trace.position[cut],
+            before=before,
+            after=request + kept + summary,
+            summary=summary,
+            offset=view.offset,
+        )
+
+    def _planned(self, used: int, trigger: Trigger) -> Plan | None:
+        view = self.view
+        window = TracedWindow(
+            items=Deferred(view.items),
+            after=self.trace.position[view.end - 1] if view.end else 0,
+            limit=self.limit,
+            trigger=trigger,
+            in_use=used,
+            kept=Kept(view),
+            sums=Sums(view),
+        )
+        try:
+            plan = self.policy.plan(window)
+        except NothingToCompactError as nothing:
+            if not 0 < self.limit < used:
+                raise
+            return Plan(cut=None, reason=str(nothing), summary_tokens=0)
+        if plan is not None and (plan.trims or plan.drops):
+            raise _BeyondTokensError(f"{self.policy.name} shortens or drops blocks")
+        return plan
+
+    def _check_large(self, carried: tuple[int, ...], first: int) -> None:
+        """Refuse where results are so large that they would be shortened."""
+        most = max(self.limit // SHARE, LEAST_SHORTENED) if self.limit > 0 else LEAST_SHORTENED
+        trace = self.trace
+        for index in (*carried, *range(first, self.view.end)):
+            if trace.kind[index] == RESULT and trace.tokens(index) > most:
+                raise _BeyondTokensError(f"#{trace.position[index]} would be shortened")
+
+    def _check_gain(self, before: int, after: int, request: int, trigger: Trigger) -> None:
+        if after >= before:
+            raise NothingToCompactError("nothing to gain")
+        is_unasked = trigger is Trigger.THRESHOLD
+        if is_unasked and before - after < self.minimum_gain * (before - request):
+            raise NothingToCompactError("too little to gain")
+
+
+def _drops(trace: Trace) -> Iterator[int]:
+    """Calls whose whole prompt is smaller than the one before: less is sent besides the blocks."""
+    return (
+        call for call in trace.resets if call and trace.whole[call] < trace.whole[call - 1]
+    )

@@ -1,0 +1,230 @@
+"""A session as columns of numbers: all that a policy can tell that goes by tokens alone."""
+
+from array import array
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import TypeAlias
+from itertools import accumulate
+
+from ...domain.blocks import BY_ASSISTANT, PROMPTS, Kind
+from ...domain.event import Event
+from ...domain.session_events import (
+    BlockAppended,
+    BlockPinned,
+    BlocksHidden,
+    BlocksRetracted,
+    BlockUnpinned,
+    ModelCalled,
+    RequestSettingsSet,
+    SessionOpened,
+    SystemPromptSet,
+    ToolCalled,
+    ToolsSet,
+)
+from ...domain.token_budget import estimate_text
+from ..entry import Entry
+from ..history_view import History
+from .recording import Recording
+
+KINDS = tuple(Kind)
+"""By the numbers that stand for them in a trace."""
+FORMAT = 1
+"""Of the columns, for whoever keeps them."""
+
+Column: TypeAlias = "array[int]"
+
+
+def _whole(type_code: str) -> Column:
+    return field(default_factory=lambda: array(type_code))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The blocks that show and the calls of the model, in order, as numbers.
+
+    Blocks are told by their index here; where a column names another block it says its index plus
+    one, and 0 where there is none. Tokens are the estimates that stand beside the blocks.
+    """
+
+    position: Column = _whole("I")
+    kind: Column = _whole("B")
+    running: Column = _whole("Q")
+    """Tokens of all blocks in front of each; the last one is the sum of all."""
+    message: Column = _whole("I")
+    """A number for each message id; 0 for none."""
+    call: Column = _whole("I")
+    """Of a result, the block that asked for it."""
+    answer: Column = _whole("I")
+    """Of a call, its result."""
+    before: Column = _whole("I")
+    """The piece of the same message in front of this one."""
+    behind: Column = _whole("I")
+    """The piece of the same message after this one."""
+    parted: Column = _whole("I")
+    """Index of the first block from which a pair or a message goes on up to this one or further;
+    its own where a cut here parts nothing."""
+    awaited: Column = _whole("I")
+    """The last result of any call up to here."""
+    unanswered: Column = _whole("I")
+    """Indices of the calls that nobody ever answered."""
+    first_prompts: Column = _whole("I")
+    """Indices of what people said in the first turn."""
+    number: Column = _whole("I")
+    """Of each call of the model."""
+    sees: Column = _whole("I")
+    """The position that a call of the model sees last."""
+    upto: Column = _whole("I")
+    """How many blocks it sees, if none has left."""
+    whole: Column = _whole("Q")
+    """Tokens of its prompt, if none has left."""
+    answered: Column = _whole("I")
+    """Where a model last spoke before it."""
+    resets: Column = _whole("I")
+    """Indices of the calls in front of which the system prompt, the tools or the settings were
+    set: no cache holds their prompts."""
+
+    @cached_property
+    def kinds(self) -> bytes:
+        """The column of kinds, to be searched."""
+        return self.kind.tobytes()
+
+    def tokens(self, index: int) -> int:
+        return self.running[index + 1] - self.running[index]
+
+    def request(self, call: int) -> int:
+        """Tokens that a call of the model is sent besides blocks and summary."""
+        return self.whole[call] - self.running[self.upto[call]]
+
+    def packed(self) -> bytes:
+        """All columns, to be kept."""
+        columns: list[Column] = [getattr(self, one.name) for one in fields(self)]
+        return array("Q", map(len, columns)).tobytes() + b"".join(c.tobytes() for c in columns)
+
+    @classmethod
+    def unpacked(cls, kept: bytes) -> "Trace":
+        """What `packed` made; on the same machine, for it is as memory holds it."""
+        trace = cls()
+        columns: list[Column] = [getattr(trace, one.name) for one in fields(cls)]
+        lengths, kept_of = array("Q"), memoryview(kept)
+        at = lengths.itemsize * len(columns)
+        lengths.frombytes(kept_of[:at])
+        for column, length in zip(columns, lengths, strict=True):
+            end = at + column.itemsize * length
+            column.frombytes(kept_of[at:end])
+            at = end
+        return trace
+
+
+@dataclass(frozen=True, slots=True)
+class NotByTokens:
+    """Why a session, or what a policy does with it, has to be replayed in full."""
+
+    reason: str
+
+
+def trace_of(recording: Recording) -> Trace | NotByTokens:
+    """A session's trace; why there is none, where what is in its view is not told by sizes."""
+    for recorded in recording.log:
+        if reason := _beyond_tokens(recorded.event, recorded.position):
+            return NotByTokens(f"#{recorded.position}: {reason}")
+    entries = list(History(sees=lambda _: None).apply_all(recording.log).entries.values())
+    trace = Trace()
+    _blocks(trace, entries)
+    _ties(trace, entries)
+    _calls(trace, recording)
+    return trace
+
+
+def _beyond_tokens(event: Event, position: int) -> str:
+    match event:
+        case BlocksRetracted():
+            return "blocks were taken back"
+        case BlockPinned() | BlockUnpinned():
+            return "blocks were pinned"
+        case BlocksHidden():
+            return "blocks were hidden"
+        case SessionOpened() if position > 1 or event.fork:
+            return "the session is a fork"
+        case _:
+            return ""
+
+
+def _blocks(trace: Trace, entries: Sequence[Entry]) -> None:
+    numbers = {kind: number for number, kind in enumerate(KINDS)}
+    names: dict[str, int] = {}
+    trace.running.extend(accumulate((entry.tokens for entry in entries), initial=0))
+    for index, entry in enumerate(entries):
+        name, kind = entry.block.message_id, entry.block.kind
+        trace.position.append(entry.position)
+        trace.kind.append(numbers[kind])
+        trace.message.append(names.setdefault(name, len(names) + 1) if name else 0)
+        if entry.turn == 1 and kind in PROMPTS:
+            trace.first_prompts.append(index)
+
+
+def _ties(trace: Trace, entries: Sequence[Entry]) -> None:
+    """Which blocks stay together, and where a cut would part them."""
+    index_of = {entry.position: index for index, entry in enumerate(entries)}
+    nothing = [0] * len(entries)
+    for column in (trace.call, trace.answer, trace.before, trace.behind):
+        column.extend(nothing)
+    pieces: dict[int, int] = {}
+    for index, entry in enumerate(entries):
+        if entry.call is not None and (asked := index_of.get(entry.call)) is not None:
+            trace.call[index], trace.answer[asked] = asked + 1, index + 1
+        if name := trace.message[index]:
+            if name in pieces:
+                trace.before[index], trace.behind[pieces[name]] = pieces[name] + 1, index + 1
+            pieces[name] = index
+    trace.awaited.extend(accumulate(trace.answer, max))
+    trace.parted.extend(_parted(trace))
+    called = KINDS.index(Kind.TOOL_CALL)
+    trace.unanswered.extend(
+        index
+        for index, (kind, answer) in enumerate(zip(trace.kind, trace.answer, strict=True))
+        if kind == called and not answer
+    )
+
+
+def _parted(trace: Trace) -> Iterator[int]:
+    begun: deque[tuple[int, int]] = deque()
+    for index, (answer, behind) in enumerate(zip(trace.answer, trace.behind, strict=True)):
+        while begun and begun[0][1] < index:
+            begun.popleft()
+        yield begun[0][0] if begun else index
+        if reach := max(answer, behind):
+            begun.append((index, reach - 1))
+
+
+def _calls(trace: Trace, recording: Recording) -> None:
+    calls = recording.calls
+    seen = [*accumulate((call.sees for call in calls), max)]
+    trace.number.extend(call.number for call in calls)
+    trace.sees.extend(seen)
+    index = system = tools = answered = taken = 0
+    for call, sees in enumerate(seen):
+        is_reset = False
+        for recorded in recording.log[taken:sees]:
+            match recorded.event:
+                case SystemPromptSet(text=text):
+                    system, is_reset = estimate_text(text), True
+                case ToolsSet(tools=definitions):
+                    tools, is_reset = estimate_text(str(definitions)), True
+                case RequestSettingsSet():
+                    is_reset = True
+                case ModelCalled() | ToolCalled():
+                    answered = recorded.position
+                case BlockAppended(block=block) if block.kind in BY_ASSISTANT:
+                    answered = recorded.position
+                case _:
+                    pass
+        taken = sees
+        index = bisect_right(trace.position, sees, lo=index)
+        trace.upto.append(index)
+        trace.whole.append(system + tools + trace.running[index])
+        trace.answered.append(answered)
+        if is_reset:
+            trace.resets.append(call)

@@ -1,0 +1,274 @@
+"""A view over a trace: what shows, what is carried, and where the next cut may stand."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast, overload
+
+from ...domain.blocks import AnyBlock, Kind
+from ...domain.pins import PinRules
+from ...domain.window import Item, Window
+from .trace import KINDS, Trace
+
+
+class Shape(NamedTuple):
+    """All that there is of a block here."""
+
+    kind: Kind
+    message_id: int | None
+
+
+@dataclass
+class TracedView:
+    """The blocks from index `first` to before `end`, and those that were carried there."""
+
+    trace: Trace
+    pins: PinRules
+    limit: int
+    first: int = 0
+    end: int = 0
+    carried: tuple[int, ...] = ()
+    """Indices in front of `first` that stayed, in order."""
+    pinned: frozenset[int] = frozenset()
+    """What a boundary has recorded as pinned."""
+    summary: int = 0
+    """Tokens of the summary that stands for the rest."""
+
+    # How large it is
+
+    @property
+    def offset(self) -> int:
+        """Tokens of a prompt, less those that it had if nothing had ever left."""
+        return (
+            self.summary
+            + sum(map(self.trace.tokens, self.carried))
+            - self.trace.running[self.first]
+        )
+
+    def blocks(self, first: int) -> int:
+        """Tokens of the blocks from one on."""
+        return self.trace.running[self.end] - self.trace.running[first]
+
+    # What stays whatever is cut
+
+    def held(self) -> tuple[frozenset[int], frozenset[int]]:
+        """What is pinned, and all that a cut would carry: that, and the calls that wait."""
+        prompt = self._first_prompt() if self.pins.first_prompt else frozenset()
+        pinned = self.pinned | frozenset(filter(self._is_small, prompt))
+        ruled = frozenset(filter(self._is_small, self._of_kinds()))
+        return pinned, pinned | ruled | frozenset(filter(self.shows, self._open()))
+
+    def carried_over(self, cut: int, held: frozenset[int]) -> tuple[int, ...]:
+        """What stays of the blocks in front of a cut, pairs and messages whole."""
+        stays: set[int] = set()
+        for index in {*self.carried, *(one for one in held if one < cut)}:
+            group = self._bound(index)
+            if any(one in held or one >= cut for one in group):
+                stays |= {one for one in group if one < cut}
+        return tuple(sorted(stays))
+
+    def shows(self, index: int) -> bool:
+        return self.first <= index < self.end or index in self.carried
+
+    def _is_small(self, index: int) -> bool:
+        room = self.pins.most * self.limit if self.limit > 0 else float("inf")
+        return self.trace.tokens(index) <= room
+
+    def _first_prompt(self) -> frozenset[int]:
+        first = next(filter(self.shows, self.trace.first_prompts), None)
+        if first is None:
+            return frozenset()
+        pieces = {first}
+        for ties in (self.trace.before, self.trace.behind):
+            at = first
+            while ties[at]:
+                at = ties[at] - 1
+                pieces.add(at)
+        return frozenset(filter(self.shows, pieces))
+
+    def _of_kinds(self) -> Iterator[int]:
+        kinds = self.trace.kinds
+        for kind in self.pins.kinds:
+            number = bytes([KINDS.index(kind)])
+            yield from (index for index in self.carried if kinds[index] == number[0])
+            at = kinds.find(number, self.first, self.end)
+            while at >= 0:
+                yield at
+                at = kinds.find(number, at + 1, self.end)
+
+    def _open(self) -> Iterator[int]:
+        """Calls that wait for their answer."""
+        trace, at = self.trace, self.end - 1
+        yield from trace.unanswered
+        while at >= 0 and trace.awaited[at] > self.end:
+            if trace.answer[at] > self.end:
+                yield at
+            at -= 1
+
+    def _bound(self, index: int) -> set[int]:
+        """All that leaves or stays together with a block."""
+        trace = self.trace
+        group, news = {index}, [index]
+        while news:
+            at = news.pop()
+            for ties in (trace.call, trace.answer, trace.before, trace.behind):
+                other = ties[at] - 1
+                if other >= 0 and other not in group and self.shows(other):
+                    group.add(other)
+                    news.append(other)
+        return group
+
+    # Where it may be cut
+
+    def nearest_cut(self, wanted: int, held: frozenset[int]) -> int | None:
+        """The index of the legal cut that is next to a position; None where there is none."""
+        least = self._goes_after(held) + 1
+        if least > self.end - 1:
+            return None
+        position = self.trace.position
+        at = self._at(wanted)
+        before = self._whole_before(at, least) if at >= least else None
+        after = self._whole_behind(max(at + 1, least))
+        if before is None or after is None:
+            return after if before is None else before
+        return before if wanted - position[before] <= position[after] - wanted else after
+
+    def _goes_after(self, held: frozenset[int]) -> int:
+        """The last block of those that at least have to leave; the view's end if none can."""
+        seen: set[int] = set()
+        last = self.end
+        for index in (*self.carried, *range(self.first, self.end)):
+            if index >= last:
+                break
+            if index not in seen:
+                group = self._bound(index)
+                seen |= group
+                if held.isdisjoint(group):
+                    last = min(last, max(group))
+        return max(last, self.first - 1)
+
+    def _at(self, wanted: int) -> int:
+        """The last block whose position is not above the wanted one."""
+        low, high = self.first, self.end
+        while low < high:
+            middle = (low + high) // 2
+            if self.trace.position[middle] <= wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
+    def _whole_before(self, at: int, least: int) -> int | None:
+        while at >= least:
+            parted = self._parted(at)
+            if parted is None:
+                return at
+            at = parted[0]
+        return None
+
+    def _whole_behind(self, at: int) -> int | None:
+        while at < self.end:
+            parted = self._parted(at)
+            if parted is None:
+                return at
+            at = parted[1] + 1
+        return None
+
+    def _parted(self, cut: int) -> tuple[int, int] | None:
+        """Two blocks on both sides of a cut that must not be parted."""
+        trace = self.trace
+        for index in range(max(self.first, trace.parted[cut]), cut):
+            for other in (trace.answer[index] - 1, trace.behind[index] - 1):
+                if cut <= other < self.end:
+                    return index, other
+        return None
+
+    # What a policy is shown
+
+    def items(self) -> list[Item]:
+        return [self.item(index) for index in (*self.carried, *range(self.first, self.end))]
+
+    def item(self, index: int) -> Item:
+        trace = self.trace
+        shape = Shape(KINDS[trace.kind[index]], trace.message[index] or None)
+        # Who goes by tokens alone asks no more of a block.
+        return Item(trace.position[index], cast(AnyBlock, shape), 0, trace.tokens(index))
+
+
+@dataclass(frozen=True)
+class TracedWindow(Window):
+    """A window whose kept part is looked up in a trace, for who looks at few of its blocks."""
+
+    kept: "Kept | None" = None
+    sums: "Sums | None" = None
+
+    @property
+    def begins(self) -> int:
+        assert self.kept is not None
+        return self.kept.begins
+
+    @property
+    def open_to_cut(self) -> Sequence[Item]:  # type: ignore[override]  # made as it is looked at
+        assert self.kept is not None
+        return self.kept
+
+    @property
+    def running(self) -> Sequence[int]:  # type: ignore[override]  # as above
+        assert self.sums is not None
+        return self.sums
+
+    @property
+    def tokens(self) -> int:  # type: ignore[override]  # as above
+        return self.used
+
+
+class Kept(Sequence[Item]):
+    """The kept window's items, each made when it is looked at."""
+
+    def __init__(self, view: TracedView) -> None:
+        self._view = view
+        self._first, self._end = view.first, view.end
+
+    @property
+    def begins(self) -> int:
+        return self._view.trace.position[self._first] if len(self) else 1
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        found = range(self._first, self._end)[index]
+        if isinstance(found, range):
+            return tuple(map(self._view.item, found))
+        return self._view.item(found)
+
+    def __len__(self) -> int:
+        return self._end - self._first
+
+
+class Sums(Sequence[int]):
+    """What precedes each item of the kept window, in tokens; and the sum of all."""
+
+    def __init__(self, view: TracedView) -> None:
+        self._running, self._first = view.trace.running, view.first
+        self._length = view.end - view.first + 1
+        self._before = self._running[self._first]
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[int, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> int | tuple[int, ...]:
+        if isinstance(index, slice):
+            return tuple(self[at] for at in range(self._length)[index])
+        at = index + self._length if index < 0 else index
+        if not 0 <= at < self._length:
+            raise IndexError(index)
+        return self._running[self._first + at] - self._before
+
+    def __len__(self) -> int:
+        return self._length
