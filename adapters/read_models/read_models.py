@@ -4,7 +4,8 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from threading import Condition
 from time import monotonic
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+from uuid import UUID
 
 from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
 
@@ -23,6 +24,14 @@ T = TypeVar("T")
 POLL_SECONDS = 0.005
 ANEW = 3
 """How often a file may turn out to be unfit in one call, before the error is the caller's."""
+
+
+class Kept(NamedTuple):
+    """Of which state of a stream something was kept, and in which form."""
+
+    position: int
+    digest: bytes
+    format: str
 
 
 class ReadModels:
@@ -125,6 +134,34 @@ class ReadModels:
             )
 
         return self._fit(found)
+
+    # Traces
+
+    def kept_trace(self, stream: UUID, kept: Kept) -> bytes | None:
+        """The columns that `keep_trace` was given for this very state of a stream."""
+
+        def found() -> list[tuple[bytes]]:
+            return self.file.rows(
+                "SELECT columns FROM traces"
+                " WHERE stream = ? AND position = ? AND digest = ? AND format = ?",
+                (str(stream), *kept),
+            )
+
+        rows = self._fit(found)
+        return rows[0][0] if rows else None
+
+    def keep_trace(self, stream: UUID, kept: Kept, columns: bytes) -> None:
+        """Keep a stream's columns in the place of those of an earlier state."""
+
+        def keep() -> None:
+            with self.file.transaction() as db:
+                db.conn.execute(
+                    "REPLACE INTO traces (stream, position, digest, format, columns)"
+                    " VALUES (?, ?, ?, ?, ?)",
+                    (str(stream), *kept, columns),
+                )
+
+        self._fit(keep)
 
     # Keeping up
 

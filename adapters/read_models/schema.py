@@ -355,6 +355,24 @@ def dropped_boundaries(db: Database) -> None:
     db.table("compactions").add_column("dropped_at", str)
 
 
+@migrations()
+def traces(db: Database) -> None:
+    """Sessions as columns of numbers, for replays; filled when one is first asked for."""
+    db.create_table(
+        "traces",
+        {
+            "stream": str,
+            "position": int,
+            # Of the event at that position: by it a log is known that was restored since.
+            "digest": bytes,
+            "format": str,
+            "columns": bytes,
+        },
+        pk="stream",
+        strict=True,
+    )
+
+
 def is_current(db: Database) -> bool:
     """Whether the file's steps are these, no more and no fewer."""
     applied = [step.name for step in migrations.applied(db)]
@@ -372,6 +390,7 @@ NAMES = [
         views_for_people,
         rest_and_leases,
         dropped_boundaries,
+        traces,
     )
 ]
 

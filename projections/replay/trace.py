@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from sys import byteorder
 from typing import TypeAlias
 from itertools import accumulate
 
@@ -31,8 +32,8 @@ from .recording import Recording
 
 KINDS = tuple(Kind)
 """By the numbers that stand for them in a trace."""
-FORMAT = 1
-"""Of the columns, for whoever keeps them."""
+FORMAT = f"1 {byteorder}"
+"""Of packed columns: they are as memory holds them."""
 
 Column: TypeAlias = "array[int]"
 
@@ -105,7 +106,7 @@ class Trace:
 
     @classmethod
     def unpacked(cls, kept: bytes) -> "Trace":
-        """What `packed` made; on the same machine, for it is as memory holds it."""
+        """What `packed` made, in the same format."""
         trace = cls()
         columns: list[Column] = [getattr(trace, one.name) for one in fields(cls)]
         lengths, kept_of = array("Q"), memoryview(kept)
