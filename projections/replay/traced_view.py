@@ -33,6 +33,11 @@ class TracedView:
     summary: int = 0
     """Tokens of the summary that stands for the rest."""
 
+    def __post_init__(self) -> None:
+        trace = self.trace
+        self._ties = (trace.call, trace.answer, trace.before, trace.behind)
+        self._room = self.pins.most * self.limit if self.limit > 0 else float("inf")
+
     # How large it is
 
     @property
@@ -59,9 +64,11 @@ class TracedView:
 
     def carried_over(self, cut: int, held: frozenset[int]) -> tuple[int, ...]:
         """What stays of the blocks in front of a cut, pairs and messages whole."""
-        stays: set[int] = set()
-        for index in {*self.carried, *(one for one in held if one < cut)}:
+        stays = {one for one in held if one < cut}
+        for index in stays.union(self.carried):
             group = self._bound(index)
+            if len(group) == 1:
+                continue  # whether it stays is its own affair
             if any(one in held or one >= cut for one in group):
                 stays |= {one for one in group if one < cut}
         return tuple(sorted(stays))
@@ -70,8 +77,7 @@ class TracedView:
         return self.first <= index < self.end or index in self.carried
 
     def _is_small(self, index: int) -> bool:
-        room = self.pins.most * self.limit if self.limit > 0 else float("inf")
-        return self.trace.tokens(index) <= room
+        return self.trace.tokens(index) <= self._room
 
     def _first_prompt(self) -> frozenset[int]:
         first = next(filter(self.shows, self.trace.first_prompts), None)
@@ -106,11 +112,11 @@ class TracedView:
 
     def _bound(self, index: int) -> set[int]:
         """All that leaves or stays together with a block."""
-        trace = self.trace
         group, news = {index}, [index]
+        columns = self._ties
         while news:
             at = news.pop()
-            for ties in (trace.call, trace.answer, trace.before, trace.behind):
+            for ties in columns:
                 other = ties[at] - 1
                 if other >= 0 and other not in group and self.shows(other):
                     group.add(other)
@@ -139,7 +145,7 @@ class TracedView:
         for index in (*self.carried, *range(self.first, self.end)):
             if index >= last:
                 break
-            if index not in seen:
+            if index not in held and index not in seen:
                 group = self._bound(index)
                 seen |= group
                 if held.isdisjoint(group):
