@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...domain.fidelity.anchors import AnchorKind
+from ...domain.fidelity.generic import GENERIC_KEYS
 from ...domain.fidelity.rows import BY_AGENT, Said
 from ...domain.ranges import Ranges
 from ...domain.summaries.extraction.findings import remarks_of
@@ -66,8 +67,8 @@ def lost_facts(
     keys = {
         key: kind
         for key, kind in before.facts.items()
-        # Every view names the tools that there are.
-        if key not in log.tool_names and not after.tells(key)
+        # Every view names the tools that there are, and any model knows what all projects share.
+        if key not in log.tool_names and key not in GENERIC_KEYS and not after.tells(key)
     }
     sentences = [*rules_of(left := tuple(left), ()), *remarks_of(left)]
     if old.summary is not None and old.summary_digest != new.summary_digest:

@@ -88,16 +88,21 @@ class Fold:
         self.version = version
         self._effective_from = before.position
         self._begin(boundary, before.position)
+        # A rewind between the compaction and its first call may have undone it.
+        self._leave_undone()
         same = self._same_as(before)
         self._stays(same)
         return same
 
     def _redo(self) -> None:
         """Go on with the newest boundary that no retraction has undone."""
+        self._leave_undone()
+        self._stays(self.request_tokens)
+
+    def _leave_undone(self) -> None:
         position = self.history.position
         while self.history.boundary is not None and self.history.is_undone():
             self._begin(self.history.boundary.previous or 0, position)
-        self._stays(self.request_tokens)
 
     def _begin(self, number: int, position: int) -> None:
         boundary, summary = self._drawn[number] if number else (None, None)

@@ -14,14 +14,14 @@ from .calls import calls
 from .chart import context_chart, fate_chart
 from .cuts import Cuts, cuts_of
 from .history import history
-from .markup import Markup, joined, tag
 from .marks import marks
+from .markup import Markup, joined, tag
 from .story import Story, story_of
 
 if TYPE_CHECKING:
     from ...stored_session import StoredSession
 
-HERE = files(__package__)
+HERE = files(__spec__.parent)
 
 
 @dataclass(frozen=True, slots=True)

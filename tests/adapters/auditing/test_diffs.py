@@ -1,0 +1,317 @@
+"""What left a view, what stands for it, and which facts are told no more."""
+
+import cutbank
+import pytest
+from clock import Clock
+from hypothesis import given
+from lived import LIMIT, POLICY, Act, acts, live
+
+from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.auditing.diffs import boundaries_of, diff, log_of, views_around
+from cutbank.adapters.auditing.places import Place
+from cutbank.domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
+from cutbank.domain.fidelity.anchors import AnchorKind
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.projections.diffing.lost_facts import CONSTRAINT, DECISION, LostFact
+from cutbank.projections.diffing.view_diff import ViewDiff
+from cutbank.projections.diffing.view_text import ViewText
+
+
+class Terse:
+    """A summariser that says one thing whatever left."""
+
+    name = "terse"
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def summarise(self, _: Material) -> Draft:
+        return Draft(self.text)
+
+
+def compacted(session: StoredSession, text: str = "They talked.") -> ViewDiff:
+    session.compact(POLICY, limit=LIMIT, summariser=Terse(text))
+    return session.diff()
+
+
+def lost(found: ViewDiff) -> dict[str, LostFact]:
+    return {fact.text: fact for fact in found.lost}
+
+
+FILLER = "silt and clay and gravel\n" * 60
+
+
+def test_what_left_is_listed_with_what_stands_for_it(session: StoredSession) -> None:
+    first = session.append(Block.user("Look at src/river/bed.py, please."), *_looked())
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+
+    found = compacted(session, "They looked at a file.")
+
+    assert first.first in found.handles
+    assert (found.left[0].kind, found.left[0].line) == (
+        "user",
+        "Look at src/river/bed.py, please.",
+    )
+    assert found.summary is not None
+    assert found.summary.text == "They looked at a file."
+    assert found.stands_for == found.handles
+    assert not found.without_a_word
+    assert found.came == ()
+    assert found.tokens < found.tokens_before
+
+
+def test_a_fact_that_no_view_tells_any_more_is_lost_with_its_handles(
+    session: StoredSession,
+) -> None:
+    at = session.append(Block.user("Look at src/river/bed.py, please."), *_looked())
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+
+    facts = lost(compacted(session))
+
+    assert facts["src/river/bed.py"].kind is AnchorKind.PATH
+    assert facts["src/river/bed.py"].handles == Ranges.of([at.first, at.first + 1])
+    assert facts["src/river/bed.py"].by_user
+    assert facts["SiltError"].kind is AnchorKind.ERROR
+    assert not facts["SiltError"].by_user
+
+
+def test_a_fact_that_the_summary_tells_is_not_lost_be_it_as_a_part(
+    session: StoredSession,
+) -> None:
+    session.append(Block.user("Look at river/bed.py, please."), *_looked("river/bed.py"))
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+
+    facts = lost(compacted(session, "They read src/river/bed.py and met a SiltError."))
+
+    assert not {"river/bed.py", "SiltError"} & facts.keys()
+
+
+def test_a_rule_and_a_decision_are_lost_unless_they_are_said_nearly_so(
+    session: StoredSession,
+) -> None:
+    session.append(
+        Block.user("You must never drain the northern reservoir. Always ask the keeper first."),
+        Block.assistant("We decided to dredge by hand because machines stir up the mud."),
+        *_looked(),
+    )
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+
+    facts = lost(compacted(session, "Rule: never drain the northern reservoir; you must not."))
+
+    kinds = {fact.kind: text for text, fact in facts.items()}
+    assert kinds[CONSTRAINT] == "Always ask the keeper first."
+    assert "dredge by hand" in kinds[DECISION]
+    assert not any("reservoir" in text for text in facts)
+
+
+def test_what_the_agent_used_again_comes_first(session: StoredSession) -> None:
+    session.append(Block.user("Go."), *_looked("src/one.py"), *_looked("src/two.py"))
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    session.compact(POLICY, limit=LIMIT, summariser=Terse("They went."))
+    later = session.append(Block.assistant("I look into src/two.py once more.")).first
+
+    found = session.diff()
+
+    assert found.lost[0].text == "src/two.py"
+    assert found.lost[0].used_again == Ranges.of([later])
+    assert lost(found)["src/one.py"].used_again == Ranges()
+
+
+def test_what_was_told_anew_before_the_agent_used_it_was_not_missed(
+    session: StoredSession,
+) -> None:
+    session.append(Block.user("Go."), *_looked("src/two.py"))
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    session.compact(POLICY, limit=LIMIT, summariser=Terse("They went."))
+    again = session.append(Block.user("I meant src/two.py.")).first
+    session.append(Block.assistant("Then I look into src/two.py."))
+
+    fact = lost(session.diff())["src/two.py"]
+
+    assert (fact.told_again, fact.used_again) == (again, Ranges())
+
+
+def test_a_summary_that_says_what_nobody_had_said_is_found_out(session: StoredSession) -> None:
+    session.append(Block.user("Go."), *_looked("src/two.py"))
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+
+    found = compacted(session, "They edited src/invented.py.")
+
+    assert [fact.text for fact in found.gained] == ["src/invented.py"]
+    assert found.gained[0].handles == Ranges()
+
+
+def test_a_shortened_result_is_told_as_shown_otherwise(session: StoredSession) -> None:
+    session.append(Block.user("Go."), *_looked("src/two.py", FILLER * 40), Block.assistant("Ah."))
+    session.compact("scored-pruning", limit=4_000)
+
+    found = session.diff(before="main@0")
+
+    moved = found.reshown or found.left
+    assert moved, "the policy took nothing out"
+    for one in found.reshown:
+        assert one.tokens < one.tokens_before
+
+
+def test_a_prepared_boundary_is_compared_as_if_it_were_served(session: StoredSession) -> None:
+    session.append(Block.user("Go."), *_looked("src/two.py"))
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    outcome = session.compact(POLICY, limit=LIMIT, summariser=Terse("They went."), activate=False)
+
+    found = session.diff()
+
+    assert session.view().boundary is None
+    assert found.boundary is not None
+    assert found.boundary.originator_version == outcome.boundary
+    assert "src/two.py" in lost(found)
+    session.activate()
+    assert session.diff().lost == found.lost
+
+
+def test_between_lineages_and_coordinates_any_two_views_can_be_compared(
+    session: StoredSession,
+) -> None:
+    session.append(Block.user("Go."), *_looked("src/two.py"))
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    at = session.position
+    session.compact(POLICY, limit=LIMIT, summariser=Terse("They went."), lineage="what-if")
+
+    whole = session.diff(after="what-if")
+    sideways = session.diff(before="main", after="what-if")
+    earlier = session.diff(before=f"#{at - 2}", after=f"#{at}")
+
+    assert whole.before.lineage_version == 0
+    assert whole.handles == sideways.handles
+    assert "src/two.py" in lost(sideways)
+    assert not earlier.left
+    assert [block.position for block in earlier.came] == [at - 1, at]
+
+
+def test_a_boundary_that_does_not_exist_is_refused_with_those_that_do(
+    session: StoredSession,
+) -> None:
+    with pytest.raises(NotFoundError, match="nothing was compacted"):
+        session.diff()
+    session.append(Block.user("Go."), *_looked("src/two.py"))
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    compacted(session)
+
+    with pytest.raises(NotFoundError, match=r"no boundary 9 \(there is: 3\)"):
+        session.diff(9)
+    with pytest.raises(NotFoundError, match="no lineage 'x'"):
+        session.diff(before="x")
+    with pytest.raises(InvalidSettingError, match="a boundary names both views"):
+        session.diff(3, before="main")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("main", Place("main")),
+        ("main@3", Place("main", 3)),
+        ("#120", Place("what-if", None, 120)),
+        ("@3#120", Place("what-if", 3, 120)),
+        ("shadow:a b@0#7", Place("shadow:a b", 0, 7)),
+    ],
+)
+def test_a_view_is_named_by_lineage_version_and_position(text: str, place: Place) -> None:
+    assert Place.parsed(text, "what-if") == place
+
+
+def test_nothing_names_no_view() -> None:
+    with pytest.raises(InvalidPositionError, match="names no view"):
+        Place.parsed(" ")
+
+
+def _views(session: StoredSession) -> list[Place]:
+    """Every boundary on every lineage, with and without it, and some positions of the log."""
+    return [
+        Place(lineage, version, position)
+        for lineage in session.lineages or ["main"]
+        for version in {0, *boundaries_of(session, lineage)}
+        for position in {session.position // 2 or 1, session.position}
+    ][:6]
+
+
+@given(acts)
+def test_a_lost_fact_is_in_the_old_view_and_nowhere_in_the_new_one(what: list[Act]) -> None:
+    with cutbank.open(":memory:", clock=Clock()) as store:
+        session = live(store.session("s"), what)
+        for lineage in session.lineages:
+            for number in boundaries_of(session, lineage)[-3:]:
+                found = diff(session, number, lineage)
+                old, new = (
+                    ViewText(view, log_of(session))
+                    for view in views_around(session, number, lineage)
+                )
+                for fact in found.lost:
+                    assert fact.text not in new.whole
+                    if isinstance(fact.kind, AnchorKind):
+                        assert fact.text in old.carried
+                        assert fact.text not in new.carried
+                        assert fact.handles, "nothing to recall it by"
+
+
+@given(acts)
+def test_every_block_that_left_or_came_is_listed_once(what: list[Act]) -> None:
+    with cutbank.open(":memory:", clock=Clock()) as store:
+        session = live(store.session("s"), what)
+        log = log_of(session)
+        for before in _views(session):
+            for after in _views(session):
+                found = diff(session, before=before, after=after, log=log)
+                old, new = (
+                    session.view(lineage=p.lineage, at=p.position, lineage_version=p.version)
+                    for p in (before, after)
+                )
+                left = [block.position for block in found.left]
+                came = [block.position for block in found.came]
+                had = {entry.position for entry in old.entries}
+                has = {entry.position for entry in new.entries}
+                assert len(set(left)) == len(left)
+                assert len(set(came)) == len(came)
+                assert set(left) == had - has
+                assert set(came) == has - had
+
+
+@given(acts)
+def test_a_view_compared_with_itself_is_no_difference_and_backwards_it_is_mirrored(
+    what: list[Act],
+) -> None:
+    with cutbank.open(":memory:", clock=Clock()) as store:
+        session = live(store.session("s"), what)
+        log = log_of(session)
+        for place in _views(session):
+            assert diff(session, before=place, after=place, log=log).is_empty
+        for before, after in zip(_views(session), _views(session)[1:], strict=False):
+            there = diff(session, before=before, after=after, log=log)
+            back = diff(session, before=after, after=before, log=log)
+            assert (there.left, there.came) == (back.came, back.left)
+            assert (there.lost, there.gained) == (back.gained, back.lost)
+            assert (there.before, there.after) == (back.after, back.before)
+            assert (there.summary, there.summary_before) == (back.summary_before, back.summary)
+            assert [one.position for one in there.reshown] == [one.position for one in back.reshown]
+            assert there.is_empty == back.is_empty
+
+
+def _looked(path: str = "src/river/bed.py", text: str = "") -> list[ToolCall | ToolResult]:
+    call = f"look at {path}"
+    return [
+        ToolCall(tool_call_id=call, name="read", arguments={"path": path}),
+        ToolResult(tool_call_id=call, content=text or "raise SiltError()\n" + FILLER * 3),
+    ]
+
+
+def test_what_all_projects_share_and_what_tools_are_called_is_no_loss(
+    session: StoredSession,
+) -> None:
+    call = ToolCall(tool_call_id="c", name="read_some_file", arguments={"path": "README.md"})
+    session.append(
+        Block.user("Use read_some_file."), call, ToolResult(tool_call_id="c", content=FILLER * 4)
+    )
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+
+    facts = lost(compacted(session))
+
+    assert not {"read_some_file", "README.md"} & facts.keys()

@@ -1,0 +1,152 @@
+"""Which summary stands for what, through repeated compaction."""
+
+import cutbank
+import pytest
+from clock import Clock
+from hypothesis import given
+from lived import LIMIT, POLICY, Act, acts, exchange, live
+
+from cutbank import SessionStore, StoredSession
+from cutbank.adapters.auditing.lineages import trees_of
+from cutbank.domain.errors import NotFoundError
+from cutbank.domain.ranges import Ranges
+from cutbank.projections.lineage_tree import Standing
+
+
+def talk(session: StoredSession, turns: int) -> None:
+    for n in range(turns):
+        session.append(*exchange(session.position, n))
+
+
+def test_a_second_summary_takes_over_what_the_first_stood_for(session: StoredSession) -> None:
+    talk(session, 6)
+    first = session.compact(POLICY, limit=LIMIT).boundary
+    talk(session, 6)
+    second = session.compact(POLICY, limit=LIMIT).boundary
+
+    tree = session.lineage_tree()
+
+    assert [node.number for node in tree.nodes] == [first, second]
+    older, newer = tree.nodes
+    assert (older.standing, newer.standing) == (Standing.BUILT_UPON, Standing.SERVED)
+    assert newer.inherited == older.covers == older.new
+    assert newer.new == newer.covers - older.covers
+    assert newer.previous == first
+    assert [(one.left_with, one.summary) for one in tree.stands()] == [
+        (first, second),
+        (second, second),
+    ]
+    assert first in newer.words, "the second summary has no word of the first"
+
+
+def test_a_reverted_boundary_is_told_and_stands_for_nothing(session: StoredSession) -> None:
+    talk(session, 6)
+    first = session.compact(POLICY, limit=LIMIT).boundary
+    talk(session, 6)
+    second = session.compact(POLICY, limit=LIMIT).boundary
+    session.revert()
+    third = session.compact(POLICY, limit=LIMIT).boundary
+
+    tree = session.lineage_tree()
+
+    assert [node.standing for node in tree.nodes] == [
+        Standing.BUILT_UPON,
+        Standing.REVERTED,
+        Standing.SERVED,
+    ]
+    assert [node.number for node in tree.children(first or 0)] == [second, third]
+    assert {one.summary for one in tree.stands()} == {third}
+
+
+def test_a_boundary_that_waits_is_prepared_and_one_that_was_drawn_over_is_overtaken(
+    session: StoredSession,
+) -> None:
+    talk(session, 6)
+    session.compact(POLICY, limit=LIMIT, activate=False)
+    talk(session, 2)
+    session.compact(POLICY, limit=LIMIT, activate=False)
+
+    overtaken, prepared = session.lineage_tree().nodes
+
+    assert (overtaken.standing, prepared.standing) == (Standing.OVERTAKEN, Standing.PREPARED)
+    assert prepared.served_from is prepared.first_call is None
+
+
+def test_a_retraction_behind_a_boundary_undoes_it(session: StoredSession) -> None:
+    talk(session, 6)
+    boundary = session.compact(POLICY, limit=LIMIT)
+    assert boundary.left
+    session.retract(boundary.left.runs[0][0])
+
+    tree = session.lineage_tree()
+
+    assert tree.served == 0
+    assert tree.nodes[0].standing is Standing.UNDONE
+    assert tree.stands() == []
+
+
+def test_the_first_call_is_the_first_that_was_sent_the_summary(session: StoredSession) -> None:
+    talk(session, 6)
+    session.record_call(session.view(), call_id="before")
+    session.append(cutbank.Block.assistant("One."))
+    session.compact(POLICY, limit=LIMIT)
+    session.record_call(session.view(), call_id="after")
+    session.append(cutbank.Block.assistant("Two."))
+
+    (node,) = session.lineage_tree().nodes
+
+    # A turn is two answers, and each answer is a call.
+    assert node.first_call == 14
+
+
+def test_a_fork_tells_whose_boundaries_it_goes_on_from(session: StoredSession) -> None:
+    talk(session, 6)
+    session.compact(POLICY, limit=LIMIT)
+    fork = session.fork("a fork")
+    talk(fork, 6)
+    fork.compact(POLICY, limit=LIMIT)
+
+    tree = fork.lineage_tree()
+
+    assert [node.lineage for node in tree.nodes] == ["main of a session", "main"]
+    assert tree.continues == "main of a session"
+
+
+def test_a_lineage_that_does_not_exist_is_named(session: StoredSession) -> None:
+    with pytest.raises(NotFoundError, match="no lineage 'nobody'"):
+        session.lineage_tree("nobody")
+
+
+@given(acts)
+def test_all_that_left_stands_in_one_place_and_every_boundary_is_told_once(
+    what: list[Act],
+) -> None:
+    with cutbank.open(":memory:", clock=Clock()) as store:
+        session = live(store.session("s"), what)
+
+        for tree in trees_of(session, session.lineages):
+            view = session.view(lineage=tree.lineage)
+            stands = [one.blocks for one in tree.stands()]
+            together = Ranges(run for blocks in stands for run in blocks.runs)
+            assert sum(map(len, stands)) == len(together)
+            assert together == (view.summary.covers if view.summary else Ranges())
+            assert tree.served == (view.boundary.originator_version if view.boundary else 0)
+            numbers = [node.number for node in tree.nodes]
+            assert len(set(numbers)) == len(numbers)
+            served = [node for node in tree.nodes if node.standing is Standing.SERVED]
+            assert [node.number for node in served] == ([tree.served] if tree.served else [])
+            for node in tree.nodes:
+                assert not node.new & node.inherited
+                assert node.new | node.inherited == node.covers
+
+
+def test_lineages_stand_side_by_side(store: SessionStore) -> None:
+    session = store.session("s")
+    talk(session, 8)
+    session.compact(POLICY, limit=LIMIT)
+    session.compact(POLICY, limit=LIMIT, lineage="what-if")
+
+    main, other = trees_of(session, session.lineages)
+
+    assert (main.lineage, other.lineage) == ("main", "what-if")
+    assert main.served == other.served == 3

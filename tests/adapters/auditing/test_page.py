@@ -1,0 +1,359 @@
+"""One page of a session: whole by itself, well formed, and whatever is said in it only stands there."""
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import cutbank
+import pytest
+from clock import Clock
+from databases import on_sqlite
+from hypothesis import given
+from hypothesis import strategies as st
+from lived import LIMIT, POLICY, Act, acts, exchange, live
+
+from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.auditing.page import cuts
+from cutbank.adapters.auditing.page.cuts import cuts_of
+from cutbank.adapters.auditing.page.markup import markup, tag
+from cutbank.adapters.auditing.page.marks import marks
+from cutbank.adapters.auditing.page.page import page_of, write_page
+from cutbank.adapters.auditing.page.story import story_of
+from cutbank.domain.blocks import Kind
+from cutbank.domain.errors import ExportError, NotFoundError
+
+VOID = {"meta", "br", "hr", "input"}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "</pre></details></section>",
+    '<img src=x onerror="alert(1)">',
+    "\"'><svg onload=alert(1)>",
+    "&lt;script&gt; &amp; &#60;",
+    "<!-- a comment that never ends",
+    "]]> <![CDATA[",
+    "$title ${style} $$",
+    "turned \u202eback\u2066 and \u200fforth",
+    "half a pair \ud83d and \udc00",
+    "nul \x00 bell \x07 escape \x1b[31m",
+)
+
+
+class Page(HTMLParser):
+    """A page taken apart; refuses what is not nested as it should be."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, str] = {}
+        self.within: list[str] = []
+        """The ids of what is open, outermost first."""
+        self.feed(text)
+        self.close()
+        assert self.open == [], f"never closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        assert len(given) == len(attrs), f"{tag} has an attribute twice"
+        self.elements.append((tag, given))
+        if tag not in VOID:
+            self.open.append(tag)
+            self.within.append(given.get("id") or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+        self.within.pop()
+
+    def handle_data(self, data: str) -> None:
+        for id in filter(None, self.within):
+            self.texts[id] = self.texts.get(id, "") + data
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [given for name, given in self.elements if name == tag]
+
+    @property
+    def ids(self) -> list[str]:
+        return [given["id"] for _, given in self.elements if given.get("id")]  # type: ignore[misc]
+
+
+def page(session: StoredSession, *, lineage: str | None = None, full: bool = False) -> Page:
+    story = story_of(session, lineage)
+    return Page(page_of(story, cuts_of(story, is_full=full)))
+
+
+def a_session(store: SessionStore) -> StoredSession:
+    session = store.session("talk")
+    for n in range(6):
+        session.append(*exchange(session.position, n))
+    session.record_call(session.view(), call_id="one")
+    session.compact(POLICY, limit=LIMIT)
+    session.record_call(session.view(), call_id="two")
+    session.append(Block.assistant("Done."))
+    return session
+
+
+def test_the_page_is_a_new_file_that_fetches_nothing(store: SessionStore, tmp_path: Path) -> None:
+    session = a_session(store)
+
+    report = write_page(session, tmp_path / "page.html")
+
+    text = report.path.read_text(encoding="utf-8")
+    assert report.size == report.path.stat().st_size
+    assert report.left_out == ()
+    assert "default-src 'none'" in text
+    found = Page(text)
+    for _, given in found.elements:
+        assert "src" not in given
+        assert not (given.get("href") or "#").removeprefix("#").startswith(("http", "//", "data"))
+    assert "url(" not in text.partition("</style>")[0]
+    assert "@import" not in text
+    with pytest.raises(ExportError, match="is there already"):
+        write_page(session, report.path)
+
+
+def test_every_block_call_and_boundary_is_on_the_page_and_every_link_leads_somewhere(
+    store: SessionStore,
+) -> None:
+    session = a_session(store)
+    story = story_of(session)
+
+    found = page(session)
+
+    ids = found.ids
+    assert len(set(ids)) == len(ids)
+    assert {f"block-{told.position}" for told in story.blocks} <= set(ids)
+    assert {f"call-{told.call.number}" for told in story.calls} <= set(ids)
+    assert sum(id.startswith("boundary-") for id in ids) == 1
+    links = [given["href"] for given in found.named("a")]
+    assert links
+    for link in links:
+        assert link is not None
+        assert link.removeprefix("#") in ids
+
+
+def test_a_call_says_what_it_was_sent(store: SessionStore) -> None:
+    session = a_session(store)
+    view = session.view()
+    assert view.summary is not None
+
+    texts = page(session).texts
+
+    before, after = (
+        texts[f"call-{told.call.number}"] for told in story_of(session).calls if told.is_served
+    )
+    assert "all of the log" in before
+    assert "boundary" in after
+    assert "summarised" in after
+    assert "served by cutbank" in after
+    block = next(iter(view.summary.covers))
+    assert view.summary.text in next(
+        text for id, text in texts.items() if id.startswith("boundary-")
+    )
+    assert "summarised" in texts.get(f"block-{block}", "summarised")
+
+
+@on_sqlite
+@pytest.mark.parametrize("text", HOSTILE)
+def test_whatever_is_said_only_stands_there(store: SessionStore, text: str) -> None:
+    session = store.session(
+        "evil", title=text.encode("utf-8", "replace").decode().replace("\0", "")
+    )
+    session.set_system_prompt(text)
+    session.append(
+        Block.user(text),
+        Block(kind=Kind.DOCUMENT, text=text, name=text),
+        ToolCall(tool_call_id="c", name=text, arguments={text: text}),
+        ToolResult(tool_call_id="c", content=text, is_error=True),
+    )
+    plain = store.session("plain")
+    plain.append(
+        Block.user("x"),
+        Block(kind=Kind.DOCUMENT, text="x", name="x"),
+        ToolCall(tool_call_id="c", name="t", arguments={"x": "x"}),
+        ToolResult(tool_call_id="c", content="x", is_error=True),
+    )
+
+    found, expected = page(session), page(plain)
+
+    assert [name for name, _ in found.elements] == [name for name, _ in expected.elements]
+    assert not any(key.startswith("on") for _, given in found.elements for key in given)
+    said = found.texts["block-4"]
+    assert text.partition("\x00")[0].partition("\u202e")[0].partition("\ud83d")[0] in said
+
+
+@given(st.text(st.characters(), max_size=60))
+def test_any_text_is_escaped_so_that_it_reads_as_it_was(text: str) -> None:
+    written = tag("p", text, title=text)
+
+    written.encode("utf-8")
+    found = Page(f'<div id="all">{written}</div>')
+    assert [name for name, _ in found.elements] == ["div", "p"]
+    assert found.named("p")[0]["title"] == found.texts.get("all", "")
+    if text.isprintable():
+        assert found.texts.get("all", "") == text
+
+
+def test_markup_is_escaped_once() -> None:
+    assert markup(markup("<&>")) == "&lt;&amp;&gt;"
+
+
+def test_the_scripts_data_cannot_end_its_element(store: SessionStore) -> None:
+    session = a_session(store)
+
+    found = page(session)
+
+    document = json.loads(found.texts["marks"])
+    assert set(document) == {"calls", "boundaries", "retracted"}
+    assert "<" not in found.texts["marks"]
+
+
+@given(acts)
+def test_what_the_script_marks_is_what_a_call_was_sent(what: list[Act]) -> None:
+    with cutbank.open(":memory:", clock=Clock()) as store:
+        session = live(store.session("s"), [*what, ("say", 1), ("call", 0)])
+        story = story_of(session)
+        document = json.loads(marks(story, cuts_of(story, is_full=True)))
+        positions = [told.position for told in story.blocks]
+        for told in story.calls:
+            if not told.is_served or told.call.reported is None:
+                continue
+            at = told.call.reported
+            view = session.view(
+                lineage=at.lineage, at=at.position, lineage_version=at.lineage_version
+            )
+            marked = [
+                position
+                for number, position in enumerate(positions)
+                if _fate(document, str(told.call.number), number)
+                in {"visible", "pinned", "trimmed", "hidden"}
+            ]
+            replaced = view.boundary.replacements if view.boundary else ()
+            hidden = view.boundary.hidden if view.boundary else ()
+            without_a_word = set(hidden) - {one.position for one in replaced}
+            sent = [entry.position for entry in view.entries]
+            assert [p for p in marked if p not in without_a_word] == sent
+            assert told.tokens == view.tokens
+
+
+def _fate(document: dict[str, Any], call: str, number: int) -> str:
+    """The rule of the page's script, in Python."""
+    seen, index, sees = document["calls"][call]
+    boundary = None if index is None else document["boundaries"][index]
+
+    def within(runs: list[list[int]]) -> bool:
+        return any(first <= number <= last for first, last in runs)
+
+    if number >= seen:
+        return "not yet said"
+    if any(at <= sees and within(runs) for at, runs in document["retracted"]):
+        return "retracted"
+    if boundary is None or number >= boundary["decided"]:
+        return "visible"
+    fates = boundary["fates"]
+    return next((fate for fate, runs in fates.items() if within(runs)), "visible")
+
+
+@on_sqlite
+def test_a_large_session_is_cut_and_says_so_and_full_is_not(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuts, "CHARACTERS", 4_000)
+    monkeypatch.setattr(cuts, "BLOCKS", 8)
+    monkeypatch.setattr(cuts, "CALLS", 3)
+    session = a_session(store)
+    session.append(Block.user("a" * 3_000 + "the middle" + "z" * 3_000))
+
+    small, full = page(session), page(session, full=True)
+
+    assert sum(given.get("class", "").startswith("block") for given in small.named("details")) == 8  # type: ignore[union-attr]
+    assert sum(given.get("class") == "call" for given in small.named("details")) == 3
+    newest = f"block-{session.position}"
+    assert "characters left out; cutbank recall talk" in small.texts[newest]
+    assert "the middle" not in small.texts[newest]
+    assert "the middle" in full.texts[newest]
+    story = story_of(session)
+    said = cuts_of(story, is_full=False).left_out
+    assert [words.split()[:2] for words in said] == [["the", "first"]] * 2 + [["the", "middle"]]
+    assert cuts_of(story, is_full=True).left_out == ()
+    links = {given["href"] for given in small.named("a")}
+    blocks = {link for link in links if link and link.startswith("#block-")}
+    assert blocks <= {f"#{id}" for id in small.ids}
+
+
+@on_sqlite
+def test_a_page_of_the_default_size_stays_small(store: SessionStore) -> None:
+    session = store.session("wide")
+    session.append(*(Block.user("<&>" * 40_000) for _ in range(40)))
+
+    story = story_of(session)
+    text = page_of(story, cuts_of(story, is_full=False))
+
+    # Of these characters each takes four or five in HTML: no text takes more.
+    assert len(text.encode()) < 6 * cuts.CHARACTERS
+    assert len(page_of(story, cuts_of(story, is_full=True))) > 4 * 3 * 40_000 * 40
+
+
+@on_sqlite
+def test_it_can_be_read_without_a_script_and_by_ear(store: SessionStore) -> None:
+    found = page(a_session(store))
+
+    (html,) = found.named("html")
+    assert html["lang"] == "en"
+    assert len(found.named("h1")) == 1
+    assert len(found.named("main")) == 1
+    details, summaries = found.named("details"), found.named("summary")
+    assert len(details) == len(summaries)
+    for drawn in found.named("svg"):
+        assert drawn["aria-label"]
+    for given in found.named("input"):
+        assert given["aria-label"]
+    for section in found.named("section"):
+        assert section["aria-labelledby"] in found.ids
+
+
+def test_a_session_of_nothing_has_a_page(store: SessionStore) -> None:
+    session = store.session("empty")
+
+    texts = page(session).texts
+
+    assert "The log holds no block." in texts["history"]
+    assert "The log tells of no call of a model." in texts["calls"]
+    assert "Nothing was compacted" in texts["boundaries"]
+
+
+def test_a_page_of_a_lineage_that_does_not_exist_is_not_written(
+    session: StoredSession, tmp_path: Path
+) -> None:
+    with pytest.raises(NotFoundError):
+        write_page(session, tmp_path / "page.html", lineage="nobody")
+
+    assert list(tmp_path.glob("*.html")) == []
+
+
+@on_sqlite
+def test_a_browser_runs_the_script_and_opens_what_a_link_names(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"none of {', '.join(BROWSERS)} is installed")
+    session = a_session(store)
+    path = write_page(session, tmp_path / "page.html").path
+    words = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
+
+    done = subprocess.run(
+        [browser, *words, "--dump-dom", f"{path.as_uri()}#block-3"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert re.search(r'<html[^>]* class="scripted"', done.stdout), done.stderr
+    assert re.search(r'<details[^>]* id="block-3"[^>]* open', done.stdout)
