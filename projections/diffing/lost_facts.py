@@ -29,7 +29,8 @@ class LostFact:
     kind: AnchorKind | SentenceKind
     """Of a sentence what it is: `constraint` in a user's words, `decision` in the agent's."""
     handles: Ranges
-    """The blocks that tell it, up to where the views were compared."""
+    """The blocks that tell it, up to where the views were compared; none where only a summary
+    did."""
     by_user: bool
     """Whether a user said it."""
     used_again: Ranges = Ranges()
@@ -55,6 +56,8 @@ class LostFact:
             group = 1 if self.kind == CONSTRAINT else 2
         else:
             group = 3 if self.kind in {CONSTRAINT, DECISION} else 4
+        # What no block tells a summary has made up, or uses as its own markup.
+        group = group if self.handles else 5
         return (group, -len(self.used_again), -self.times, -self.newest, self.text)
 
 

@@ -11,6 +11,7 @@ from .log_text import Log
 
 ENOUGH = 0.8
 """A sentence is still told where one line has this much of its longer words."""
+_HANDLE = re.compile(r"#[0-9]{1,15}")
 _LONGER = re.compile(r"\w{4,}")
 
 
@@ -39,9 +40,12 @@ class ViewText:
     def facts(self) -> Mapping[str, AnchorKind]:
         """The facts that stand in it themselves."""
         found: dict[str, AnchorKind] = {}
+        summary = self._view.summary.text if self._view.summary else None
         for text in self.texts():
             for key, kind in self._log.facts_in(text).items():
-                found.setdefault(key, kind)
+                # The handles that a summary names are where it has its facts from.
+                if text is not summary or not _HANDLE.fullmatch(key):
+                    found.setdefault(key, kind)
         return found
 
     @cached_property
