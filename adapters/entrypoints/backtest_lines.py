@@ -123,8 +123,9 @@ def _say_differences(differences: Sequence[Difference]) -> None:
     if not compared:
         return
     say()
+    say(f"against {compared[0].against.label}")
     say_table(
-        [f"against {compared[0].against.label}", "in", "differs by", "verdict", "sessions"],
+        ["policy", "in", "differs by", "verdict", "sessions"],
         (
             [one.setup.label, one.measure.value, apart(one), one.verdict.value, one.sessions]
             for one in compared

@@ -8,7 +8,7 @@ from ....domain.backtest.result import Measured
 from ....domain.backtest.totals import limits_of
 from ..in_words import named
 from .ink import Ink
-from .markup import sayable
+from .markup import label, sayable
 
 SESSIONS = 12
 """So many of the longest can be chosen."""
@@ -83,7 +83,7 @@ def _longest(measured: Measured) -> list[list[Cell]]:
 def _curve(cell: Cell, ink: Ink, points: int) -> dict[str, Any]:
     kept = thinned(cell.context, points)
     return {
-        "name": sayable(cell.setup.label),
+        "name": label(cell.setup.label),
         "x": [index + 1 for index in kept],
         "y": [cell.context[index] for index in kept],
         "color": ink.colour,

@@ -10,7 +10,7 @@ from ....domain.backtest.pareto import front
 from ....domain.backtest.totals import ControlTotal, Total
 from ....domain.fidelity.scores import Scores
 from .ink import COLOURS, Ink
-from .markup import sayable
+from .markup import label
 from .panels import axes, panels
 
 Drawing = dict[str, Any]
@@ -57,8 +57,8 @@ def lost_by_kind(totals: ByLimit) -> Drawing:
         {
             "type": "bar",
             "orientation": "h",
-            "name": sayable(kind),
-            "legendgroup": sayable(kind),
+            "name": label(kind),
+            "legendgroup": label(kind),
             "showlegend": panel == 1,
             "y": [_name(total) for total, _ in each],
             "x": [found[kind] for _, found in each],
@@ -92,10 +92,10 @@ def by_budget(totals: ByLimit, controls: Sequence[ControlTotal], inks: Inks) -> 
         for name in ("R", "F3"):
             panel += 1
             titles.append(f"{name}, limit {limit:,}")
-            for label, found in _by_policy(each).items():
+            for policy, found in _by_policy(each).items():
                 points = [(one.setup.budget, _score(one.canonical, name)) for one in found]
                 ink = inks[found[0].setup.label]
-                drawn.append(_line(label, points, panel, {"color": ink.colour}))
+                drawn.append(_line(policy, points, panel, {"color": ink.colour}))
             for control, scored in _by_control(controls, limit, name).items():
                 style = {"color": "#7f7f7f", "dash": "dash" if control == "bound" else "dot"}
                 drawn.append(_line(control, scored, panel, style))
@@ -137,13 +137,13 @@ def differences(found: Sequence[Difference], inks: Inks) -> Drawing | None:
 
 
 def _point(total: Total, cost: Estimate, kept: Estimate, inks: Inks, panel: int) -> Drawing:
-    label = total.setup.label
-    ink = inks[label]
+    name = label(total.setup.label)
+    ink = inks[total.setup.label]
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": sayable(label),
-        "legendgroup": sayable(label),
+        "name": name,
+        "legendgroup": name,
         "showlegend": panel == 1,
         "x": [cost.value],
         "y": [kept.value],
@@ -178,7 +178,7 @@ def _forest(found: Sequence[Difference], inks: Inks, panel: int) -> Drawing:
         "type": "scatter",
         "mode": "markers",
         "x": [one.value for one in estimates],
-        "y": [sayable(one.setup.label) for one in found],
+        "y": [label(one.setup.label) for one in found],
         "error_x": _bars(estimates, "#7f7f7f"),
         "marker": {"color": [inks[one.setup.label].colour for one in found], "size": 9},
         **axes(panel),
@@ -210,8 +210,8 @@ def _by_policy(totals: Sequence[Total]) -> dict[str, list[Total]]:
     found: dict[str, list[Total]] = {}
     for total in sorted(totals, key=lambda one: one.setup.budget or 0):
         if total.setup.budget is not None and total.cells:
-            label = total.setup.model_copy(update={"budget": None}).label
-            found.setdefault(label, []).append(total)
+            policy = total.setup.model_copy(update={"budget": None}).label
+            found.setdefault(policy, []).append(total)
     return found
 
 
@@ -242,8 +242,8 @@ def _line(
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": sayable(name),
-        "legendgroup": sayable(name),
+        "name": label(name),
+        "legendgroup": label(name),
         "x": [x for x, _ in known],
         "y": [y for _, y in known],
         "line": style,
@@ -262,4 +262,4 @@ def _told_once(drawn: Sequence[Drawing]) -> list[Drawing]:
 
 
 def _name(total: Total) -> str:
-    return sayable(total.setup.label)
+    return label(total.setup.label)

@@ -13,6 +13,11 @@ def sayable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def label(text: str) -> str:
+    """A name in a drawing, whose tags would otherwise be obeyed."""
+    return sayable(text).replace("&", "&amp;").replace("<", "&lt;")
+
+
 def text(value: Inline) -> str:
     """A value between tags, or within an attribute's quotes."""
     if value is None:

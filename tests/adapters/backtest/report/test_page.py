@@ -1,0 +1,333 @@
+"""The page of a backtest: whole, harmless, open to all, and the same each time."""
+
+import json
+import re
+import shlex
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from backtests import bill, cell, measured, setup, some_measured, told_apart
+from hypothesis import given, settings
+from plotly import io as plotly_io
+
+from cutbank.adapters.backtest.in_words import CAVEATS
+from cutbank.adapters.backtest.report import page
+from cutbank.adapters.backtest.report.report import write_report
+from cutbank.domain.backtest.cell import Lost
+from cutbank.domain.backtest.result import Measured
+from cutbank.domain.errors import ExportError
+
+VOID = {"meta", "br"}
+
+
+class Read(HTMLParser):
+    """What a browser makes of a page, and a complaint where it would have to guess."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.scripts: dict[str, str] = {}
+        self.words: list[str] = []
+        self._script: str | None = None
+        self.feed(html)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, found))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "script":
+            self._script = found.get("id", f"script-{len(self.scripts)}")
+            self.scripts[self._script] = ""
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+        self._script = None
+
+    def handle_data(self, data: str) -> None:
+        if self._script is None:
+            self.words.append(data)
+        else:
+            self.scripts[self._script] += data
+
+    def all(self, tag: str) -> list[dict[str, str]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    @property
+    def said(self) -> str:
+        return "".join(self.words)
+
+    @property
+    def documents(self) -> dict[str, str]:
+        return {name: text for name, text in self.scripts.items() if "script-" not in name}
+
+
+def read(found: Measured) -> Read:
+    """The page without the program that draws, which is not ours."""
+    return Read("\n".join(page._sections(found, "cutbank backtest all")))
+
+
+def whole(found: Measured) -> str:
+    return page.page_of(found, "cutbank backtest all")
+
+
+def test_the_page_is_whole_and_asks_no_network() -> None:
+    html = whole(told_apart())
+
+    found = Read(html)
+
+    assert html.startswith("<!DOCTYPE html>")
+    assert found.all("html") == [{"lang": "en"}]
+    assert not {"link", "img", "iframe", "object"} & {tag for tag, _ in found.tags}
+    assert not any({"src", "href"} & set(attributes) for _, attributes in found.tags)
+    assert "default-src 'none'" in next(
+        one["content"] for one in found.all("meta") if "http-equiv" in one
+    )
+    assert "@import" not in page.STYLE
+    assert "url(" not in page.STYLE
+
+
+def test_the_program_that_draws_stands_in_the_page_once() -> None:
+    html = whole(told_apart())
+
+    assert len(re.findall(r"plotly\.js v\d", html)) == 1
+    assert len(html) < 6_000_000
+
+
+def test_each_drawing_is_valid_and_can_be_read_by_who_does_not_see_it() -> None:
+    found = read(told_apart())
+
+    places = [one for one in found.all("div") if one.get("class") == "drawing"]
+    assert {one["id"] for one in places} == {
+        "front-drawing",
+        "apart-drawing",
+        "lost-drawing",
+        "budgets-drawing",
+        "curves",
+    }
+    assert all(one["role"] == "img" and len(one["aria-label"]) > 20 for one in places)
+    for name, document in found.documents.items():
+        if name.endswith("-data"):
+            figure = plotly_io.from_json(document, skip_invalid=False)
+            assert len(figure.data) > 0
+    curves = json.loads(found.documents["curves-all"])
+    plotly_io.from_json(json.dumps({"data": [], "layout": curves["layout"]}), skip_invalid=False)
+
+
+def test_ids_are_unique_and_sections_are_named_by_their_headings() -> None:
+    found = read(told_apart())
+
+    ids = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert all(one["aria-labelledby"] in ids for one in found.all("section"))
+    assert [one["for"] for one in found.all("label")] == [one["id"] for one in found.all("select")]
+
+
+def test_each_table_is_named_and_so_are_its_rows_and_columns() -> None:
+    found = read(told_apart())
+
+    tables = len(found.all("table"))
+    assert tables == len(found.all("caption")) > 8
+    assert {one["scope"] for one in found.all("th")} == {"row", "col"}
+
+
+def test_no_text_of_a_session_becomes_part_of_the_page() -> None:
+    wild = "</script><script>alert(1)</script><img src=x onerror=alert(2)>'\"&<!--"
+    lost = (Lost(key=wild, kind=wild, call=1, position=2),)
+    setups = setup(wild), setup("pi", settings={wild: wild})
+    found = read(
+        measured(
+            *(cell(wild, one, lost=lost, why=wild, source=wild) for one in setups),
+            skipped={wild: wild},
+        )
+    )
+
+    assert len(found.all("script")) == len(found.documents)
+    assert not found.all("img")
+    assert wild in found.said
+    for document in found.documents.values():
+        json.loads(document)
+        assert "<" not in document
+
+
+@settings(max_examples=30, deadline=None)
+@given(some_measured())
+def test_whatever_was_measured_gives_a_page_that_parses(found: Measured) -> None:
+    parsed = read(found)
+
+    for name, document in parsed.documents.items():
+        drawing = json.loads(document)
+        if name.endswith("-data"):
+            plotly_io.from_json(json.dumps(drawing), skip_invalid=False)
+    assert {tag for tag, _ in parsed.tags} <= {
+        *("section", "h2", "p", "div", "table", "caption", "thead", "tbody", "tr", "th", "td"),
+        *("figure", "figcaption", "script", "details", "summary", "dl", "dt", "dd", "ul", "li"),
+        *("select", "option", "label", "br", "code", "pre"),
+    }
+
+
+def test_half_a_surrogate_pair_is_shown_as_its_escape(tmp_path: Path) -> None:
+    half = "half \ud83d pair"
+    lost = (Lost(key=half, kind="path", call=1, position=2),)
+
+    write_report(measured(cell(half, setup(), lost=lost)), tmp_path)
+
+    assert "half \\ud83d pair" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_caveats_failures_and_what_was_left_out_are_told() -> None:
+    found = read(told_apart())
+
+    for caveat in CAVEATS:
+        assert caveat in found.said
+    assert "rolling-timeline failed at call 3" in found.said
+    assert "it has no calls of a model" in found.said
+    assert "cutbank backtest all" in found.said
+
+
+def test_a_lost_fact_comes_with_the_line_that_shows_it() -> None:
+    name = "it's a session"
+    lost = (Lost(key="src/a.py", kind="path", call=7, position=12),)
+
+    found = read(measured(cell(name, setup(), namespace="other", lost=lost)))
+
+    (line,) = [words for words in found.words if words.startswith("cutbank --namespace")]
+    assert shlex.split(line) == ["cutbank", "--namespace", "other", "recall", name, "#12"]
+
+
+def test_what_was_missed_most_often_comes_first() -> None:
+    lost = [Lost(key=key, kind="path", call=1, position=1) for key in ("rare", "often", "often")]
+
+    found = read(measured(cell("a", setup(), lost=tuple(lost))))
+
+    assert [words for words in found.words if words in {"rare", "often"}] == ["often", "rare"]
+
+
+def test_where_prices_lack_costs_are_said_in_tokens() -> None:
+    unpriced = [
+        cell(f"s{number}", setup(policy), bill=bill(usd=None))
+        for number in range(6)
+        for policy in ("none", "pi")
+    ]
+
+    found = read(measured(*unpriced))
+
+    titles = json.loads(found.documents["front-drawing-data"])["layout"]["xaxis"]["title"]
+    assert titles["text"] == "prompt tokens a call"
+    assert "$" not in found.said
+
+
+def test_a_backtest_of_nothing_has_a_page() -> None:
+    found = read(Measured(setups=(setup(),), cells=()))
+
+    assert "No session was called in." in found.said
+    assert "No cell failed." in found.said
+
+
+def test_long_sessions_do_not_make_a_page_too_large_to_open() -> None:
+    context = tuple(range(200_000))
+    cells = [
+        cell(f"s{number}", setup(policy), context=context, calls=len(context))
+        for number in range(30)
+        for policy in ("none", "pi", "qbit", "kdcube")
+    ]
+
+    found = read(measured(*cells))
+
+    assert sum(map(len, found.documents.values())) < 2_000_000
+    assert len(found.all("option")) == 12
+
+
+def test_the_same_measurements_give_the_same_bytes_however_long_they_took(tmp_path: Path) -> None:
+    once = told_apart()
+    slower = once.model_copy(
+        update={"cells": tuple(one.model_copy(update={"seconds": 9.0}) for one in once.cells)}
+    )
+
+    first, again = write_report(once, tmp_path / "a"), write_report(slower, tmp_path / "b")
+
+    assert [path.name for path in first] == [
+        "report.html",
+        "cells.parquet",
+        "controls.parquet",
+        "measured.json",
+        "seconds.json",
+    ]
+    for one, other in zip(first, again, strict=True):
+        assert (one.read_bytes() == other.read_bytes()) == (one.name != "seconds.json")
+    assert {row["seconds"] for row in json.loads(again[-1].read_text())} == {9.0}
+
+
+def test_the_json_gives_back_what_was_measured_but_for_seconds(tmp_path: Path) -> None:
+    found = told_apart()
+
+    paths = write_report(found, tmp_path)
+
+    text = next(path for path in paths if path.name == "measured.json").read_text("utf-8")
+    again = Measured.model_validate_json(text)
+    assert again.setups == found.setups
+    assert again.controls == found.controls
+    assert [one.bill for one in again.cells] == [one.bill for one in found.cells]
+
+
+def test_a_report_takes_the_place_of_an_earlier_one_and_leaves_nothing_beside(
+    tmp_path: Path,
+) -> None:
+    write_report(measured(cell("earlier", setup())), tmp_path)
+    paths = write_report(measured(cell("later", setup())), tmp_path)
+
+    assert "later" in paths[0].read_text("utf-8")
+    assert "earlier" not in paths[0].read_text("utf-8")
+    assert sorted(tmp_path.iterdir()) == sorted(paths)
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+
+    with pytest.raises(ExportError, match=r"file: cannot be written") as refused:
+        write_report(told_apart(), tmp_path / "file")
+
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["plotly.offline", "pyarrow"])
+def test_what_is_not_installed_is_said_in_one_line_and_nothing_is_written(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, name, None)
+
+    with pytest.raises(ExportError, match=r"pip install 'cutbank\[backtest\]'"):
+        write_report(told_apart(), tmp_path / "report")
+
+    assert not (tmp_path / "report").exists()
+
+
+def test_one_setup_looks_alike_in_each_drawing() -> None:
+    found = read(told_apart()).documents
+
+    front = {
+        one["name"]: one["marker"]["color"]
+        for one in json.loads(found["front-drawing-data"])["data"]
+        if "marker" in one
+    }
+    curves = {
+        one["name"]: one["color"]
+        for session in json.loads(found["curves-all"])["sessions"]
+        for one in session["curves"]
+    }
+    assert front == curves
+    assert len(set(front.values())) == len(front) == 3
+
+
+def test_the_front_runs_from_cheap_to_dear_and_from_less_to_more() -> None:
+    drawn = json.loads(read(told_apart()).documents["front-drawing-data"])["data"]
+
+    for line in (one for one in drawn if one["mode"] == "lines"):
+        assert all(before < after for before, after in pairwise(line["x"]))
+        assert all(before < after for before, after in pairwise(line["y"]))
+        assert len(line["x"]) == 3

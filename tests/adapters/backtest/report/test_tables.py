@@ -1,0 +1,89 @@
+"""Cells and controls as Parquet, as other programs read them."""
+
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from backtests import cell, measured, setup, some_measured, told_apart
+from hypothesis import given, settings
+
+from cutbank.adapters.backtest.report.tables import CellTable, ControlTable, parquet_of
+from cutbank.domain.backtest.cell import Bill
+from cutbank.domain.backtest.result import Measured
+
+
+def rows(content: bytes) -> list[dict[str, Any]]:
+    return pq.read_table(io.BytesIO(content)).to_pylist()
+
+
+def test_each_cell_is_a_row_of_typed_columns() -> None:
+    found = told_apart()
+
+    table = pq.read_table(io.BytesIO(parquet_of(CellTable(found))))
+
+    assert table.num_rows == len(found.cells)
+    types = {field.name: field.type for field in table.schema}
+    assert types["prompt_tokens"] == pa.int64()
+    assert types["usd"] == pa.float64()
+    assert types["policy"] == pa.string()
+    assert types["context"] == pa.list_(pa.int64())
+    assert "seconds" not in types
+
+
+def test_a_row_says_what_its_cell_says() -> None:
+    found = told_apart()
+    pi = next(one for one in found.cells if one.setup.policy == "pi")
+
+    row = next(row for row in rows(parquet_of(CellTable(found))) if row["policy"] == "pi")
+
+    assert (row["session"], row["label"], row["budget"]) == (pi.session, pi.setup.label, 500)
+    assert (row["canonical_hits"], row["canonical_recall"]) == (3, 0.3)
+    assert row["usd"] == pi.bill.usd
+    assert json.loads(row["repairs"]) == pi.repairs
+    assert row["lost"][0] == {"key": "src/a.py", "kind": "path", "call": 7, "position": 12}
+    assert tuple(row["boundaries"]) == pi.boundaries
+
+
+def test_nested_settings_are_json_text() -> None:
+    nested = setup("pi", settings={"keep": [1, {"a": None}], "b": "x"})
+
+    (row,) = rows(parquet_of(CellTable(measured(cell("a", nested)))))
+
+    assert json.loads(row["settings"]) == nested.settings
+
+
+def test_what_is_not_known_is_null_and_not_nothing() -> None:
+    unknown = cell("a", setup(), bill=Bill(prompt_tokens=5), source=None)
+
+    (row,) = rows(parquet_of(CellTable(measured(unknown))))
+
+    assert row["usd"] is row["prompt_usd"] is row["source"] is row["budget"] is None
+    assert row["prompt_tokens"] == 5
+
+
+def test_controls_have_a_table_of_their_own() -> None:
+    found = told_apart()
+
+    read = rows(parquet_of(ControlTable(found)))
+
+    assert len(read) == len(found.controls)
+    bound = next(row for row in read if row["name"] == "bound")
+    assert (bound["budget"], bound["bound"], bound["limit"]) == (500, 7.5, 16_000)
+    assert next(row for row in read if row["name"] == "random ledger")["recall"] == 0.2
+
+
+@settings(max_examples=40, deadline=None)
+@given(some_measured())
+def test_whatever_was_measured_can_be_read_again(found: Measured) -> None:
+    cells, controls = rows(parquet_of(CellTable(found))), rows(parquet_of(ControlTable(found)))
+
+    assert [(row["session"], row["prompt_tokens"]) for row in cells] == [
+        (one.session, one.bill.prompt_tokens) for one in found.cells
+    ]
+    assert [json.loads(row["settings"]) for row in cells] == [
+        one.setup.settings for one in found.cells
+    ]
+    assert [row["stakes"] for row in controls] == [one.scores.stakes for one in found.controls]
+    assert parquet_of(CellTable(found)) == parquet_of(CellTable(found))

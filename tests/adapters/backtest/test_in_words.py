@@ -1,0 +1,61 @@
+"""Figures, differences and commands in words."""
+
+import shlex
+from dataclasses import replace
+
+from backtests import cell, measured, setup, told_apart
+
+from cutbank.adapters.backtest.in_words import apart, command_of, mean_apart, part, recall_of
+from cutbank.domain.backtest.comparison import Difference, Measure
+
+FOUND = Difference(
+    measure=Measure.COST,
+    setup=setup("pi"),
+    against=setup("none"),
+    sessions=9,
+    micro=-0.554,
+    interval=(-0.6, -0.032),
+    macro=0.5,
+    macro_interval=None,
+    macro_sessions=9,
+)
+
+
+def test_an_amount_differs_by_a_part_and_a_ratio_by_points() -> None:
+    assert apart(FOUND) == "-55% [-60%, -3.2%]"
+    assert apart(replace(FOUND, measure=Measure.F3)) == "-0.55 [-0.60, -0.03]"
+    assert mean_apart(FOUND) == "+50%"
+
+
+def test_what_is_not_known_is_a_dash() -> None:
+    assert part(None) == "-"
+    assert apart(replace(FOUND, micro=None)) == "-"
+    assert mean_apart(replace(FOUND, macro=None)) == "-"
+
+
+def test_the_command_names_all_that_was_tried() -> None:
+    words = shlex.split(command_of(told_apart()))
+
+    assert words == [
+        *("cutbank", "backtest", "all", "--policies", "none,pi,rolling-timeline"),
+        *("--limits", "16000,32000", "--budgets", "500,2000"),
+        *("--set", 'rolling-timeline.keep=[1, "a"]'),
+    ]
+
+
+def test_the_command_names_who_wrote_and_whose_prices_were_taken() -> None:
+    found = measured(
+        cell("a", setup("pi@as_shipped", summariser="llm", model="m", settings={"x": 1})),
+        cell("a", setup("pi@as_shipped", summariser="llm", model="m", settings={"x": 2})),
+    )
+
+    assert shlex.split(command_of(found))[3:] == [
+        *("--policies", "pi@as_shipped", "--limits", "16000", "--set", "pi.x=1,2"),
+        *("--summariser", "llm", "--model", "m"),
+    ]
+
+
+def test_what_was_lost_is_recalled_where_its_session_is() -> None:
+    assert recall_of(cell("a b", setup()), 12) == "cutbank recall 'a b' '#12'"
+    elsewhere = cell("a", setup(), namespace="other")
+    assert recall_of(elsewhere, 3) == "cutbank --namespace other recall a '#3'"
