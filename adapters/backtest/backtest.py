@@ -220,7 +220,8 @@ class Backtest:
     def _remark(self) -> None:
         cache, remark = self._cache, self.running.remark
         if cache is not None and cache.damaged and remark is not None:
-            remark(f"{cache.damaged} rows of {cache.path} were damaged: they are measured anew")
+            were = "row was" if cache.damaged == 1 else "rows were"
+            remark(f"{cache.damaged} {were} damaged in {cache.path}, and measured anew")
 
 
 def _cores() -> int:

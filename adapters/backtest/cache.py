@@ -10,7 +10,6 @@ from typing import Self
 
 from platformdirs import user_cache_path
 from pydantic import TypeAdapter, ValidationError
-from sqlite_utils import Database
 
 from ...domain.backtest.cell import Cell
 from ...domain.backtest.result import Control
@@ -22,6 +21,8 @@ APPLICATION = 0x63626274
 BUSY_S = 30.0
 """How long another backtest on the same file is waited for."""
 
+_TABLE = "create table if not exists measured (key text primary key, content blob, digest blob)"
+_INSERT = "insert or replace into measured (key, content, digest) values (?, ?, ?)"
 _SELECT = "select content, digest from measured where key = ?"
 _RESULT: TypeAdapter[Result] = TypeAdapter(Cell | tuple[Control, ...])
 
@@ -68,9 +69,9 @@ class Cache:
 
     def put(self, key: str, result: Result) -> None:
         content = _RESULT.dump_json(result)
-        row = {"key": key, "content": content, "digest": _digest(key, content)}
         with self._plainly():
-            self._rows.insert(row, pk="key", replace=True)
+            # By hand: what a library looks up after it another backtest may have replaced.
+            self._connection.execute(_INSERT, (key, content, _digest(key, content)))
 
     def close(self) -> None:
         self._connection.close()
@@ -88,16 +89,19 @@ class Cache:
 
     def _open(self) -> None:
         connection = self._connection
+        connection.execute("pragma journal_mode")  # whether it is a database at all
+        connection.execute("begin immediate")
         (application,) = connection.execute("pragma application_id").fetchone()
         (tables,) = connection.execute("select count(*) from sqlite_master").fetchone()
         if tables and application != APPLICATION:
-            raise BacktestError(f"{self.path} is another program's database: name another --cache")
+            raise BacktestError(
+                f"{self.path} is another program's database: name another file with --cache"
+            )
+        connection.execute(f"pragma application_id = {APPLICATION}")
+        connection.execute(_TABLE)
+        connection.execute("commit")
         connection.execute("pragma journal_mode = wal")
         connection.execute("pragma synchronous = normal")
-        connection.execute(f"pragma application_id = {APPLICATION}")
-        columns = {"key": str, "content": bytes, "digest": bytes}
-        self._rows = Database(connection).table("measured", pk="key")
-        self._rows.create(columns, pk="key", if_not_exists=True)
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:

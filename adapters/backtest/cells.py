@@ -9,7 +9,7 @@ from ...domain.backtest.billing import bill_of
 from ...domain.backtest.cell import Cell, Lost, Setup
 from ...domain.backtest.result import Control
 from ...domain.compaction import MAIN
-from ...domain.fidelity.bound import bound
+from ...domain.fidelity.bound import bound, own_bound
 from ...domain.fidelity.canonical import Boundary, canonical, own_boundaries
 from ...domain.fidelity.controls import CONTROLS
 from ...domain.fidelity.measure import Measure
@@ -67,7 +67,7 @@ class Bench:
                 "bill": bill_of(tally.calls, facts),
                 "canonical": measure.scores(spells),
                 "own": own.scores(spells),
-                "own_bound": bound(own, tally.summary_tokens),
+                "own_bound": own_bound(own, spells),
                 "lost": tuple(
                     Lost(key=one.key, kind=one.kind, call=one.call, position=one.position)
                     for one in measure.lost(spells)

@@ -97,7 +97,7 @@ class Grid:
     def _check_settings(self) -> None:
         asked = [policy for policy in self.policies if policy not in UNDECIDING]
         for policy in asked:
-            policy_named(policy, {name: tried[0] for name, tried in self._values(policy).items()})
+            policy_named(policy, {})
         for key, tried in self.settings.items():
             of, _, name = key.rpartition(".")
             meant = [policy for policy in asked if not of or _is_meant(of, policy)]
@@ -107,6 +107,7 @@ class Grid:
                 raise InvalidSettingError(f"no policy of this backtest has a setting {key!r}")
             if not tried:
                 raise InvalidSettingError(f"{key} has no value to try")
+        self.setups()  # whose values have to fit
 
 
 def _class_of(policy: str) -> Any:

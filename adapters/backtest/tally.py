@@ -27,8 +27,6 @@ class Tally:
     broken: int = 0
     orphaned: int = 0
     stood_in: int = 0
-    summary_tokens: int = 0
-    """Of the largest summary."""
     _said: datetime | None = None
     """When the newest block was said that the call before saw, where the log tells."""
 
@@ -72,8 +70,6 @@ class Tally:
         self.broken += bool(compacted.orphaned)
         self.orphaned += len(compacted.orphaned)
         self.stood_in += bool(compacted.refused)
-        if compacted.summary is not None:
-            self.summary_tokens = max(self.summary_tokens, compacted.summary.tokens)
 
     def _gap(self, call: Call) -> float | None:
         """Seconds since the call before, as far as the log tells."""

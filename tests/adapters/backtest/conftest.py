@@ -1,0 +1,103 @@
+"""Sessions to backtest, and policies of a package that every process finds."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import cutbank
+from cutbank import Block, SessionStore, ToolCall, ToolResult
+from cutbank.adapters import policy_catalog
+from cutbank.adapters.backtest.fingerprint import _code_of
+
+POLICY = '''
+    """Keeps the newest blocks, or does what it is named for."""
+    import os, signal, time
+    from dataclasses import dataclass
+    from typing import ClassVar
+    from cutbank.domain.policies.policy import check, setting
+    from cutbank.domain.window import Plan, Window
+
+    @dataclass(frozen=True)
+    class Policy:
+        name: ClassVar[str] = "{name}"
+        keep: int = setting(4, unit="blocks", least=1, help="stay word for word")
+
+        def __post_init__(self) -> None:
+            check(self)
+
+        def plan(self, window: Window) -> Plan | None:
+            items = window.open_to_cut
+            {does}
+            if len(items) <= 3 * self.keep:
+                return None
+            return Plan(items[-self.keep].position, "so many blocks", 200)
+'''
+
+Bring = Callable[[str, str], None]
+
+
+@pytest.fixture
+def store(database: str) -> Iterator[SessionStore]:
+    """As other processes can open it: on the machine's own clock."""
+    with cutbank.open(database) as opened:
+        yield opened
+
+
+@pytest.fixture
+def talks(store: SessionStore) -> SessionStore:
+    """Three sessions of 8, 5 and 2 turns, of about 330 tokens each, and one of a single block."""
+    for key, turns in (("a", 8), ("b", 5), ("c", 2)):
+        talk(store, key, turns)
+    store.session("mute").append(Block.user("Is anybody there?"))
+    return store
+
+
+def talk(store: SessionStore, key: str, turns: int) -> None:
+    """Turns in each of which a file is read, and named again two turns later."""
+    session = store.session(key)
+    for turn in range(turns):
+        before = f"src/part_{max(0, turn - 2)}/file.py"
+        session.append(
+            Block.user(f"Question {turn}: what is in src/part_{turn}/file.py?"),
+            ToolCall(
+                tool_call_id=f"{key}-{turn}",
+                name="read",
+                arguments={"path": f"src/part_{turn}/file.py"},
+            ),
+            ToolResult(tool_call_id=f"{key}-{turn}", content="silt and sand\n" * 60),
+            Block.assistant(f"It holds silt, as {before} does. " + "Much silt. " * 30),
+        )
+
+
+@pytest.fixture
+def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
+    """Install a package with a policy, where this process finds it and those that it starts."""
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+    paths = filter(None, (str(site), os.environ.get("PYTHONPATH")))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    policy_catalog.brought.cache_clear()
+    _code_of.cache_clear()
+
+    def bringing(name: str, does: str) -> None:
+        package = f"brings_{name}"
+        code = dedent(POLICY).format(name=name, does=does)
+        (site / f"{package}.py").write_text(code, encoding="utf-8")
+        info = site / f"{package}-1.0.dist-info"
+        info.mkdir(exist_ok=True)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8"
+        )
+        (info / "entry_points.txt").write_text(
+            f"[cutbank.policies]\n{name} = {package}:Policy\n", encoding="utf-8"
+        )
+        policy_catalog.brought.cache_clear()
+        _code_of.cache_clear()
+
+    yield bringing
+    policy_catalog.brought.cache_clear()
+    _code_of.cache_clear()

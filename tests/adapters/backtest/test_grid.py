@@ -1,0 +1,81 @@
+"""The setups of a backtest are all that was asked for, each once, and nothing that cannot be."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.adapters.backtest.grid import UNDECIDING, Grid
+from cutbank.adapters.policy_catalog import policy_named
+from cutbank.domain.errors import InvalidSettingError
+
+NAMES = st.sampled_from(("none", "recorded", "pi", "preserve-zone", "kdcube", "qbit@as_shipped"))
+TOKENS = st.integers(1, 100_000)
+
+
+@given(
+    policies=st.lists(NAMES, min_size=1),
+    limits=st.lists(TOKENS, min_size=1, max_size=4),
+    budgets=st.lists(st.none() | TOKENS, min_size=1, max_size=3),
+)
+def test_all_that_was_asked_for_is_there_once(
+    policies: list[str], limits: list[int], budgets: list[int | None]
+) -> None:
+    setups = Grid(policies, limits, budgets=budgets).setups()
+
+    said = [(setup.policy, setup.limit, setup.budget) for setup in setups]
+    assert len(said) == len(set(said))
+    assert set(said) == {
+        (policy, limit, None if policy in UNDECIDING else budget)
+        for policy, limit, budget in product(policies, limits, budgets)
+    }
+
+
+def test_a_setting_goes_to_the_policies_that_have_it_or_to_the_one_that_is_named() -> None:
+    grid = Grid(
+        ("none", "pi", "preserve-zone", "reserve-headroom"),
+        settings={"keep_tokens": ["8000", "16000"], "pi.keep_tokens": [4000]},
+    )
+
+    settings = {}
+    for setup in grid.setups():
+        settings.setdefault(setup.policy, []).append(setup.settings)
+
+    assert settings["none"] == settings["preserve-zone"] == [{}]
+    assert settings["pi"] == [{"keep_tokens": 4000}]
+    assert settings["reserve-headroom"] == [{"keep_tokens": 8000}, {"keep_tokens": 16000}]
+
+
+def test_a_setup_makes_the_policy_that_it_names() -> None:
+    (setup,) = Grid(["klaude-code@as_shipped"], settings={"keep_tokens": ["900"]}).setups()
+
+    policy = policy_named(setup.policy, setup.settings)
+
+    assert policy == policy_named("klaude-code@as_shipped", {"keep_tokens": 900})
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"policies": []}, "needs policies"),
+        ({"policies": ["silt"]}, "there is no policy 'silt'"),
+        ({"policies": ["pi@silt"]}, "has no preset @silt"),
+        ({"limits": []}, "needs a limit"),
+        ({"limits": [0]}, "a limit is 1 token or more, not 0"),
+        ({"limits": [-4]}, "not -4"),
+        ({"budgets": [0]}, "a budget is 1 token or more"),
+        ({"summariser": "poet"}, "there is no summariser 'poet'"),
+        ({"settings": {"silt": [1]}}, "no policy of this backtest has a setting 'silt'"),
+        ({"settings": {"pi.silt": [1]}}, "no policy of this backtest has a setting 'pi.silt'"),
+        ({"settings": {"qbit.keep": [1]}}, "qbit is not in this backtest"),
+        ({"settings": {"keep_tokens": []}}, "has no value to try"),
+        ({"settings": {"keep_tokens": [1_000, "silt"]}}, "keep_tokens cannot be 'silt'"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], why: str) -> None:
+    with pytest.raises(InvalidSettingError, match=why) as refused:
+        Grid(**{"policies": ["pi"], **asked})
+
+    assert "\n" not in str(refused.value)

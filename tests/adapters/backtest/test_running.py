@@ -1,0 +1,203 @@
+"""However a backtest is run, and whatever its policies do, it comes to the same."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from databases import on_sqlite
+
+import cutbank
+from cutbank import Block, SessionStore
+from cutbank.domain.backtest.cell import Cell, Outcome
+from cutbank.domain.backtest.result import Measured
+from cutbank.domain.errors import BacktestError
+from cutbank.domain.session import session_id
+
+from .conftest import Bring, talk
+
+POLICIES = ["none", "recorded", "pi", "preserve-zone"]
+LIMIT = 1_000
+
+
+def timeless(measured: Measured) -> Measured:
+    """Without what a clock told."""
+    cells = tuple(cell.model_copy(update={"seconds": 0.0}) for cell in measured.cells)
+    return measured.model_copy(update={"cells": cells})
+
+
+def cell(measured: Measured, session: str, policy: str) -> Cell:
+    return next(
+        one for one in measured.cells if (one.session, one.setup.policy) == (session, policy)
+    )
+
+
+def test_each_session_is_measured_under_each_setup_in_order(talks: SessionStore) -> None:
+    measured = talks.backtest(POLICIES, limits=(LIMIT, 2 * LIMIT), jobs=2)
+
+    assert [(one.policy, one.limit) for one in measured.setups] == [
+        (policy, limit) for limit in (LIMIT, 2 * LIMIT) for policy in POLICIES
+    ]
+    assert [(one.session, one.setup) for one in measured.cells] == [
+        (session, setup) for session in "abc" for setup in measured.setups
+    ]
+    assert all(one.outcome is Outcome.DONE for one in measured.cells)
+    assert measured.skipped == {"mute": "no model was called in it"}
+    assert [one.session for one in measured.controls] == sorted(
+        one.session for one in measured.controls
+    )
+
+
+def test_a_cell_says_what_happened_at_each_call(talks: SessionStore) -> None:
+    measured = talks.backtest(["none", "preserve-zone"], limits=(LIMIT,), jobs=1)
+
+    none, zone = cell(measured, "a", "none"), cell(measured, "a", "preserve-zone")
+    assert (none.calls, none.blocks, none.compactions) == (16, 32, 0)
+    assert len(none.context) == 16
+    assert list(none.context) == sorted(none.context)
+    assert none.refused == sum(tokens > LIMIT for tokens in none.context) > 0
+    assert "never compacted" in none.why
+    assert zone.compactions == sum(zone.by_trigger.values()) == len(zone.boundaries) > 1
+    assert zone.peak_tokens == max(zone.context) <= LIMIT
+    assert zone.bill.prompt_tokens == sum(zone.context) < none.bill.prompt_tokens
+    assert zone.why == ""
+
+
+def test_it_comes_to_the_same_whoever_measures(talks: SessionStore, tmp_path: Path) -> None:
+    def run(jobs: int, cache: Path | None = None) -> Measured:
+        return talks.backtest(
+            POLICIES, limits=(LIMIT,), budgets=(None, 300), jobs=jobs, cache=cache
+        )
+
+    one, many = run(1), run(5, tmp_path / "cache.db")
+    again = run(2, tmp_path / "cache.db")
+
+    assert timeless(one) == timeless(many)
+    assert again == many, "the seconds as well: nothing was measured again"
+
+
+@on_sqlite
+def test_sessions_in_memory_and_on_a_clock_of_ones_own_are_measured_as_well(
+    talks: SessionStore,
+) -> None:
+    with cutbank.open(":memory:") as store:
+        for key, turns in (("a", 8), ("b", 5), ("c", 2)):
+            talk(store, key, turns)
+        measured = store.backtest(["pi"], limits=(LIMIT,), jobs=1)
+
+    there = talks.backtest(["pi"], limits=(LIMIT,), jobs=1)
+    assert timeless(measured).cells == timeless(there).cells
+
+
+WILD = {
+    "raises": ("raise ZeroDivisionError('of silt')", Outcome.FAILED, "ZeroDivisionError: of silt"),
+    "babbles": ("return 'some of it'", Outcome.FAILED, "babbles failed at call 6 of 'b'"),
+    "ends": ("os._exit(3)", Outcome.DIED, "its process ended with 3"),
+    "exits": ("raise SystemExit(4)", Outcome.DIED, "its process ended with 4"),
+    "vanishes": ("os.kill(os.getpid(), 9)", Outcome.DIED, "its process was killed, as where"),
+    "gorges": ("bytes(1 << 62)", Outcome.DIED, "it ran out of memory"),
+}
+"""What policies do once a session is long, what becomes of their rows, and what these say."""
+
+
+@on_sqlite
+def test_a_policy_that_goes_wrong_costs_its_rows_and_no_others(
+    talks: SessionStore, bring: Bring
+) -> None:
+    for name, (does, _, _) in WILD.items():
+        bring(name, f"if len(items) > 9: {does}")
+
+    measured = talks.backtest(["none", *WILD, "pi"], limits=(LIMIT,), jobs=2)
+
+    for name, (_, outcome, why) in WILD.items():
+        found = cell(measured, "b", name)
+        assert (found.outcome, why in found.why) == (outcome, True), found
+        assert (found.blocks, found.calls, found.context) == (20, 10, ())
+        assert cell(measured, "c", name).outcome is Outcome.DONE, "it is short"
+    others = talks.backtest(["none", "pi"], limits=(LIMIT,), jobs=1)
+    rest = tuple(one for one in timeless(measured).cells if one.setup.policy not in WILD)
+    assert rest == timeless(others).cells
+
+
+@on_sqlite
+def test_a_policy_that_loops_for_ever_is_given_up(talks: SessionStore, bring: Bring) -> None:
+    bring("loops", "while len(items) > 9: pass")
+
+    measured = talks.backtest(["loops", "none"], limits=(LIMIT,), jobs=1, timeout_s=3)
+
+    assert cell(measured, "a", "loops").outcome is Outcome.TIMED_OUT
+    assert cell(measured, "a", "loops").why == "it took more than 3 seconds"
+    assert {one.outcome for one in measured.cells if one.setup.policy == "none"} == {Outcome.DONE}
+
+
+@on_sqlite
+def test_what_went_wrong_is_not_kept(talks: SessionStore, bring: Bring, tmp_path: Path) -> None:
+    cache, flag = tmp_path / "cache.db", tmp_path / "flag"
+    bring("moody", f"assert os.path.exists({str(flag)!r})")
+    first = talks.backtest(["moody"], limits=(LIMIT,), jobs=1, cache=cache)
+
+    flag.touch()
+    second = talks.backtest(["moody"], limits=(LIMIT,), jobs=1, cache=cache)
+
+    assert {one.outcome for one in first.cells} == {Outcome.FAILED}
+    assert {one.outcome for one in second.cells} == {Outcome.DONE}
+
+
+@on_sqlite
+def test_what_is_done_is_kept_when_it_is_interrupted(talks: SessionStore, tmp_path: Path) -> None:
+    cache = tmp_path / "cache.db"
+
+    def interrupt(done: int, _total: int) -> None:
+        if done == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def run(**how: object) -> Measured:
+        return talks.backtest(POLICIES, limits=(LIMIT,), jobs=1, cache=cache, **how)  # type: ignore[arg-type]
+
+    with pytest.raises(KeyboardInterrupt):
+        run(progress=interrupt)
+    told: list[int] = []
+    rest = run(progress=lambda done, _: told.append(done))
+
+    assert timeless(rest) == timeless(talks.backtest(POLICIES, limits=(LIMIT,), jobs=1))
+    assert told[-1] == 4 * (len(POLICIES) + 1)
+    assert run() == rest
+
+
+@on_sqlite
+def test_nothing_is_written_to_the_database(talks: SessionStore) -> None:
+    before = {one.key: (one.position, one.lineages) for one in talks.sessions()}
+
+    talks.backtest(POLICIES, limits=(LIMIT,), jobs=1)
+
+    assert {one.key: (one.position, one.lineages) for one in talks.sessions()} == before
+
+
+@on_sqlite
+def test_a_session_that_cannot_be_read_costs_its_rows_and_no_others(talks: SessionStore) -> None:
+    b = session_id("default", "b").hex
+    writer = talks.events.recorder.datastore.writer  # type: ignore[attr-defined]
+    writer.execute("DROP TRIGGER stored_events_are_immutable")
+    broken = writer.execute(
+        "UPDATE stored_events SET state = x'00'"
+        " WHERE originator_version = 5 AND lower(originator_id) = ?",
+        (b,),
+    )
+    assert broken.rowcount == 1
+
+    measured = talks.backtest(["none"], limits=(LIMIT,), jobs=1)
+
+    assert cell(measured, "b", "none").outcome is Outcome.FAILED
+    assert "cannot be read" in cell(measured, "b", "none").why
+    assert cell(measured, "a", "none").outcome is Outcome.DONE
+
+
+@on_sqlite
+def test_numbers_that_cannot_be_are_refused_before_anything_begins(store: SessionStore) -> None:
+    with pytest.raises(BacktestError, match="there are no sessions in"):
+        store.backtest(["pi"])
+    store.session("a").append(Block.user("hello"))
+    with pytest.raises(BacktestError, match="needs a process, not 0"):
+        store.backtest(["pi"], jobs=0)
+    with pytest.raises(BacktestError, match="more than 0 seconds"):
+        store.backtest(["pi"], timeout_s=0)
