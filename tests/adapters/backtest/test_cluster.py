@@ -1,0 +1,94 @@
+"""A cluster comes to what one process would, whatever becomes of its workers."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from databases import on_sqlite
+
+from cutbank import SessionStore
+from cutbank.adapters.backtest import cluster as clusters
+from cutbank.domain.backtest.cell import Outcome
+from cutbank.domain.errors import BacktestError
+
+from .conftest import Bring
+from .test_running import LIMIT, cell, timeless
+
+POLICIES = ["none", "pi"]
+
+
+@pytest.fixture(scope="module")
+def dask() -> Iterator[Any]:
+    """Two workers, each a process of its own, on this machine."""
+    distributed = pytest.importorskip("distributed", reason="the extra cutbank[cluster] is missing")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as found:
+        yield found
+
+
+@on_sqlite
+@pytest.mark.slow
+def test_a_cluster_comes_to_the_same_even_where_a_worker_is_killed(
+    talks: SessionStore, dask: Any
+) -> None:
+    here = talks.backtest(POLICIES, limits=(LIMIT,), jobs=1)
+    killed: list[int] = []
+
+    def kill_one(done: int, _total: int) -> None:
+        if done and not killed:
+            killed.append(next(iter(dask.workers.values())).pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    there = talks.backtest(
+        POLICIES, limits=(LIMIT,), cluster=dask.scheduler_address, progress=kill_one
+    )
+
+    assert killed
+    assert timeless(there) == timeless(here)
+
+
+@on_sqlite
+@pytest.mark.slow
+def test_a_policy_that_ends_its_process_costs_its_rows_there_as_well(
+    talks: SessionStore, dask: Any, bring: Bring
+) -> None:
+    bring("ends", "if len(items) > 9: os._exit(3)")
+    dask.scale(0)
+    dask.scale(1)  # who is started now finds the package
+
+    measured = talks.backtest(["none", "ends"], limits=(LIMIT,), cluster=dask.scheduler_address)
+
+    ended = cell(measured, "a", "ends")
+    assert (ended.outcome, ended.why) == (Outcome.DIED, "its process ended with 3")
+    assert cell(measured, "a", "none").outcome is Outcome.DONE
+    assert cell(measured, "c", "ends").outcome is Outcome.DONE
+
+
+@on_sqlite
+def test_what_hinders_a_cluster_is_said_in_one_line(
+    talks: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "CONNECT_S", 0.5)
+    for address in ("tcp://127.0.0.1:9", "no address"):
+        with pytest.raises(BacktestError, match="cannot be reached") as refused:
+            talks.backtest(POLICIES, cluster=address)
+        assert "\n" not in str(refused.value)
+
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(BacktestError, match=r"pip install 'cutbank\[cluster\]'"):
+        talks.backtest(POLICIES, cluster="tcp://127.0.0.1:9")
+
+
+@on_sqlite
+@pytest.mark.slow
+def test_workers_with_other_code_are_refused(
+    talks: SessionStore, dask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "measuring_code", lambda: "other")
+
+    with pytest.raises(BacktestError, match="have another cutbank"):
+        talks.backtest(POLICIES, cluster=dask.scheduler_address)

@@ -1,0 +1,153 @@
+"""`cutbank backtest`: what it takes, what it says, and how it ends."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from claude_code_talk import Talk, text
+from databases import on_sqlite
+
+from cutbank.adapters.session_store import open_store
+from cutbank.domain.backtest.result import Measured
+
+from .conftest import Run
+
+pytestmark = pytest.mark.usefixtures("long_talk", "_own_cache")
+POLICIES = ("--policies", "none,pi", "--limits", "4000")
+PROGRAM = [sys.executable, "-c", "from cutbank.adapters.entrypoints.cli import main; main()"]
+
+
+@pytest.fixture
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+
+
+def test_a_session_is_measured_and_all_are(run: Run) -> None:
+    one = run("backtest", "long", *POLICIES, "--json")
+    every = run("backtest", "all", *POLICIES, "--json")
+
+    assert (one.code, every.code) == (0, 0)
+    assert one.json == every.json, "it is the only one, and was measured once"
+    measured = Measured.model_validate(one.json)
+    assert [cell.setup.policy for cell in measured.cells] == ["none", "pi"]
+    assert [cell.compactions > 0 for cell in measured.cells] == [False, True]
+
+
+@on_sqlite
+def test_the_table_names_each_policy(run: Run) -> None:
+    answer = run("backtest", "long", *POLICIES)
+
+    assert answer.code == 0
+    assert "limit 4,000 tokens" in answer.out
+    assert "none" in answer.out
+    assert "pi" in answer.out
+
+
+@on_sqlite
+def test_transcripts_are_measured_in_a_database_of_their_own(
+    run: Run, tmp_path: Path, file: Path
+) -> None:
+    folder = tmp_path / "talks"
+    folder.mkdir()
+    for name in ("one", "two"):
+        talk = Talk()
+        talk.user("What is it?", sessionId=name)
+        talk.says("m1", text("Silt."), sessionId=name)
+        lines = [json.dumps(entry) for entry in talk.entries]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "broken.jsonl").write_text('{"type": "user", "sessionId": ', encoding="utf-8")
+    before = [session.key for session in _sessions(file)]
+
+    answer = run("backtest", folder, *POLICIES, "--json")
+    again = run("backtest", folder, *POLICIES, "--json")
+
+    assert {cell["session"] for cell in answer.json["cells"]} == {"one", "two"}
+    assert again.json == answer.json, "and that from the cache"
+    assert [session.key for session in _sessions(file)] == before
+
+
+def _sessions(file: Path) -> list[object]:
+    with open_store(file) as store:
+        return list(store.sessions())
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("nobody",), "no session 'nobody'"),
+        (("all", "--limits", "0"), "a limit is 1 token or more, not 0"),
+        (("all", "--limits", "many"), "--limits takes whole numbers of tokens, not 'many'"),
+        (("all", "--limits", "5,,6"), "--limits takes names or numbers with commas"),
+        (("all", "--policies", "silt"), "there is no policy 'silt'"),
+        (("all", "--set", "silt=1"), "no policy of this backtest has a setting 'silt'"),
+        (("all", "--set", "keep_tokens"), "--set takes KEY=VALUE"),
+        (("all", "--set", "keep_tokens=-1"), "keep_tokens cannot be -1"),
+        (("all", "--budgets", "-5"), "a budget is 1 token or more"),
+        (("all", "--summariser", "poet"), "there is no summariser 'poet'"),
+        (("all", "--timeout", "0"), "more than 0 seconds"),
+        (("all", "--no-cache", "--cache", "c.db"), "--no-cache takes no --cache"),
+        (("all", "--cluster", "nowhere"), "cannot be reached"),
+        (("empty",), "empty holds no transcripts"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(
+    run: Run,
+    words: tuple[str, ...],
+    why: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+
+    answer = run("backtest", words[0], *POLICIES, *words[1:])
+
+    assert answer.code == 2
+    assert why in answer.err
+    assert answer.err.count("\n") == 1
+    assert answer.out == ""
+
+
+@on_sqlite
+def test_rows_that_failed_end_in_1(run: Run, tmp_path: Path) -> None:
+    answer = run("backtest", "long", *POLICIES, "--timeout", "0.000001", "--json")
+
+    assert answer.code == 1
+    assert {cell["outcome"] for cell in answer.json["cells"]} == {"timed-out"}
+
+
+@on_sqlite
+def test_an_interrupt_leaves_what_is_done(run: Run, address: str, tmp_path: Path) -> None:
+    """The real program, interrupted as a terminal does it."""
+    limits = ",".join(str(4_000 + number) for number in range(150))
+    words = ["backtest", "long", "--policies", "none,pi", "--limits", limits, "--jobs", "1"]
+    cache = tmp_path / "caches" / "cutbank" / "backtests.db"
+    with subprocess.Popen([*PROGRAM, *words], stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not (cache.exists() and _rows(cache)):
+            os.sched_yield()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert said.splitlines()[0] == "what was measured is kept: begin it again to go on"
+    assert "Traceback" not in said
+    kept = _rows(cache)
+    assert 0 < kept < 300
+    answer = run(*words, "--json")
+    assert (answer.code, len(json.loads(answer.out)["cells"])) == (0, 300)
+
+
+def _rows(cache: Path) -> int:
+    connection = sqlite3.connect(f"file:{cache}?mode=ro", uri=True)
+    try:
+        return int(connection.execute("select count(*) from measured").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0  # it is being made
+    finally:
+        connection.close()
