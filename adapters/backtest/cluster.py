@@ -76,9 +76,11 @@ class Cluster:
 
     def _check(self, client: Any) -> None:
         """Another version of this program would measure something else."""
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_S)
+        except TimeoutError:
+            raise BacktestError(f"the cluster {self.address} has no workers") from None
         workers = client.run(measuring_code)
-        if not workers:
-            raise BacktestError(f"the cluster {self.address} has no workers")
         if other := [name for name, code in workers.items() if code != measuring_code()]:
             raise BacktestError(
                 f"{len(other)} workers of the cluster {self.address} have another cutbank than"

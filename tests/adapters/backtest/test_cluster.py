@@ -88,7 +88,7 @@ def test_what_hinders_a_cluster_is_said_in_one_line(
 def test_workers_with_other_code_are_refused(
     talks: SessionStore, dask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clusters, "measuring_code", lambda: "other")
+    monkeypatch.setattr(clusters, "measuring_code", lambda: str(os.getpid()))
 
     with pytest.raises(BacktestError, match="have another cutbank"):
         talks.backtest(POLICIES, cluster=dask.scheduler_address)
