@@ -185,6 +185,13 @@ def test_words_are_read_alone_as_they_are_read_in_their_text(
     assert words.facts(whole).keys() == {one.key for one in found}
 
 
+@pytest.mark.parametrize(
+    "text", ["console.log(x)", "app.log x", "http://a.example/?x=1,2;y=3!z x,y", "took (12 ms)"]
+)
+def test_what_ends_a_word_tells_what_it_was(text: str) -> None:
+    assert Words().carried(text) == carried(text)
+
+
 @given(SPACED)
 def test_an_occurrence_carries_its_own_key_first_and_parts_of_it(text: str) -> None:
     for anchor in anchors_of(text):

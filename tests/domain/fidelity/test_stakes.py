@@ -36,17 +36,16 @@ def test_a_tail_of_what_was_said_is_at_stake_and_no_more_than_what_was_said() ->
 
 
 def test_the_arguments_of_a_tool_are_written_down_but_not_its_name() -> None:
-    talk = Talk().user("load_rows look_up").says("well")
-    talk.calls_tool("load_rows", "in zone_file").calls_tool("run", "look_up", more=True)
+    talk = Talk().user("load_rows zone_of").says("well").calls_tool("app:load_rows", "zone_of")
 
-    assert staked(talk, Boundary(2, 2)) == ["look_up"]
+    assert staked(talk, Boundary(2, 2)) == ["zone_of"]
 
 
 def test_names_of_the_sessions_tools_are_never_at_stake() -> None:
-    talk = Talk().user("look_up load_rows").says("well").calls_tool("look_up", "x")
-    talk.returns("").says("look_up, load_rows")
+    talk = Talk().user("zone_of").calls_tool("look_up", "x").returns("").says("a")
+    talk.says("look_up, zone_of")
 
-    assert staked(talk, Boundary(2, 2)) == ["load_rows"]
+    assert staked(talk, Boundary(3, 4)) == ["zone_of"]
 
 
 @pytest.mark.parametrize(
