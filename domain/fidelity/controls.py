@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from types import MappingProxyType
 
@@ -15,6 +16,8 @@ CHARACTERS = 4
 """Of one token."""
 CLEARED = "[cleared]"
 """What stands for a result that was masked: it says nothing."""
+MASKED = 0.75
+"""The size of what stays beside masked results, as a part of that of the kept window."""
 
 Control = Callable[[Reading, Sequence[Boundary], int], tuple[Spell, ...]]
 """Given a session, boundaries and the tokens that a text may have: what would have been sent."""
@@ -31,9 +34,9 @@ def drop(reading: Reading, boundaries: Sequence[Boundary], _budget: int) -> tupl
 
 
 def masking(reading: Reading, boundaries: Sequence[Boundary], _budget: int) -> tuple[Spell, ...]:
-    """Results leave, a note stands for each; calls and prose stay, the newest first.
+    """Results leave, a note stands for each; calls and prose stay, as far as there is room.
 
-    They may take as much room as the kept window: all of them would soon be too large for a model.
+    The newest stay: all calls and prose of a long session would soon be too large for a model.
     """
     return tuple(_masked(reading, boundary) for boundary in boundaries)
 
@@ -70,18 +73,20 @@ def random_lines(
 def random_ledger(
     reading: Reading, boundaries: Sequence[Boundary], budget: int
 ) -> tuple[Spell, ...]:
-    """The facts of hidden history in random order, one a line."""
+    """The facts that nothing else in the view carries, in random order, one a line."""
     order = _Order(reading.rows.session)
     counted = _Counted(reading)
-    return _written(
-        reading, boundaries, budget, lambda at: sorted(counted.at(at), key=order.__getitem__)
-    )
+
+    def shuffled(boundary: Boundary) -> Iterable[str]:
+        return sorted(counted.at(boundary).keys(), key=order.__getitem__)
+
+    return _written(reading, boundaries, budget, shuffled)
 
 
 def frequency_ledger(
     reading: Reading, boundaries: Sequence[Boundary], budget: int
 ) -> tuple[Spell, ...]:
-    """The facts of hidden history, those first that the most rows say."""
+    """The same facts, those first that the most hidden rows say."""
     order = _Order(reading.rows.session)
     counted = _Counted(reading)
 
@@ -142,10 +147,10 @@ def _spell(reading: Reading, boundary: Boundary, summary: str = "") -> Spell:
 def _masked(reading: Reading, boundary: Boundary) -> Spell:
     rows = reading.rows.rows
     cut = reading.index_at(boundary.first_kept)
-    room = sum(_tokens(row) for row in rows[cut : reading.seen_by(boundary.call)])
+    room = MASKED * sum(_tokens(row) for row in rows[cut : reading.seen_by(boundary.call)])
     first = cut
     while first and (row := rows[first - 1]):
-        room -= FRAMING if row.said is Said.TOOL_RESULT else _tokens(row)
+        room -= _tokens(replace(row, text=CLEARED) if row.said is Said.TOOL_RESULT else row)
         if room < 0:
             break
         first -= 1
@@ -173,7 +178,7 @@ def _hidden(reading: Reading, first: int, boundary: Boundary) -> Iterator[int]:
 
 
 class _Counted:
-    """Of each fact of hidden history how many rows say it, from boundary to boundary."""
+    """Of each fact that only hidden rows say how many do, from boundary to boundary."""
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
@@ -190,7 +195,19 @@ class _Counted:
             self._counts.update(reading.facts(index).keys())
         self._first_kept = boundary.first_kept
         self._next = reading.index_at(boundary.first_kept)
-        return self._counts
+        kept = _kept(reading, boundary)
+        return {key: count for key, count in self._counts.items() if key not in kept}
+
+
+def _kept(reading: Reading, boundary: Boundary) -> set[str]:
+    """The keys that the system prompt and the kept window carry: to say them again is no use."""
+    cut, rows = reading.index_at(boundary.first_kept), reading.rows.rows
+    return {
+        key
+        for index in range(reading.seen_by(boundary.call))
+        if index >= cut or rows[index].said is Said.SYSTEM
+        for key in reading.carried[index]
+    }
 
 
 class _Order(dict[str, bytes]):

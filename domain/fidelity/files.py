@@ -1,13 +1,18 @@
 """Which files calls read and modified, by the names that a view would have to have for them."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..blocks import ToolCall
-from ..digest import touched
+from ..digest import SHELLS, bare_name, names, touched
 from .anchors import AnchorKind
 from .rows import Row, Rows, Said
 from .words import Words
+
+_LOOKS = names("bat cat head less more nl sed tail")
+"""Commands by which agents read files that have no tool for it."""
+_PARTS = re.compile(r"&&|\|\||[;|\n]")
 
 
 class FileTouch(NamedTuple):
@@ -23,27 +28,46 @@ class FileTouch(NamedTuple):
 def file_touches(rows: Rows, words: Words) -> tuple[FileTouch, ...]:
     """In the order of their positions. A path that is no fact, as `Makefile`, counts for none."""
     failed = _failed(rows.rows)
-    keys: dict[str, str | None] = {}
-    touches: list[FileTouch] = []
-    for index, row in enumerate(rows.rows):
-        if row.said is not Said.TOOL_CALL or row.tool is None or index in failed:
-            continue
-        call = ToolCall(
-            tool_call_id=row.call_id or "-", name=row.tool, arguments=dict(row.arguments or {})
-        )
-        touch = touched(call)
-        for path in touch.paths:
-            if path not in keys:
-                keys[path] = _key_of(path, words)
-            if (key := keys[path]) is not None:
-                touches.append(FileTouch(row.call, row.position, key, touch.modifies))
-    return tuple(touches)
+    return tuple(
+        FileTouch(row.call, row.position, key, modifies)
+        for index, row in enumerate(rows.rows)
+        if row.said is Said.TOOL_CALL and index not in failed
+        for key, modifies in dict.fromkeys((*_named(row, words), *_in_shell(row, words)))
+    )
 
 
-def _key_of(path: str, words: Words) -> str | None:
-    """The last fact that a path spells out: white space in a path parts it into several."""
-    paths = [key for key, kind in words.facts(path).items() if kind is AnchorKind.PATH]
-    return paths[-1] if paths else None
+def _named(row: Row, words: Words) -> Iterator[tuple[str, bool]]:
+    """The files that arguments name, as a digest counts them."""
+    if row.tool is None or not row.arguments:
+        return
+    call = ToolCall(tool_call_id=row.call_id or "-", name=row.tool, arguments=row.arguments)
+    touch = touched(call)
+    for path in touch.paths:
+        # White space in a path parts it into several facts; the last names the file.
+        for key in _paths(path, words)[-1:]:
+            yield key, touch.modifies
+
+
+def _in_shell(row: Row, words: Words) -> Iterator[tuple[str, bool]]:
+    """The files that a shell command prints, and those that it writes to."""
+    if row.tool is None or bare_name(row.tool) not in SHELLS:
+        return
+    for part in _PARTS.split(row.text.partition("\n")[2]):
+        command, _, target = part.partition(">")
+        said = command.split()
+        if said and said[0] in _LOOKS:
+            is_edit = said[0] == "sed" and any(word.startswith(("-i", "--in-p")) for word in said)
+            yield from ((key, is_edit) for key in _files(command, words))
+            yield from ((key, True) for key in _files(target, words)[:1])
+
+
+def _files(text: str, words: Words) -> list[str]:
+    """The paths in a text whose last part has an extension: others may be folders or patterns."""
+    return [key for key in _paths(text, words) if "." in key.rpartition("/")[2]]
+
+
+def _paths(text: str, words: Words) -> list[str]:
+    return [fact.key for fact in words.anchors(text) if fact.kind is AnchorKind.PATH]
 
 
 def _failed(rows: Sequence[Row]) -> frozenset[int]:

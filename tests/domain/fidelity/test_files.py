@@ -56,6 +56,34 @@ def test_a_file_that_was_modified_is_none_that_was_only_read() -> None:
     assert at.read == {"src/bank.py"}
 
 
+def test_a_path_with_white_space_is_named_by_its_last_part() -> None:
+    (at,) = at_end(touched(("read_file", {"path": "/deep waters/src/bank.py"}))).beside.files
+
+    assert at.read == {"waters/src/bank.py"}
+
+
+def test_shell_commands_read_what_they_print_and_modify_what_they_write() -> None:
+    commands = (
+        "cd src && cat bank.py | head -5",
+        "sed -n '1,60p' src/gate.py; nl src/*.rs src/hinge.rs",
+        "sed -i s/a/b/ src/edited.py",
+        "cat > src/written.py <<'END'",
+        "tail run.log 2>/dev/null",
+        "python src/run.py; echo src/said.py; cat src",
+    )
+    measure = at_end(touched(*(("bash", {"command": command}) for command in commands)))
+
+    (at,) = measure.beside.files
+    assert at.modified == {"src/edited.py", "src/written.py"}
+    assert at.read == {"bank.py", "src/gate.py", "src/hinge.rs", "run.log"}
+
+
+def test_only_shells_run_commands() -> None:
+    measure = at_end(touched(("say", {"text": "cat src/bank.py"})))
+
+    assert measure.beside.files[0].read == frozenset()
+
+
 def test_a_view_names_a_file_by_its_path_or_by_a_longer_one() -> None:
     measure = at_end(
         touched(
