@@ -11,9 +11,12 @@ from transcripts import NO_SESSIONS, SESSIONS, import_file, manifest
 
 import cutbank
 from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.domain.fidelity.bound import bound
 from cutbank.domain.fidelity.canonical import canonical
+from cutbank.domain.fidelity.controls import CONTROLS
 from cutbank.domain.fidelity.measure import Measure
 from cutbank.domain.fidelity.reading import Reading
+from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.spells import WHOLE
 from cutbank.projections.replay.neutral import rows_of
 
@@ -67,3 +70,52 @@ def test_real_sessions_have_as_many_stakes_as_were_counted(
     assert counts["stakes"] == pytest.approx(figures["stakes"], rel=0.05)
     for name in figures.keys() - {"stakes"}:
         assert counts[name] == pytest.approx(figures[name], rel=0.05, abs=1)
+
+
+@pytest.mark.parametrize("limit", [16_000, 32_000])
+def test_real_sessions_score_under_the_controls_as_was_measured(
+    readings: list[Reading], limit: int
+) -> None:
+    measures = [Measure(reading, canonical(reading, limit)) for reading in readings]
+    most = sum(bound(measure, 2_000) for measure in measures)
+    totals: dict[str, Scores] = {}
+    for name, control in CONTROLS.items():
+        total = Scores()
+        for measure in measures:
+            total += measure.scores(control(measure.reading, measure.boundaries, 2_000))
+        totals[name] = total
+
+    for name, total in totals.items():
+        assert total.novel == 0
+        assert total.context_hits <= total.hits <= total.stakes
+        if name not in {"full history", "masking"}:
+            assert total.hits <= most + 1e-6
+    full, none = totals["full history"], totals["drop"]
+    assert (full.hits, full.pair_hits) == (full.stakes, full.pairs)
+    assert (full.constraints_kept, full.rereads_named) == (full.constraints, full.rereads)
+    assert none.hits == none.pair_hits == none.constraints_kept == 0
+    recall = {name: total.recall for name, total in totals.items()}
+    if not is_that_folder():
+        print(f"the figures are of another folder, and compared with nothing: {recall}")  # noqa: T201
+        return
+    for name, figure in FIGURES["recall"][str(limit)].items():
+        assert recall[name] == pytest.approx(figure, abs=0.04)
+
+
+def test_the_bound_of_real_sessions_grows_with_the_budget_as_was_measured(
+    readings: list[Reading],
+) -> None:
+    measures = [Measure(reading, canonical(reading, 32_000)) for reading in readings]
+    stakes = sum(len(measure.stakes) for measure in measures)
+    found = {
+        budget: sum(bound(measure, int(budget)) for measure in measures)
+        for budget in FIGURES["bound"]
+    }
+
+    assert list(found.values()) == sorted(found.values())
+    assert found["2000"] <= stakes
+    if not is_that_folder():
+        print(f"the figures are of another folder, and compared with nothing: {found}")  # noqa: T201
+        return
+    for budget, figure in FIGURES["bound"].items():
+        assert found[budget] / stakes == pytest.approx(figure, abs=0.04)
