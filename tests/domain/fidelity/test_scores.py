@@ -1,0 +1,77 @@
+"""Counts add up, ratios come last, and nothing at stake is no score at all."""
+
+import pytest
+from fidelity_sessions import TEXTS, cut_talks, dropping
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.domain.fidelity.canonical import Boundary
+from cutbank.domain.fidelity.measure import Measure
+from cutbank.domain.fidelity.reading import Reading
+from cutbank.domain.fidelity.scores import Scores
+
+COUNTS = st.lists(st.integers(0, 50), min_size=4, max_size=4)
+
+
+def scores(stakes: int, hits: int, pairs: int, pair_hits: int) -> Scores:
+    return Scores(stakes=stakes, hits=hits, pairs=pairs, pair_hits=pair_hits)
+
+
+def test_the_headline_is_the_harmonic_mean_of_recall_context_and_prose() -> None:
+    told = Scores(stakes=10, hits=8, context_hits=4, pairs=10, pair_hits=2)
+
+    assert (told.recall, told.context, told.prose) == (0.8, 0.4, 0.2)
+    assert told.f3 == pytest.approx(3 / (1 / 0.8 + 1 / 0.4 + 1 / 0.2))
+
+
+def test_who_has_none_of_one_part_has_no_headline_to_speak_of() -> None:
+    assert Scores(stakes=10, hits=8, context_hits=4, pairs=10).f3 == 0.0
+
+
+def test_where_nothing_was_at_stake_there_is_no_score() -> None:
+    assert Scores().recall is Scores().prose is Scores().f3 is None
+    assert Scores(stakes=10, hits=8, context_hits=4).f3 is None
+
+
+def test_precision_is_of_all_facts_that_summaries_carry() -> None:
+    assert Scores(hits=3, stakes=4, carried=60).precision == 0.05
+    assert Scores(hits=3, stakes=4).precision is None
+
+
+@given(COUNTS, COUNTS, COUNTS)
+def test_adding_never_depends_on_the_order(one: list[int], two: list[int], more: list[int]) -> None:
+    a, b, c = scores(*one), scores(*two), scores(*more)
+
+    assert a + b == b + a
+    assert (a + b) + c == a + (b + c)
+    assert a + Scores() == a
+    assert (a + b).hits == one[1] + two[1]
+
+
+@given(cut_talks(), TEXTS, TEXTS)
+def test_adding_lines_to_a_summary_never_lowers_a_count(
+    cut: tuple[Reading, tuple[Boundary, ...]], summary: str, more: str
+) -> None:
+    reading, boundaries = cut
+    measure = Measure(reading, boundaries)
+
+    before = measure.scores(dropping(reading, boundaries, summary))
+    after = measure.scores(dropping(reading, boundaries, f"{summary}\n{more}"))
+
+    for name in Scores.model_fields:
+        assert getattr(after, name) >= getattr(before, name), name
+
+
+@given(cut_talks(), TEXTS)
+def test_no_count_ever_passes_what_it_is_a_part_of(
+    cut: tuple[Reading, tuple[Boundary, ...]], summary: str
+) -> None:
+    told = Measure(*cut).scores(dropping(*cut, summary))
+
+    assert told.context_hits <= told.hits <= told.stakes
+    assert told.pair_hits <= told.pairs
+    assert told.modified_named <= told.modified
+    assert told.read_named <= told.read
+    assert told.constraints_kept <= told.constraints
+    assert told.rereads_named <= told.rereads
+    assert told.novel <= told.carried
