@@ -47,15 +47,21 @@ def test_where_all_is_dropped_only_the_system_prompt_and_the_kept_window_are_sen
     assert (list(spell.kept), spell.summary) == ([1], "")
 
 
-def test_masked_results_are_cleared_and_calls_and_prose_stay_as_far_as_there_is_room() -> None:
+def test_masked_results_are_cleared_and_calls_and_prose_stay() -> None:
     # The kept window takes 19 tokens, three quarters are 14; #4 takes 7 once it is cleared, #3 7.
     (spell,) = CONTROLS["masking"](READING, (Boundary(5, 5),), 100)
+
     assert list(spell.kept) == [1, 3, 4]
     assert spell.shown == {4: CLEARED}
 
-    # Here they are 27 and 20, and #2 takes 12.
-    (earlier,) = CONTROLS["masking"](READING, (Boundary(3, 3),), 100)
-    assert list(earlier.kept) == [1, 2]
+
+def test_what_stays_beside_masked_results_takes_three_quarters_of_the_kept_window() -> None:
+    talk = Talk().user("gate").says("gate").says("gate").says("gate").says("gate").says("gate")
+
+    # Each row takes 5 tokens, and three are kept: there is room for 11.
+    (spell,) = CONTROLS["masking"](talk.says("gate").read(), (Boundary(6, 4),), 100)
+
+    assert list(spell.kept) == [2, 3]
 
 
 def test_a_ledger_has_each_fact_once_that_nothing_else_in_the_view_says() -> None:
@@ -68,6 +74,18 @@ def test_a_frequency_ledger_begins_with_what_the_most_rows_say() -> None:
     assert summary("frequency ledger", 3) == "src/river.py"
 
 
+def test_a_line_that_does_not_fit_is_passed_over() -> None:
+    reading = Talk().user("load_rows my_id").says("a").says("b").says("c").read()
+
+    def ledger(budget: int) -> list[str]:
+        (spell,) = CONTROLS["random ledger"](reading, (Boundary(3, 3),), budget)
+        return sorted(spell.summary.split("\n"))
+
+    assert ledger(1) == [""]
+    assert ledger(2) == ["my_id"]
+    assert ledger(4) == ["load_rows", "my_id"]
+
+
 def test_random_lines_are_whole_lines_and_each_once() -> None:
     assert sorted(summary("random lines").split("\n")) == sorted(
         ["zone_of zone_of in src/river.py", "look", "bank_of", "src/river.py", "12 rows"]
@@ -76,14 +94,14 @@ def test_random_lines_are_whole_lines_and_each_once() -> None:
 
 def test_a_file_list_names_what_calls_touched_the_newest_first() -> None:
     talk = Talk().user("go")
-    for path in ("src/river.py", "src/bank.py", "src/river.py"):
+    for path in ("src/river.py", "src/bank.py", "src/river.py", "src/gate.py"):
         talk.calls_tool("read_file", path).returns("ok")
         talk.rows[-2] = replace(talk.rows[-2], arguments={"path": path})
     talk.says("well")
 
-    (spell,) = CONTROLS["file list"](talk.read(), (Boundary(4, 8),), 100)
+    (spell,) = CONTROLS["file list"](talk.read(), (Boundary(5, 10),), 100)
 
-    assert spell.summary == "src/river.py\nsrc/bank.py"
+    assert spell.summary == "src/gate.py\nsrc/river.py\nsrc/bank.py"
 
 
 def test_another_session_has_another_random_order_and_the_same_one_the_same() -> None:

@@ -57,7 +57,7 @@ def test_a_file_that_was_modified_is_none_that_was_only_read() -> None:
 
 
 def test_a_path_with_white_space_is_named_by_its_last_part() -> None:
-    (at,) = at_end(touched(("read_file", {"path": "/deep waters/src/bank.py"}))).beside.files
+    (at,) = at_end(touched(("read_file", {"path": "/deep/down waters/src/bank.py"}))).beside.files
 
     assert at.read == {"waters/src/bank.py"}
 
@@ -156,6 +156,10 @@ def test_two_readings_of_one_answer_are_one_reading_again() -> None:
     measure = Measure(talk.read(), (Boundary(2, 4),))
 
     assert [again.call for again in measure.beside.rereads] == [2]
+    # Without the reading before them neither could see the other.
+    talk.rows[1] = replace(talk.rows[1], arguments={"path": "src/bank.py"})
+    assert Measure(talk.read(), (Boundary(2, 4),)).beside.rereads == ()
+    assert Measure(talk.read(), (Boundary(2, 6),)).beside.rereads == ()
 
 
 def test_what_is_still_in_the_kept_window_is_not_read_again() -> None:

@@ -77,6 +77,12 @@ def test_pairs_that_any_project_has_are_left_out() -> None:
     ]
 
 
+def test_what_an_answer_says_twice_it_has_from_below() -> None:
+    talk = Talk().user("harbour gate").thinks("harbour gate").says("harbour gate", more=True)
+
+    assert [(one.call, one.newest) for one in talk.read().pairs.again] == [(1, 1), (1, 1)]
+
+
 def test_the_first_use_alone_counts_in_a_segment() -> None:
     talk = story("harbour gate", "harbour gate").says("harbour gate").says("harbour gate")
 
