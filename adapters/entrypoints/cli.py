@@ -13,9 +13,9 @@ from ...domain.errors import (
     CompactionVetoedError,
     ConflictError,
     ContextOverflowError,
-    MissingSummariesError,
     CutbankError,
     InvalidSettingError,
+    MissingSummariesError,
     NothingToCompactError,
     RejectedSummaryError,
 )

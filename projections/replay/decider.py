@@ -12,7 +12,7 @@ Decided = Compacted | Futile
 class Decider(Protocol):
     """Decides on the lineage of one replay; a replay makes its decider anew."""
 
-    def decided(self, fold: Fold, call: Call) -> list[Decided]:
+    def decided(self, fold: Fold, call: Call, /) -> list[Decided]:
         """Decide what the call is sent, and have `fold` serve it; what was decided, in order.
 
         The fold has taken in all that the call could see.

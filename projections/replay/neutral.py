@@ -95,7 +95,7 @@ def _called(position: int, block: ToolCall, call: int) -> Row:
     return Row(
         position,
         Said.TOOL_CALL,
-        "\n".join((block.name, *_values(arguments))),
+        "\n".join((block.name, *values_of(arguments))),
         call,
         tool=block.name,
         arguments=arguments,
@@ -103,16 +103,16 @@ def _called(position: int, block: ToolCall, call: int) -> Row:
     )
 
 
-def _values(value: Any) -> Iterator[str]:
+def values_of(value: Any) -> Iterator[str]:
     """The texts and numbers in a document, as they are meant and not as JSON spells them."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from _values(inner)
+            yield from values_of(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _values(inner)
+            yield from values_of(inner)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
 

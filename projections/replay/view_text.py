@@ -1,11 +1,9 @@
 """All text of a view, as fidelity reads it: no roles, no markup, no JSON."""
 
-from collections.abc import Iterator
-from typing import Any
-
 from ...domain.blocks import ToolCall
 from ..entry import Entry
 from ..history_view import HistoryView
+from .neutral import values_of
 
 
 def text_of(view: HistoryView) -> str:
@@ -22,21 +20,4 @@ def _shown(entry: Entry) -> str:
     block = entry.block
     if entry.shown is not None or not isinstance(block, ToolCall):
         return entry.text
-    return "\n".join((block.name, *_values(block.parsed())))
-
-
-def _values(value: Any) -> Iterator[str]:
-    """The texts and numbers of a document, unescaped: JSON would glue words together."""
-    match value:
-        case str():
-            yield value
-        case dict():
-            for inner in value.values():
-                yield from _values(inner)
-        case list():
-            for inner in value:
-                yield from _values(inner)
-        case None | bool():
-            pass
-        case _:
-            yield str(value)
+    return "\n".join((block.name, *values_of(block.parsed())))

@@ -84,7 +84,11 @@ def test_what_is_served_is_what_would_be_served_without_shadows(
     for shadows in ((), beside):
         time = Time()
         with opened(time) as store:
-            how = {"policy": fitted("pi", LIMIT), "limit": LIMIT, "shadows": shadows}
+            how: dict[str, Any] = {
+                "policy": fitted("pi", LIMIT),
+                "limit": LIMIT,
+                "shadows": shadows,
+            }
             agent = Agent(store.session("live"), how, time)
             agent.do(steps)
             assert store.shadows.wait(PATIENCE_S)
@@ -107,7 +111,7 @@ def test_a_shadow_decides_as_a_replay_does(
     time = Time()
     policy = fitted(name, LIMIT)
     with opened(time) as store:
-        how = {"policy": fitted("pi", 400), "limit": 400, "shadows": [policy]}
+        how: dict[str, Any] = {"policy": fitted("pi", 400), "limit": 400, "shadows": [policy]}
         agent = Agent(store.session("live"), how, time, usage=usage)
         for part in (*steps, [("work", [], True)]):
             agent.do(part)
