@@ -80,7 +80,7 @@ def talk(session: StoredSession, turns: int, **how: Any) -> None:
 def test_what_is_served_is_what_would_be_served_without_shadows(
     steps: list[tuple[Any, ...]], beside: list[str]
 ) -> None:
-    sent = []
+    sent, policy = [], fitted("pi", LIMIT)
     for shadows in ((), beside):
         time = Time()
         with opened(time) as store:
@@ -200,10 +200,10 @@ def test_lists_of_sessions_say_nothing_of_shadows(
 def test_the_settings_name_shadows(database: str) -> None:
     given_settings = Settings.model_validate({"shadow": {"policies": ["pi@as_shipped"]}})
     with cutbank.open(database, settings=given_settings) as store:
-        talk(store.session("s"), 1)
+        talk(store.session("s"), 20)
         assert store.shadows.wait(PATIENCE_S)
 
-        assert store.session("s").lineages == ["shadow:pi@as_shipped"]
+        assert store.session("s").lineages == ["main", "shadow:pi@as_shipped"]
 
 
 def test_a_loop_on_another_lineage_has_no_shadows(session: StoredSession) -> None:
