@@ -85,7 +85,7 @@ def test_what_is_served_is_what_would_be_served_without_shadows(
         time = Time()
         with opened(time) as store:
             how: dict[str, Any] = {
-                "policy": fitted("pi", LIMIT),
+                "policy": policy,
                 "limit": LIMIT,
                 "shadows": shadows,
             }
