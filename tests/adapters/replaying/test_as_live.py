@@ -30,7 +30,7 @@ LIMITS = st.sampled_from((150, 400, 1_000, 2_500))
 
 
 @pytest.mark.parametrize("name", every_name())
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(steps=STEPS, limit=LIMITS, pins=st.booleans(), gain=st.sampled_from((0.0, 0.1, 0.4)))
 def test_a_replay_decides_as_the_loop_did(
     name: str, steps: list[tuple[Any, ...]], limit: int, pins: bool, gain: float
