@@ -1,9 +1,10 @@
 """Replays a trace from one compaction to the next, for policies that go by tokens alone."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 from typing import NamedTuple
 
 from ...domain.blocks import Kind
@@ -15,9 +16,9 @@ from ...domain.policies.policy import Policy, lets_be
 from ...domain.summaries.sized import LEAST, size
 from ...domain.summaries.gate import ALWAYS_SMALL
 from ...domain.trims import LEAST as LEAST_SHORTENED
+from ...domain.terms import REGROWTH
 from ...domain.trims import SHARE
 from ...domain.window import Plan
-from .by_policy import REGROWTH
 from .trace import KINDS, NotByTokens, Trace
 from .traced_view import Kept, Sums, TracedView, TracedWindow
 
@@ -132,18 +133,20 @@ class _Run:
         self.view, self.trace, self.limit = view, view.trace, view.limit
         self.policy, self.most = policy, most
         self.summary_tokens, self.minimum_gain = summary_tokens, minimum_gain
-        self.regrown = regrowth * view.limit
+        self.regrown = ceil(regrowth * view.limit)
         self.compactions: list[TokenCompaction] = []
         self.futile = 0
         self._offset = 0
-        self._futile_at: int | None = None
-        """How large the prompt was when there was nothing to gain."""
+        self._regrown_at = 0
+        """From which call on there is enough that was said since there was nothing to gain."""
+        self._is_written = False
+        """Whether the newest plan came to a summary."""
         self._rising = [0, *_drops(self.trace), len(self.trace.whole)]
 
     def to_the_end(self) -> None:
         call, answered = 0, 0
         while True:
-            due = self._first_above(max(call, answered), self._threshold())
+            due = self._first_above(max(call, answered, self._regrown_at), self.most)
             full = self._first_above(call, self.limit) if self.limit > 0 else len(self.trace.whole)
             call = min(due, full)
             if call == len(self.trace.whole):
@@ -154,18 +157,6 @@ class _Run:
             if 0 < self.limit < self._tokens(call) and self._compacted(call, Trigger.OVERFLOW):
                 answered = self._next_answered(call)
             call += 1
-
-    def _threshold(self) -> int:
-        """The most tokens of a prompt that nothing is done about."""
-        most = self.most
-        if self._futile_at is not None:
-            grown = int(self._futile_at + self.regrown)
-            while grown - self._futile_at >= self.regrown:
-                grown -= 1
-            while grown + 1 - self._futile_at < self.regrown:
-                grown += 1
-            most = max(most, grown)
-        return most
 
     def _tokens(self, call: int) -> int:
         return self.trace.whole[call] + self._offset
@@ -186,26 +177,34 @@ class _Run:
         return bisect_right(self.trace.answered, self.trace.sees[call], lo=call)
 
     def _compacted(self, call: int, trigger: Trigger) -> bool:
+        self._is_written = False
         try:
             found = self._drawn(call, trigger)
         except NothingToCompactError:
-            if trigger is Trigger.THRESHOLD:
-                self._futile_at = self._tokens(call)
+            if trigger is Trigger.THRESHOLD or self._is_written:
+                self._regrown_at = self._grown_since(call)
             found = None
         if found is None:
             self.futile += 1
             return False
-        self._futile_at = None
+        self._regrown_at = 0
         self.compactions.append(found)
         self._offset = found.offset
         return True
+
+    def _grown_since(self, call: int) -> int:
+        """The first call at which enough was said since another."""
+        if not self.trace.sees[call]:
+            return 0  # before anything is on record, there is nothing to remember it by
+        said = self.trace.said
+        return bisect_left(said, said[call] + self.regrown, lo=call)
 
     def _drawn(self, call: int, trigger: Trigger) -> TokenCompaction | None:
         view, before = self.view, self._tokens(call)
         plan = self._planned(before, trigger)
         if plan is None:
             return None
-        pinned, held = view.held()
+        held = view.held()
         cut = None if plan.cut is None else view.nearest_cut(plan.cut, held)
         if cut is None:
             self._check_large(view.carried, view.first)
@@ -221,9 +220,9 @@ class _Run:
         left = before - request - view.summary - kept
         worth = max(left + view.summary - 1, ALWAYS_SMALL)
         summary = size(self.summary_tokens, plan.summary_tokens, worth)
+        self._is_written = True
         self._check_gain(before, request + kept + summary, request, trigger)
         view.first, view.carried, view.summary = cut, carried, summary
-        view.pinned = pinned
         return TokenCompaction(
             call=call,
             trigger=trigger,

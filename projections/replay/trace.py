@@ -81,6 +81,8 @@ class Trace:
     """How many blocks it sees, if none has left."""
     whole: Column = _whole("Q")
     """Tokens of its prompt, if none has left."""
+    said: Column = _whole("Q")
+    """Tokens of all that stands in the log up to there, what no model is sent included."""
     answered: Column = _whole("I")
     """Where a model last spoke before it."""
     resets: Column = _whole("I")
@@ -205,6 +207,8 @@ def _calls(trace: Trace, recording: Recording) -> None:
     seen = [*accumulate((call.sees for call in calls), max)]
     trace.number.extend(call.number for call in calls)
     trace.sees.extend(seen)
+    said = [*accumulate((recorded.tokens for recorded in recording.log), initial=0)]
+    trace.said.extend(said[sees] for sees in seen)
     index = system = tools = answered = taken = 0
     for call, sees in enumerate(seen):
         is_reset = False

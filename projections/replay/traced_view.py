@@ -28,8 +28,6 @@ class TracedView:
     end: int = 0
     carried: tuple[int, ...] = ()
     """Indices in front of `first` that stayed, in order."""
-    pinned: frozenset[int] = frozenset()
-    """What a boundary has recorded as pinned."""
     summary: int = 0
     """Tokens of the summary that stands for the rest."""
 
@@ -55,12 +53,13 @@ class TracedView:
 
     # What stays whatever is cut
 
-    def held(self) -> tuple[frozenset[int], frozenset[int]]:
-        """What is pinned, and all that a cut would carry: that, and the calls that wait."""
-        prompt = self._first_prompt() if self.pins.first_prompt else frozenset()
-        pinned = self.pinned | frozenset(filter(self._is_small, prompt))
-        ruled = frozenset(filter(self._is_small, self._of_kinds()))
-        return pinned, pinned | ruled | frozenset(filter(self.shows, self._open()))
+    def held(self) -> frozenset[int]:
+        """What a cut carries over: what rules pin, and the calls that wait.
+
+        What a rule has pinned once stays in view, and so the rule goes on holding.
+        """
+        pinned = {*self._of_kinds(), *(self._first_prompt() if self.pins.first_prompt else ())}
+        return frozenset((*filter(self._is_small, pinned), *filter(self.shows, self._open())))
 
     def carried_over(self, cut: int, held: frozenset[int]) -> tuple[int, ...]:
         """What stays of the blocks in front of a cut, pairs and messages whole."""

@@ -1,0 +1,205 @@
+"""A replay by tokens alone comes to the very compactions and prompts of one in full."""
+
+from typing import Any
+
+import pytest
+from hypothesis import event, example, given, settings
+from hypothesis import strategies as st
+from token_sessions import Act, acts, recording_of
+
+from cutbank.domain.pins import NO_PINS, PinRules
+from cutbank.domain.policies.catalog import POLICIES, policy_named
+from cutbank.domain.policies.policy import NEVER, Policy, lets_be
+from cutbank.domain.summaries.sized import Sized
+from cutbank.domain.terms import Terms
+from cutbank.domain.window import Window
+from cutbank.projections.replay.by_policy import ByPolicy
+from cutbank.projections.replay.recording import Recording
+from cutbank.projections.replay.replay import replayed
+from cutbank.projections.replay.token_replay import TokenReplay, token_replayed
+from cutbank.projections.replay.trace import NotByTokens, Trace, trace_of
+from cutbank.projections.replay.writing import Writers
+
+pi = st.builds(
+    lambda **settings: policy_named("pi", settings),
+    reserve_tokens=st.integers(10, 1_000),
+    keep_tokens=st.integers(0, 1_000),
+    fires_at=st.sampled_from([">", ">="]),
+    enabled=st.sampled_from([True, True, True, False]),
+)
+reserve_headroom = st.builds(
+    lambda **settings: policy_named("reserve-headroom", settings),
+    reserve_tokens=st.none() | st.integers(0, 1_000),
+    keep_tokens=st.none() | st.integers(0, 1_000),
+    fires_at=st.sampled_from([">", ">="]),
+    answer_tokens=st.integers(0, 300),
+    passes_developer=st.booleans(),
+)
+preserve_zone = st.builds(
+    lambda threshold, **settings: policy_named(
+        "preserve-zone",
+        {
+            "threshold": threshold,
+            "preserve_ratio": threshold / 2,
+            "prune_over": None,
+            "max_output_tokens": 0,
+            **settings,
+        },
+    ),
+    st.floats(0.1, 0.9),
+    keeps_newest=st.booleans(),
+    steps_back=st.booleans(),
+)
+policies: st.SearchStrategy[Policy] = pi | reserve_headroom | preserve_zone
+pin_rules = st.sampled_from([NO_PINS, PinRules(), PinRules(most=0.5)])
+
+
+def in_full(recording: Recording, terms: Terms, tokens: int) -> dict[str, Any]:
+    decider = ByPolicy(terms, recording, Writers((Sized(tokens),)))
+    served = list(replayed(recording, decider, limit=terms.limit))
+    return {
+        "compactions": [
+            (
+                call,
+                one.boundary.trigger,
+                one.boundary.first_kept,
+                one.boundary.pre_tokens,
+                one.boundary.post_tokens,
+                one.summary.tokens if one.summary else 0,
+            )
+            for call, each in enumerate(served)
+            for one in each.compactions
+        ],
+        "prompts": [each.tokens for each in served],
+        "unchanged": [each.unchanged for each in served],
+        "futile": sum(len(each.futile) for each in served),
+    }
+
+
+def by_tokens(replay: TokenReplay) -> dict[str, Any]:
+    return {
+        "compactions": [one[:6] for one in replay.compactions],
+        "prompts": replay.prompts(),
+        "unchanged": replay.unchanged(),
+        "futile": replay.futile,
+    }
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    acts,
+    policies,
+    st.sampled_from([0, 600, 1_500, 3_000, 6_000]),
+    st.integers(8, 500),
+    pin_rules,
+    st.sampled_from([0.0, 0.2]),
+)
+# A call that waits over several compactions, with others beside it in one message.
+@example(
+    [("user", 400), ("calls", 101), *[("user", 900), ("assistant", 901)] * 8, ("result", 50)] * 2,
+    policy_named("pi", {"reserve_tokens": 100, "keep_tokens": 300}),
+    1_000,
+    50,
+    PinRules(),
+    0.0,
+)
+# A raw cut between a call and its result, from where it is as far to either side.
+@example(
+    [
+        *(("user", 4_000), ("assistant", 4_000)),
+        *(("calls", 60), ("developer", 10), ("result", 400), ("note", 10), ("user", 40)),
+        ("call", 3),
+    ],
+    policy_named(
+        "reserve-headroom", {"reserve_tokens": 500, "keep_tokens": 50, "passes_developer": True}
+    ),
+    1_500,
+    50,
+    NO_PINS,
+    0.0,
+)
+def test_tokens_alone_tell_what_a_full_replay_does(
+    acts: list[Act],
+    policy: Policy,
+    limit: int,
+    summary_tokens: int,
+    pins: PinRules,
+    minimum_gain: float,
+) -> None:
+    recording = recording_of(acts)
+    trace = trace_of(recording)
+    assert isinstance(trace, Trace)
+
+    replay = token_replayed(
+        trace, policy, limit, summary_tokens, pins=pins, minimum_gain=minimum_gain
+    )
+
+    if isinstance(replay, NotByTokens):
+        event(replay.reason.partition("#")[2].partition(" ")[2] or replay.reason)
+        return
+    event(f"{min(len(replay.compactions), 3)} compactions or more")
+    terms = Terms(policy, limit=limit, pins=pins, minimum_gain=minimum_gain)
+    assert by_tokens(replay) == in_full(recording, terms, summary_tokens)
+
+
+@settings(max_examples=100, deadline=None)
+@given(acts)
+def test_a_trace_is_the_same_once_it_was_packed(acts: list[Act]) -> None:
+    trace = trace_of(recording_of(acts))
+
+    assert isinstance(trace, Trace)
+    assert Trace.unpacked(trace.packed()) == trace
+
+
+@settings(max_examples=200, deadline=None)
+@given(policies, st.integers(0, 100_000), st.integers(-2, 2))
+def test_what_a_policy_lets_be_is_the_most_at_which_it_does_not_fire(
+    policy: Policy, limit: int, beside: int
+) -> None:
+    most = lets_be(policy, limit)
+    if most is None:
+        assert getattr(policy, "answer_tokens", 0) >= limit
+        return
+    used = max(0, (limit if most == NEVER else most) + beside)
+    window = Window(items=(), after=0, limit=limit, in_use=used)
+
+    assert policy.fires(window) == (used > most)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_no_policy_that_reads_texts_says_that_it_goes_by_tokens(name: str) -> None:
+    as_shipped = policy_named(f"{name}@as_shipped", {})
+
+    assert lets_be(as_shipped, 32_000) is None
+
+
+@pytest.mark.parametrize(
+    ("verb", "why"), [("pin", "pinned"), ("hide", "hidden"), ("retract", "taken back")]
+)
+def test_a_session_whose_view_others_had_changed_has_no_trace(verb: str, why: str) -> None:
+    recording = recording_of([("user", 40), ("assistant", 40), (verb, 1)])
+
+    found = trace_of(recording)
+
+    assert isinstance(found, NotByTokens)
+    assert why in found.reason
+
+
+def test_results_that_would_be_shortened_are_left_to_a_full_replay() -> None:
+    recording = recording_of(
+        [("user", 40), ("calls", 3), ("result", 20_000), ("assistant", 40), ("user", 40), ("call", 3)]
+    )
+    trace = trace_of(recording)
+    assert isinstance(trace, Trace)
+
+    found = token_replayed(trace, policy_named("pi", {}), 2_000, 100)
+
+    assert isinstance(found, NotByTokens)
+    assert "would be shortened" in found.reason
+
+
+def test_summaries_that_could_be_the_same_are_left_to_a_full_replay() -> None:
+    trace = trace_of(recording_of([("user", 40)]))
+    assert isinstance(trace, Trace)
+
+    assert isinstance(token_replayed(trace, policy_named("pi", {}), 2_000, 7), NotByTokens)
