@@ -21,6 +21,7 @@ from benchmarks.machine import load, machine
 from benchmarks.policies import policies
 from benchmarks.postgres import postgres
 from benchmarks.read_models import read_models
+from benchmarks.replays import replays
 from benchmarks.sessions import sessions
 from benchmarks.tables import markdown, printed
 from benchmarks.transcripts import transcripts
@@ -32,7 +33,7 @@ PARTS = {
     part.__name__: part
     for part in (
         *(append, turn, view, growth, sessions, writers, imports, transcripts, formats, disk),
-        *(postgres, read_models, counting, compacting, policies, loop, idle),
+        *(postgres, read_models, counting, compacting, policies, replays, loop, idle),
     )
 }
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"

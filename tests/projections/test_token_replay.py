@@ -107,7 +107,7 @@ def by_tokens(replay: TokenReplay) -> dict[str, Any]:
 @example(
     [
         *(("user", 4_000), ("assistant", 4_000)),
-        *(("calls", 60), ("developer", 10), ("result", 400), ("note", 10), ("user", 40)),
+        *(("calls", 60), ("developer", 10), ("result", 400), ("user", 40)),
         ("call", 3),
     ],
     policy_named(

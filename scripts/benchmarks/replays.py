@@ -1,0 +1,130 @@
+"""How fast sessions are replayed: block by block in full, and by tokens alone from the store."""
+
+import gc
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
+from itertools import islice
+from statistics import median
+from time import process_time
+
+from cutbank import SessionStore, StoredSession
+from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.replaying.traces import trace_of_session
+from cutbank.adapters.session_store import open_store
+from cutbank.domain.pins import PinRules
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.summaries.sized import Sized
+from cutbank.domain.terms import Terms
+from cutbank.projections.replay.by_policy import ByPolicy
+from cutbank.projections.replay.recording import Recording
+from cutbank.projections.replay.replay import replayed
+from cutbank.projections.replay.token_replay import TokenReplay, token_replayed
+from cutbank.projections.replay.trace import Trace
+from cutbank.projections.replay.writing import Writers
+
+from .figure import Figure, Found, Options
+from .workload import as_block, turns
+
+IN_FULL = ("reserve-headroom", "pi", "preserve-zone", "retention-window", "scored-pruning")
+BY_TOKENS = ("reserve-headroom", "pi")
+LEAST_IN_FULL, LEAST_BY_TOKENS = 100_000, 1_000_000
+LIMIT, SUMMARY = 200_000, 2_000
+SETTINGS = 100
+"""Limits that are tried on one trace."""
+
+
+def replays(options: Options) -> Found:
+    """Of the turns that everything is measured with, by the time of one processor."""
+    rounds = 3 if options.smoke else 7
+    with open_store(options.folder / "replays.db", synchronous="NORMAL") as store:
+        session = told(store, 700 if options.smoke else 50_000)
+        recording = recording_of(session)
+        gc.collect()
+        gc.freeze()
+        for name in IN_FULL:
+            for who, writers in (("sized", Writers((Sized(SUMMARY),))), ("extractive", Writers())):
+                each = partial(in_full, recording, name, writers)
+                speed = recording.blocks / taken(each, rounds if who == "sized" else 1)
+                met = speed >= LEAST_IN_FULL if who == "sized" else None
+                target = f">= {LEAST_IN_FULL:,}" if met is not None else ""
+                what = f"{name} replayed, {who} summaries"
+                yield Figure(what, "blocks/s", speed, target=target, met=met)
+        yield from by_tokens(session, len(recording.log), rounds)
+        gc.unfreeze()
+
+
+def by_tokens(session: StoredSession, events: int, rounds: int) -> Found:
+    """From the store to what a policy comes to; the first time all events are read."""
+    begun = process_time()
+    trace = trace_of_session(session)
+    assert isinstance(trace, Trace)
+    yield Figure("a trace is first made", "events/s", events / (process_time() - begun))
+    columns = events / taken(partial(selected, session), rounds)
+    for name in BY_TOKENS:
+        speed = events / taken(partial(from_store, session, name), rounds)
+        met = speed >= LEAST_BY_TOKENS
+        yield Figure(
+            f"{name} by tokens, from the store; raw: its columns by SQL",
+            "events/s",
+            speed,
+            columns,
+            speed / columns,
+            target=f">= {LEAST_BY_TOKENS:,}",
+            met=met,
+        )
+    speed = SETTINGS * events / taken(partial(grid, trace), rounds)
+    yield Figure(f"{SETTINGS} limits over one trace", "events/s", speed)
+
+
+def taken(act: Callable[[], object], rounds: int) -> float:
+    """Seconds of the processor, the median."""
+    times: list[float] = []
+    for _ in range(rounds):
+        begun = process_time()
+        act()
+        times.append(process_time() - begun)
+    return max(median(times), 1e-6)
+
+
+def told(store: SessionStore, blocks: int) -> StoredSession:
+    """Turns as everywhere, in transactions of many."""
+    session = store.session("turns")
+    pieces = (as_block(piece) for turn in turns(seed=8) for piece in turn)
+    while blocks > 0:
+        some = list(islice(pieces, min(blocks, 1_000)))
+        blocks -= len(some)
+        session.append(*some)
+    return session
+
+
+def in_full(recording: Recording, name: str, writers: Writers) -> None:
+    terms = Terms(policy_named(name, {}), limit=LIMIT, pins=PinRules())
+    decider = ByPolicy(terms, recording, writers)
+    assert sum(served.tokens > 0 for served in replayed(recording, decider, limit=LIMIT))
+
+
+def from_store(session: StoredSession, name: str) -> None:
+    trace = trace_of_session(session)
+    assert isinstance(trace, Trace)
+    replay = token_replayed(trace, policy_named(name, {}), LIMIT, SUMMARY, pins=PinRules())
+    assert isinstance(replay, TokenReplay)
+    assert replay.prompt_tokens > 0
+
+
+def grid(trace: Trace) -> None:
+    policy = policy_named("pi", {})
+    for limit in range(LIMIT, LIMIT + 1_000 * SETTINGS, 1_000):
+        assert isinstance(token_replayed(trace, policy, limit, SUMMARY), TokenReplay)
+
+
+def selected(session: StoredSession) -> None:
+    """What by hand would be read of each event."""
+    with closing(sqlite3.connect(session.store.name)) as connection:
+        rows = connection.execute(
+            "SELECT originator_version, topic, tokens FROM stored_events"
+            " WHERE originator_id = ? ORDER BY originator_version",
+            (session.id.bytes,),
+        ).fetchall()
+    assert rows

@@ -1,0 +1,115 @@
+"""A trace is kept beside the log, belongs to one state of it, and is made anew where it is not."""
+
+from typing import Any
+
+import pytest
+from transcripts import NO_SESSIONS, SESSIONS, import_file, name_of, real
+
+import cutbank
+from cutbank import Block, StoredSession
+from cutbank.adapters.replaying import traces
+from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.replaying.traces import trace_of_session
+from cutbank.domain.pins import PinRules
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.summaries.sized import Sized
+from cutbank.domain.terms import Terms
+from cutbank.projections.replay.by_policy import ByPolicy
+from cutbank.projections.replay.replay import replayed
+from cutbank.projections.replay.token_replay import token_replayed
+from cutbank.projections.replay.trace import NotByTokens, Trace, trace_of
+from cutbank.projections.replay.writing import Writers
+
+
+def talk(session: StoredSession, times: int) -> None:
+    for number in range(times):
+        session.append(Block.user(f"question {number} " * 20), Block.assistant("answer " * 50))
+
+
+def unmade(_: Any) -> Trace:
+    raise AssertionError("the trace was made again")
+
+
+def test_a_trace_is_made_once_and_read_back_as_it_was(
+    session: StoredSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(session, 5)
+    made = trace_of_session(session)
+    monkeypatch.setattr(traces, "trace_of", unmade)
+
+    assert trace_of_session(session) == made
+    assert isinstance(made, Trace)
+    assert len(made.position) == 10
+
+
+def test_a_session_that_goes_on_gets_a_new_trace(session: StoredSession) -> None:
+    talk(session, 2)
+    trace_of_session(session)
+
+    talk(session, 1)
+
+    assert trace_of_session(session) == trace_of(recording_of(session))
+
+
+def test_what_another_log_had_at_the_same_position_is_not_taken_for_ours(
+    session: StoredSession,
+) -> None:
+    talk(session, 3)
+    made = trace_of_session(session)
+    models = session.store.read_models
+    with models.file.transaction() as db:
+        db.execute("UPDATE traces SET digest = x'00', columns = x'00'")
+
+    assert trace_of_session(session) == made
+
+
+def test_read_models_that_are_made_anew_lose_nothing_but_time(session: StoredSession) -> None:
+    talk(session, 3)
+    made = trace_of_session(session)
+
+    session.store.read_models.rebuild()
+
+    assert trace_of_session(session) == made
+
+
+def test_a_fork_is_left_to_a_full_replay(session: StoredSession) -> None:
+    talk(session, 2)
+
+    found = trace_of_session(session.fork("fork"))
+
+    assert isinstance(found, NotByTokens)
+    assert "fork" in found.reason
+
+
+@pytest.mark.skipif(not SESSIONS, reason=NO_SESSIONS)
+@pytest.mark.parametrize("path", real()[::9], ids=name_of)
+@pytest.mark.parametrize("name", ["reserve-headroom", "pi"])
+def test_real_sessions_come_to_the_same_by_tokens_and_in_full(path: Any, name: str) -> None:
+    with cutbank.open(":memory:") as store:
+        import_file(store, path)
+        for session in store.sessions():
+            for limit in (16_000, 64_000):
+                same_by_tokens(session, name, limit)
+
+
+def same_by_tokens(session: StoredSession, name: str, limit: int) -> None:
+    policy, pins = policy_named(name, {}), PinRules()
+    trace = trace_of_session(session)
+    if isinstance(trace, NotByTokens):
+        return
+    replay = token_replayed(trace, policy, limit, 600, pins=pins)
+    if isinstance(replay, NotByTokens):
+        assert "would be shortened" in replay.reason
+        return
+    terms = Terms(policy, limit=limit, pins=pins)
+    recording = recording_of(session)
+    decider = ByPolicy(terms, recording, Writers((Sized(600),)))
+    served = list(replayed(recording, decider, limit=limit))
+
+    assert replay.prompts() == [one.tokens for one in served]
+    assert replay.unchanged() == [one.unchanged for one in served]
+    assert [(one.call, one.first_kept) for one in replay.compactions] == [
+        (call, one.boundary.first_kept)
+        for call, each in enumerate(served)
+        for one in each.compactions
+    ]
