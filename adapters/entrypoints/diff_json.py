@@ -78,6 +78,7 @@ def _fact(fact: LostFact) -> dict[str, Any]:
         "handles": runs(fact.handles),
         "times": fact.times,
         "by_user": fact.by_user,
+        "uses": fact.uses,
         "used_again": runs(fact.used_again),
         "told_again": fact.told_again,
     }

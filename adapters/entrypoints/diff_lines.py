@@ -37,6 +37,8 @@ def say_diff(diff: ViewDiff, *, most: int | None) -> None:
     _say_facts("gained", "nowhere in the old view", diff.gained, most)
     _say_blocks("left", diff.left, most)
     _say_blocks("came in", diff.came, most)
+    if diff.has_new_summary and diff.summary is not None:
+        _say_summary(diff.summary, most)
 
 
 def _between(diff: ViewDiff) -> str:
@@ -63,8 +65,6 @@ def _instead(diff: ViewDiff) -> Iterator[str]:
         yield from _digest(summary.digest)
     if diff.without_a_word:
         yield f"         for {shortly(diff.without_a_word)} nothing stands"
-    if diff.has_new_summary and summary is not None:
-        yield from _text(summary)
 
 
 def _digest(digest: Digest) -> Iterator[str]:
@@ -75,11 +75,12 @@ def _digest(digest: Digest) -> Iterator[str]:
             yield f"         files {what}: {', '.join(paths[:5])}{more}"
 
 
-def _text(summary: Summary) -> Iterator[str]:
-    yield ""
-    for line in summary.text.split("\n"):
-        yield INDENT + line if line else ""
-    yield ""
+def _say_summary(summary: Summary, most: int | None) -> None:
+    say(f"\nthe summary, by {summary.summariser}", bold=True)
+    lines = summary.text.split("\n")
+    for line in lines[:most]:
+        say(INDENT + (line if most is None else clipped(line, WIDTH + 40)) if line else "")
+    _say_rest(len(lines[most or len(lines) :]), "line")
 
 
 def _shares(shares: Sequence[Share]) -> str:

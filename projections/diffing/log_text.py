@@ -1,9 +1,9 @@
 """What a whole session said, read for its facts once, however often views of it are compared."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from ...domain.fidelity.anchors import AnchorKind
+from ...domain.fidelity.anchors import Anchor, AnchorKind
 from ...domain.fidelity.rows import Row, Rows
 from ...domain.fidelity.words import Words
 
@@ -25,6 +25,10 @@ class Log:
         if found is None:
             found = self._facts[text] = self._words.facts(text)
         return found
+
+    def anchors_in(self, text: str) -> Iterator[Anchor]:
+        """The facts of a text, each with its place."""
+        return self._words.anchors(text)
 
     def carried_in(self, text: str) -> frozenset[str]:
         """The keys that some fact in a text carries; each text is read once."""

@@ -33,6 +33,8 @@ class LostFact:
     did."""
     by_user: bool
     """Whether a user said it."""
+    uses: int = 0
+    """How many of these blocks the agent wrote."""
     used_again: Ranges = Ranges()
     """Where the agent wrote it down later, if nobody had told it anew by then."""
     told_again: int | None = None
@@ -48,8 +50,8 @@ class LostFact:
         return self.handles.runs[-1][1] if self.handles else 0
 
     @property
-    def rank(self) -> tuple[int, int, int, int, str]:
-        """What sorts first matters most: used again, said by a user, decided, told often, newly."""
+    def rank(self) -> tuple[int, int, int, int, int, str]:
+        """What sorts first matters most: used again, said by a user, decided, used often, newly."""
         if self.used_again:
             group = 0
         elif self.by_user:
@@ -58,7 +60,14 @@ class LostFact:
             group = 3 if self.kind in {CONSTRAINT, DECISION} else 4
         # What no block tells a summary has made up, or uses as its own markup.
         group = group if self.handles else 5
-        return (group, -len(self.used_again), -self.times, -self.newest, self.text)
+        return (
+            group,
+            -len(self.used_again),
+            -self.uses,
+            -self.times,
+            -self.newest,
+            self.text,
+        )
 
 
 def lost_facts(
@@ -85,6 +94,7 @@ def _anchors(
 ) -> Iterator[LostFact]:
     told: dict[str, set[int]] = {key: set() for key in keys}
     used: dict[str, list[int]] = {key: [] for key in keys}
+    uses = dict.fromkeys(keys, 0)
     by_user: set[str] = set()
     again: dict[str, int] = {}
     for position, key in before.places(keys):
@@ -93,6 +103,7 @@ def _anchors(
         for key in keys.keys() & log.carried[row.position]:
             if row.position <= upto:
                 told[key].add(row.position)
+                uses[key] += row.said in BY_AGENT
                 if row.said is Said.USER:
                     by_user.add(key)
             elif row.said not in BY_AGENT:
@@ -106,6 +117,7 @@ def _anchors(
             kind=kind,
             handles=Ranges.of(told[key]),
             by_user=key in by_user,
+            uses=uses[key],
             used_again=Ranges.of(used[key]),
             told_again=again.get(key),
         )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 
 from ...domain.fidelity.anchors import AnchorKind
 from ..entry import Entry
@@ -30,23 +31,30 @@ class ViewText:
         return row.text if row else entry.text
 
     def texts(self) -> Iterator[str]:
+        """The summary's first."""
         view = self._view
+        yield view.summary.text if view.summary else ""
         yield view.system_prompt or ""
         yield str(view.tool_definitions) if view.tool_definitions else ""
-        yield view.summary.text if view.summary else ""
         yield from map(self.of, view.entries)
 
     @cached_property
     def facts(self) -> Mapping[str, AnchorKind]:
         """The facts that stand in it themselves."""
         found: dict[str, AnchorKind] = {}
-        summary = self._view.summary.text if self._view.summary else None
-        for text in self.texts():
-            for key, kind in self._log.facts_in(text).items():
-                # The handles that a summary names are where it has its facts from.
-                if text is not summary or not _HANDLE.fullmatch(key):
-                    found.setdefault(key, kind)
+        summary, *texts = self.texts()
+        for key, kind in chain(self._of_summary(summary), *map(self._facts_in, texts)):
+            found.setdefault(key, kind)
         return found
+
+    def _facts_in(self, text: str) -> Iterable[tuple[str, AnchorKind]]:
+        return self._log.facts_in(text).items()
+
+    def _of_summary(self, text: str) -> Iterator[tuple[str, AnchorKind]]:
+        """Without its own markup: its tags, and the handles that say where it has its facts from."""
+        for key, kind, start, _ in self._log.anchors_in(text):
+            if not _HANDLE.fullmatch(key) and text[start - 1 : start] != "<":
+                yield key, kind
 
     @cached_property
     def carried(self) -> frozenset[str]:

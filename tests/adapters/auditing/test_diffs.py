@@ -118,6 +118,22 @@ def test_what_the_agent_used_again_comes_first(session: StoredSession) -> None:
     assert lost(found)["src/one.py"].used_again == Ranges()
 
 
+def test_what_the_agent_used_comes_before_what_it_only_saw(session: StoredSession) -> None:
+    seen = "src/seen.py\n" + FILLER
+    session.append(
+        Block.user("Go."),
+        *_looked("src/one.py", seen),
+        *_looked("src/three.py", seen),
+        Block.assistant("I mean src/one.py."),
+    )
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+
+    found = compacted(session)
+
+    assert [fact.text for fact in found.lost] == ["src/one.py", "src/three.py", "src/seen.py"]
+    assert [fact.uses for fact in found.lost] == [2, 1, 0]
+
+
 def test_what_was_told_anew_before_the_agent_used_it_was_not_missed(
     session: StoredSession,
 ) -> None:
@@ -142,11 +158,11 @@ def test_a_summary_that_says_what_nobody_had_said_is_found_out(session: StoredSe
     assert found.gained[0].handles == Ranges()
 
 
-def test_the_handles_that_a_summary_names_are_no_facts(session: StoredSession) -> None:
+def test_the_handles_and_tags_of_a_summary_are_no_facts(session: StoredSession) -> None:
     session.append(Block.user("Go."), *_looked("src/two.py"))
     session.append(Block.user("And now?"), Block.assistant(FILLER))
 
-    found = compacted(session, "They went (#3, #4-5), for ticket #77123 too.")
+    found = compacted(session, "They went (#3, #4-5).\n<read-files>\nsrc/two.py\n</read-files>")
 
     assert found.gained == ()
 

@@ -29,6 +29,8 @@ CALLS = {
     "sessions": ["sessions"],
     "show": ["show", "long"],
     "view": ["view", "long"],
+    "diff": ["diff", "long"],
+    "lineage": ["lineage", "long"],
     "recall": ["recall", "long", "3"],
     "search": ["search", "river"],
     "append": ["append", "long", "hi"],
@@ -82,7 +84,7 @@ def test_every_key_of_an_answer_is_in_the_reference(
     monkeypatch.chdir(long_talk.parent)
     monkeypatch.setattr("tempfile.tempdir", str(long_talk.parent))
     Path("small.jsonl").write_text("\n", encoding="utf-8")
-    if verb == "revert":
+    if verb in {"revert", "diff", "lineage"}:
         run(*CALLS["compact"])
     if verb == "activate":
         run(*CALLS["compact"], "--prepare")
