@@ -11,13 +11,15 @@ from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 POLICY = ReserveHeadroom(reserve_tokens=200, keep_tokens=200)
 LIMIT = 2_000
 
+SAYS = 4
+"""How often something is said for each other thing that is done."""
+WHAT = ["say"] * SAYS + ["call", "compact", "compact", "prepare", "activate", "revert"]
+WHAT += ["rewind", "pin", "hide", "whatif", "prompt"]
+
 Act = tuple[str, int]
 acts: st.SearchStrategy[list[Act]] = st.lists(
     st.tuples(
-        st.sampled_from(
-            "say say say say call compact compact prepare activate revert rewind pin hide whatif "
-            "prompt".split()  # noqa: SIM905 - words, some of them more often
-        ),
+        st.sampled_from(WHAT),
         st.integers(min_value=0, max_value=40),
     ),
     min_size=3,

@@ -51,7 +51,7 @@ class ViewText:
         return self._log.facts_in(text).items()
 
     def _of_summary(self, text: str) -> Iterator[tuple[str, AnchorKind]]:
-        """Without its own markup: its tags, and the handles that say where it has its facts from."""
+        """Without its tags, and the handles that say where it has its facts from."""
         for key, kind, start, _ in self._log.anchors_in(text):
             if not _HANDLE.fullmatch(key) and text[start - 1 : start] != "<":
                 yield key, kind

@@ -21,7 +21,7 @@ from .story import Story, story_of
 if TYPE_CHECKING:
     from ...stored_session import StoredSession
 
-HERE = files(__spec__.parent)
+HERE = files(__name__.rpartition(".")[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """What left a view, what stands for it, and which facts are told no more."""
 
-import cutbank
 import pytest
 from clock import Clock
 from hypothesis import given
 from lived import LIMIT, POLICY, Act, acts, live
 
+import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.auditing.diffs import boundaries_of, diff, log_of, views_around
 from cutbank.adapters.auditing.places import Place

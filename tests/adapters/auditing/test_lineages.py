@@ -1,11 +1,11 @@
 """Which summary stands for what, through repeated compaction."""
 
-import cutbank
 import pytest
 from clock import Clock
 from hypothesis import given
 from lived import LIMIT, POLICY, Act, acts, exchange, live
 
+import cutbank
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.auditing.lineages import trees_of
 from cutbank.domain.errors import NotFoundError

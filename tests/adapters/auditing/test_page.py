@@ -1,4 +1,4 @@
-"""One page of a session: whole by itself, well formed, and whatever is said in it only stands there."""
+"""One page of a session: whole by itself, well formed; what is said in it only stands there."""
 
 import json
 import re
@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import cutbank
 import pytest
 from clock import Clock
 from databases import on_sqlite
@@ -16,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lived import LIMIT, POLICY, Act, acts, exchange, live
 
+import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.auditing.page import cuts
 from cutbank.adapters.auditing.page.cuts import cuts_of
-from cutbank.adapters.auditing.page.markup import markup, tag
 from cutbank.adapters.auditing.page.marks import marks
+from cutbank.adapters.auditing.page.markup import markup, tag
 from cutbank.adapters.auditing.page.page import page_of, write_page
 from cutbank.adapters.auditing.page.story import story_of
 from cutbank.domain.blocks import Kind
@@ -108,9 +108,11 @@ def test_the_page_is_a_new_file_that_fetches_nothing(store: SessionStore, tmp_pa
     assert report.left_out == ()
     assert "default-src 'none'" in text
     found = Page(text)
-    for _, given in found.elements:
-        assert "src" not in given
-        assert not (given.get("href") or "#").removeprefix("#").startswith(("http", "//", "data"))
+    for _, attributes in found.elements:
+        assert "src" not in attributes
+        assert (
+            not (attributes.get("href") or "#").removeprefix("#").startswith(("http", "//", "data"))
+        )
     assert "url(" not in text.partition("</style>")[0]
     assert "@import" not in text
     with pytest.raises(ExportError, match="is there already"):
@@ -311,8 +313,8 @@ def test_it_can_be_read_without_a_script_and_by_ear(store: SessionStore) -> None
     assert len(details) == len(summaries)
     for drawn in found.named("svg"):
         assert drawn["aria-label"]
-    for given in found.named("input"):
-        assert given["aria-label"]
+    for field in found.named("input"):
+        assert field["aria-label"]
     for section in found.named("section"):
         assert section["aria-labelledby"] in found.ids
 
