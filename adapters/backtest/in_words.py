@@ -37,6 +37,10 @@ CAVEATS = (
         "A segment that the session's end cuts short has fewer stakes; plain words are those of "
         "Latin letters."
     ),
+    (
+        "A prompt that is larger than the limit would have been refused; here it counts as if it "
+        "had been sent. Read what a policy keeps beside how many of its prompts were refused."
+    ),
     "Tokens are estimates, characters / 4, and not what a provider would have counted.",
     (
         "Costs are reckoned as if a provider's cache held the beginning of each prompt for five "
@@ -100,9 +104,10 @@ def command_of(measured: Measured) -> str:
     words = ["cutbank", "backtest", "all"]
     words += ["--policies", ",".join(dict.fromkeys(setup.policy for setup in setups))]
     words += ["--limits", ",".join(map(str, limits_of(measured)))]
-    budgets = sorted({setup.budget for setup in setups if setup.budget is not None})
-    if budgets:
-        words += ["--budgets", ",".join(map(str, budgets))]
+    budgets = dict.fromkeys(setup.budget for setup in setups)
+    if set(budgets) != {None}:
+        said = ("default" if budget is None else str(budget) for budget in budgets)
+        words += ["--budgets", ",".join(said)]
     for name, values in _grid(setups):
         words += ["--set", f"{name}={','.join(values)}"]
     for summariser in dict.fromkeys(setup.summariser for setup in setups):

@@ -3,8 +3,9 @@
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
-from ...domain.backtest.cell import Outcome
+from ...domain.backtest.cell import Cell, Outcome
 from ...domain.backtest.comparison import Difference, Measure, differences_of
 from ...domain.backtest.result import Measured
 from ...domain.backtest.totals import Total, control_totals_of, limits_of, totals_of
@@ -19,9 +20,10 @@ NAMED = 20
 """Rows that are named one by one; the JSON has them all."""
 WHY = 200
 
-COMPARED = (Measure.COST, Measure.TOKENS, Measure.RECALL, Measure.F3)
+COMPARED = (Measure.COST, Measure.TOKENS, Measure.REFUSED, Measure.RECALL, Measure.F3)
 """What verdicts are said about; the report has the others."""
 
+One = TypeVar("One")
 Cells = dict[str, Callable[[Total], str | int]]
 
 
@@ -70,12 +72,12 @@ def say_measured(measured: Measured) -> None:
         say()
         say(f"limit {limit:,} tokens", bold=True)
         _say_totals(here)
+        _say_notes(here)
         _say_controls(measured, limit)
         _say_differences([one for one in differences if one.setup.limit == limit])
-        _say_unpriced(here)
     _say_rows("failed", _failed(measured))
     _say_rows("remarks", _remarks(measured))
-    _say_rows("left out", (f"{name}: {why}" for name, why in measured.skipped.items()))
+    _say_rows("left out", _left_out(measured))
     say()
     for caveat in IN_BRIEF:
         say(caveat)
@@ -133,11 +135,12 @@ def _say_differences(differences: Sequence[Difference]) -> None:
     )
 
 
-def _say_unpriced(totals: Iterable[Total]) -> None:
-    for total in totals:
-        unpriced = len(total.cells) - len(total.priced)
-        if unpriced and total.priced:
-            say(f"cost: prices of {counted(unpriced, 'session')} of {total.setup.label} unknown")
+def _say_notes(totals: Sequence[Total]) -> None:
+    for priced, of in dict.fromkeys((len(one.priced), len(one.cells)) for one in totals):
+        if 0 < priced < of:
+            say(f"* of {priced:,} of {counted(of, 'session')}: prices of the others are not known")
+    if any(one.summed("refused") for one in totals):
+        say("refused: prompts larger than the limit; they count as if they had been sent")
 
 
 def _say_rows(heading: str, rows: Iterable[str]) -> None:
@@ -162,6 +165,24 @@ def _failed(measured: Measured) -> Iterable[str]:
 
 
 def _remarks(measured: Measured) -> Iterable[str]:
+    """One a setup: of many sessions, the first says what it is about."""
+    by_setup: dict[str, list[Cell]] = {}
     for cell in measured.cells:
         if cell.outcome is Outcome.DONE and cell.why:
-            yield f"{named(cell)} under {cell.setup.label} at {cell.setup.limit:,}: {cell.why}"
+            where = f"{cell.setup.label} at {cell.setup.limit:,}"
+            by_setup.setdefault(where, []).append(cell)
+    for where, cells in by_setup.items():
+        yield f"{where}, {_as_of(cells, lambda cell: f'{named(cell)}: {cell.why}')}"
+
+
+def _left_out(measured: Measured) -> Iterable[str]:
+    """One a reason."""
+    by_reason: dict[str, list[str]] = {}
+    for name, why in measured.skipped.items():
+        by_reason.setdefault(why, []).append(name)
+    for why, names in by_reason.items():
+        yield f"{_as_of(names, str)}: {why}"
+
+
+def _as_of(found: Sequence[One], said: Callable[[One], str]) -> str:
+    return said(found[0]) if len(found) == 1 else f"{len(found):,} sessions, as {said(found[0])}"

@@ -32,6 +32,8 @@ class Measure(StrEnum):
     TOKENS = "prompt tokens"
     WRITTEN = "written again"
     """Tokens that boundaries and rewinds made to be written again."""
+    REFUSED = "prompts refused"
+    """Calls whose prompt was larger than the limit."""
     RECALL = "R"
     CONTEXT = "C"
     PROSE = "P"
@@ -203,6 +205,7 @@ AMOUNTS: dict[Measure, Callable[[Cell], float | None]] = {
     Measure.COST: lambda cell: cell.bill.usd,
     Measure.TOKENS: lambda cell: cell.bill.prompt_tokens,
     Measure.WRITTEN: lambda cell: cell.bill.rewritten_tokens,
+    Measure.REFUSED: lambda cell: cell.refused,
 }
 RATIOS: dict[Measure, tuple[Counts, Figure]] = {
     Measure.RECALL: (_counted("hits", "stakes"), _part),

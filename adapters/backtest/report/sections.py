@@ -52,13 +52,20 @@ def what_was_run(measured: Measured, command: str) -> str:
 
 def headline(totals: Sequence[Total]) -> str:
     """One limit's setups: cost, and fidelity on the boundaries that all share."""
-    headings = (
+    limit = f"limit {totals[0].setup.limit:,} tokens"
+    costs = (
         "policy", "sessions", "compactions", "tokens a call", "prompt tokens", "cost",
-        "without cache", "summaries", "written again", "R", "C", "P", "F3", "hard R",
-        "files modified", "files read", "constraints", "re-reads named", "novel", "precision",
+        "without cache", "summaries", "written again", "prompts refused",
     )  # fmt: skip
-    return table(
-        f"Limit {totals[0].setup.limit:,} tokens", headings, (_headline(one) for one in totals)
+    kept = (
+        "policy", "R", "C", "P", "F3", "hard R", "files modified", "files read", "constraints",
+        "re-reads named", "novel", "precision",
+    )  # fmt: skip
+    return "\n".join(
+        (
+            table(f"What it costs, {limit}", costs, map(_costs, totals)),
+            table(f"What it keeps, {limit}", kept, map(_kept, totals)),
+        )
     )
 
 
@@ -209,14 +216,13 @@ def failures(measured: Measured) -> str:
     remarked = [cell for cell in measured.cells if cell.outcome is Outcome.DONE and cell.why]
     parts = [
         _cells("Failed", failed) if failed else paragraph("No cell failed."),
-        _cells("Remarks", remarked) if remarked else "",
+        _remarks(remarked) if remarked else "",
         _left_out(measured.skipped) if measured.skipped else "",
     ]
     return "\n".join(filter(None, parts))
 
 
-def _headline(total: Total) -> Sequence[Inline]:
-    scores = total.canonical
+def _costs(total: Total) -> Sequence[Inline]:
     return (
         total.setup.label,
         f"{len(total.cells)}/{total.sessions}",
@@ -227,6 +233,14 @@ def _headline(total: Total) -> Sequence[Inline]:
         _dollars(_known(total.priced, "uncached_usd")),
         _dollars(_known(total.priced, "summaries_usd")),
         total.bill.rewritten_tokens,
+        total.summed("refused"),
+    )
+
+
+def _kept(total: Total) -> Sequence[Inline]:
+    scores = total.canonical
+    return (
+        total.setup.label,
         part(scores.recall),
         *_three(scores),
         part(ratio(scores.hard_hits, scores.hard_stakes)),
@@ -270,6 +284,18 @@ def _cells(caption: str, cells: Sequence[Cell]) -> str:
     )
     shown = table(caption, ("session", "policy", "limit", "outcome", "why"), rows)
     return shown + _more(len(cells))
+
+
+def _remarks(cells: Sequence[Cell]) -> str:
+    """By setup, how many sessions have one, and what it is of the first."""
+    by_setup: dict[tuple[str, int], list[Cell]] = {}
+    for cell in cells:
+        by_setup.setdefault((cell.setup.label, cell.setup.limit), []).append(cell)
+    rows = (
+        (label, limit, len(found), named(found[0]), found[0].why)
+        for (label, limit), found in by_setup.items()
+    )
+    return table("Remarks", ("policy", "limit", "sessions", "as", "remark"), rows)
 
 
 def _left_out(skipped: Mapping[str, str]) -> str:

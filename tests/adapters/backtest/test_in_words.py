@@ -38,7 +38,7 @@ def test_the_command_names_all_that_was_tried() -> None:
 
     assert words == [
         *("cutbank", "backtest", "all", "--policies", "none,pi,rolling-timeline"),
-        *("--limits", "16000,32000", "--budgets", "500,2000"),
+        *("--limits", "16000,32000", "--budgets", "default,500,2000"),
         *("--set", 'rolling-timeline.keep=[1, "a"]'),
     ]
 

@@ -87,6 +87,25 @@ def test_of_many_failures_the_first_are_named_and_the_others_counted(
     assert "  and 7 more" in said
 
 
+def test_what_is_told_of_many_sessions_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    many = [cell(f"s{number}", setup("none"), why="it never compacted") for number in range(30)]
+    skipped = {f"empty-{number}": "no model was called in it" for number in range(30)}
+
+    said = lines(measured(*many, skipped=skipped), capsys)
+
+    assert "  none at 16,000, 30 sessions, as s0: it never compacted" in said
+    assert "  30 sessions, as empty-0: no model was called in it" in said
+
+
+def test_prompts_that_were_refused_are_said_to_count_as_sent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    note = "refused: prompts larger than the limit; they count as if they had been sent"
+
+    assert note in lines(measured(cell("a", setup(), refused=1)), capsys)
+    assert note not in lines(measured(cell("a", setup())), capsys)
+
+
 def test_the_caveats_are_said_in_two_lines(capsys: pytest.CaptureFixture[str]) -> None:
     said = lines(told_apart(), capsys)
 
@@ -105,7 +124,7 @@ def test_a_cost_of_fewer_sessions_is_marked_and_an_unknown_one_is_a_dash(
 
     assert words_of("some ", said)[5] == "$3.00*"
     assert words_of("unpriced ", said)[5] == "-"
-    assert "cost: prices of 1 session of some unknown" in said
+    assert "* of 1 of 2 sessions: prices of the others are not known" in said
 
 
 def test_a_narrow_terminal_has_the_figures_below_each_other(

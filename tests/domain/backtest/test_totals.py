@@ -42,6 +42,7 @@ def test_dollars_are_of_the_sessions_whose_prices_are_known() -> None:
     )
 
     assert total.usd == 2
+    assert total.usd_per_call == pytest.approx(2 / 10)
     assert [one.session for one in total.priced] == ["a"]
     assert total.bill.usd is None
 
