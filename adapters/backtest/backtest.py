@@ -73,6 +73,10 @@ class Backtest:
     _done: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
+        if self.running.cluster is not None and self.grid.summariser == "llm":
+            raise BacktestError(
+                "what a model wrote is kept on this machine: --summariser llm takes no --cluster"
+            )
         if not self.sessions:
             raise BacktestError(f"there are no sessions in {self.store.name}")
         self._sessions = {named(one.namespace, one.key): one for one in self.sessions}

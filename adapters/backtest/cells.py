@@ -27,9 +27,8 @@ from ...projections.replay.writing import Writers
 from ..compacting.by_settings import order_by
 from ..compacting.summary_chain import SummaryChain
 from ..policy_catalog import policy_named
-from ..replaying.deciders import Summaries, cached_by
+from ..replaying.deciders import AS_RECORDED, NOBODY, Summaries, cached_by
 from ..settings.settings import Settings
-from .grid import AS_IT_IS, AS_RECORDED
 from .session_log import SessionLog, read_of
 from .tally import Tally
 
@@ -112,7 +111,7 @@ class Bench:
         return self._measures[limit]
 
     def _decider(self, setup: Setup, facts: ModelFacts | None) -> Decider:
-        if setup.policy == AS_IT_IS:
+        if setup.policy == NOBODY:
             return Never()
         if setup.policy == AS_RECORDED:
             return AsRecorded(self.log.decisions, MAIN)

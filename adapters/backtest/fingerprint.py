@@ -16,7 +16,7 @@ from ..settings.settings import Settings
 from .errands import Item
 from .grid import UNDECIDING
 
-PACKAGE = __package__.partition(".")[0]
+PACKAGE = __name__.partition(".")[0]
 OURS = ("domain", "projections", "adapters/backtest", "adapters/compacting", "adapters/replaying")
 """Where the code stands that decides what a measurement comes to."""
 

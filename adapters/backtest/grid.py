@@ -11,14 +11,10 @@ from ...domain.backtest.cell import Setup
 from ...domain.errors import InvalidSettingError
 from ...domain.policies.policy import settings_of
 from ..policy_catalog import policy_class_named, policy_named
+from ..replaying.deciders import AS_RECORDED, NOBODY, SUMMARISERS
 
-AS_IT_IS = "none"
-"""The policy that never compacts: each call is sent all of history."""
-AS_RECORDED = "recorded"
-"""The compactions that took place."""
-UNDECIDING = (AS_IT_IS, AS_RECORDED)
+UNDECIDING = (NOBODY, AS_RECORDED)
 """What is named like a policy and asks none: it has no settings, and no summary is written."""
-SUMMARISERS = ("extractive", "recorded", "llm")
 LIMIT = 32_000
 """Tokens of a prompt where nobody says: most recorded sessions outgrow it."""
 

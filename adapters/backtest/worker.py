@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any
 
 from ...domain.backtest.cell import Setup
-from ...domain.errors import PolicyFailedError
+from ...domain.errors import CutbankError, PolicyFailedError
 from ..event_log.plain_errors import speaking_plainly
 from ..session_store import SessionStore, open_store
 from .cells import Bench
@@ -77,7 +77,8 @@ def _measured(bench: Bench, number: int, item: Item, facts: Any) -> Done | Unmea
     except Exception as error:  # noqa: BLE001 - its row says it, and the others go on
         if isinstance(error, PolicyFailedError):
             return Unmeasured(number, str(error), isinstance(error.__cause__, MemoryError))
-        return Unmeasured(number, said_of(error), isinstance(error, MemoryError))
+        why = str(error) if isinstance(error, CutbankError) else said_of(error)
+        return Unmeasured(number, why, isinstance(error, MemoryError))
     return Done(number, result)
 
 

@@ -10,7 +10,8 @@ import typer
 from ...domain.backtest.cell import Outcome
 from ...domain.backtest.result import Measured
 from ...domain.errors import InvalidSettingError, NotFoundError
-from ..backtest.grid import LIMIT, SUMMARISERS
+from ..backtest.grid import LIMIT
+from ..replaying.deciders import SUMMARISERS
 from ..session_store import SessionStore
 from ..stored_session import StoredSession
 from .completing import policy_names

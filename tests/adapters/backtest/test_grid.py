@@ -39,7 +39,7 @@ def test_a_setting_goes_to_the_policies_that_have_it_or_to_the_one_that_is_named
         settings={"keep_tokens": ["8000", "16000"], "pi.keep_tokens": [4000]},
     )
 
-    settings = {}
+    settings: dict[str, list[Any]] = {}
     for setup in grid.setups():
         settings.setdefault(setup.policy, []).append(setup.settings)
 

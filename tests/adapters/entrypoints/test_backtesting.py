@@ -13,6 +13,7 @@ from claude_code_talk import Talk, text
 from databases import on_sqlite
 
 from cutbank.adapters.session_store import open_store
+from cutbank.adapters.stored_session import StoredSession
 from cutbank.domain.backtest.result import Measured
 
 from .conftest import Run
@@ -71,7 +72,7 @@ def test_transcripts_are_measured_in_a_database_of_their_own(
     assert [session.key for session in _sessions(file)] == before
 
 
-def _sessions(file: Path) -> list[object]:
+def _sessions(file: Path) -> list[StoredSession]:
     with open_store(file) as store:
         return list(store.sessions())
 
