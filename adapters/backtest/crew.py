@@ -21,6 +21,7 @@ from .errands import (
     Errand,
     Finished,
     Read,
+    Ready,
     Said,
     Unmeasured,
     Unread,
@@ -33,6 +34,8 @@ PROGRAM = (
 )
 TIMEOUT_S = 300.0
 """What a cell may take where nobody says."""
+START_S = 60.0
+"""What a process may take to start, which is no cell's doing: on a busy machine it is slow."""
 LAST_WORDS_S = 5.0
 """Until a process that says no more is killed: it may be about to end by itself."""
 TRIES = 3
@@ -51,6 +54,8 @@ class Hand:
     read: Read | None = None
     left: list[int] = field(default_factory=list)
     """Items that were ordered and not answered yet."""
+    is_ready: bool = False
+    """Whether it has started."""
     at: int | None = None
     """The item that it is at."""
     due: float = 0.0
@@ -134,7 +139,7 @@ class Crew:
     def _send(self, hand: Hand) -> None:
         hand.errand, hand.read = self._todo.popleft(), None
         hand.left, hand.at = [], None
-        hand.due = monotonic() + self.timeout_s
+        hand.due = monotonic() + self.timeout_s + (0.0 if hand.is_ready else START_S)
         with suppress(BrokenPipeError, ConnectionResetError):  # its end is heard below
             hand.connection.send(hand.errand)
 
@@ -160,6 +165,8 @@ class Crew:
         errand = hand.errand
         assert errand is not None
         match said:
+            case Ready():
+                hand.is_ready = True
             case Read():
                 hand.read = said
                 order = self.ask(errand, said)

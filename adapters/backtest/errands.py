@@ -48,6 +48,11 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
+class Ready:
+    """The process has started."""
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
     """The session is read; what is known of it before anything is measured."""
 
@@ -104,7 +109,7 @@ class Finished:
     """Nothing is left of the errand."""
 
 
-Said = Read | Unread | Begun | Done | Unmeasured | Finished
+Said = Ready | Read | Unread | Begun | Done | Unmeasured | Finished
 
 
 @dataclass(frozen=True, slots=True)

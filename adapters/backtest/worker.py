@@ -24,6 +24,7 @@ from .errands import (
     Item,
     Order,
     Place,
+    Ready,
     Result,
     Unmeasured,
     Unread,
@@ -40,6 +41,7 @@ def main() -> None:
     Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
     stores: dict[str, SessionStore] = {}
     try:
+        connection.send(Ready())
         while True:
             errand: Errand = connection.recv()
             for said in _run(errand, connection, stores):
