@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.appends import append, turn
+from benchmarks.backtests import backtests
 from benchmarks.compacting import compacting
 from benchmarks.counting import counting
 from benchmarks.disk import disk
@@ -34,6 +35,7 @@ PARTS = {
     for part in (
         *(append, turn, view, growth, sessions, writers, imports, transcripts, formats, disk),
         *(postgres, read_models, counting, compacting, policies, replays, loop, idle),
+        *(audits, backtests),
     )
 }
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"
