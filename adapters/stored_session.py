@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     from ..projections.lineage_tree import LineageTree
     from .agent_loop import AgentLoop, Habits
     from .async_agent_loop import AsyncAgentLoop
+    from .auditing.audit import Audit
+    from .auditing.audited_call import AuditedCall
+    from .auditing.call_index import CallIndex
     from .auditing.places import Place
     from .compacting.cancellation import Cancellation
     from .compacting.compactor import Compactor
@@ -431,6 +435,52 @@ class StoredSession:
         with speaking_plainly(self.store.name):
             self.check_lineage(lineage)
             return trees_of(self, [lineage])[0]
+
+    def audit(
+        self,
+        *,
+        lineage: str = MAIN,
+        at: int | None = None,
+        lineage_version: int | None = None,
+    ) -> "Audit":
+        """Everything that happened up to a coordinate, from before any compaction, in order.
+
+        `between()` of the answer yields it page by page: blocks with what became of them, calls
+        with what they were sent and whether that is proved, decisions, and every other event.
+        Sizes are estimated tokens. Raises NotFoundError for a position, lineage or version that
+        does not exist.
+        """
+        from .auditing.audit import Audit  # noqa: PLC0415 - as above
+
+        with speaking_plainly(self.store.name):
+            self.check_lineage(lineage)
+            return Audit(self, lineage, at, lineage_version)
+
+    def audited_call(self, number: int | None = None, *, at: int | None = None) -> "AuditedCall":
+        """What one call of a model was sent: rebuilt, and proved by its fingerprint.
+
+        `number` is the call's, from 1 on, as `audit` and replays count; `at` the position of its
+        record, or of a block that it answered. `shown.proof` says whether the view is what was
+        sent, `request()` gives the body. Calls are counted when the first of them is asked for.
+        Raises NotFoundError where there is no such call, InvalidPositionError where `at` names
+        none.
+        """
+        # as above
+        from .auditing.audited_call import call_by_handle, call_by_number  # noqa: PLC0415
+
+        with speaking_plainly(self.store.name):
+            if at is not None:
+                return call_by_handle(self, at)
+            if number is None:
+                raise InvalidPositionError("which call? Give its number, or a handle with `at`")
+            return call_by_number(self, number)
+
+    @cached_property
+    def call_index(self) -> "CallIndex":
+        """The numbers of the session's calls; counted once, and then only what is new."""
+        from .auditing.call_index import CallIndex  # noqa: PLC0415 - as above
+
+        return CallIndex(self._events, self.namespace, self.key)
 
     def export(
         self, to: str, path: "str | Path", *, view: bool = False, lineage: str = MAIN

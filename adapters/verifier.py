@@ -15,7 +15,7 @@ from ..projections.recorded import Recorded
 from .event_log.chain import Chain
 from .event_log.event_mapper import loads
 from .event_log.event_store import EventStore
-from .event_log.keyed_hash import is_keyed_hash
+from .event_log.intact import complaints
 from .event_log.plain_errors import speaking_plainly
 from .event_log.stored_row import StoredRow
 from .reports import Verdict, Violation
@@ -128,17 +128,8 @@ class _Session:
             position = page[-1].originator_version
 
     def _unchanged(self, row: StoredRow) -> Iterator[Violation]:
-        secret = self.store.recorder.subject(row.subject)[1]
-        try:
-            plaintext = self.store.mapper.plaintext(row)
-        except Exception as error:  # noqa: BLE001 - damaged bytes may fail in any way
-            yield self._violation("log", f"cannot be decompressed: {error}", row.originator_version)
-            return
-        if not is_keyed_hash(row.digest, plaintext, secret):
-            yield self._violation("log", "its content was changed", row.originator_version)
-        for digest, content in self.store.mapper.bodies_of(row):
-            if not is_keyed_hash(digest, content, secret):
-                yield self._violation("log", "a body of it was changed", row.originator_version)
+        for complaint in complaints(self.store, row):
+            yield self._violation("log", complaint, row.originator_version)
 
     def _carried(self, row: StoredRow, recorded: Recorded) -> Iterator[Violation]:
         """The state beside the event is the one that the events up to it make."""

@@ -71,16 +71,8 @@ class ViewReader:
     ) -> tuple[History, Coordinate]:
         """The fold at a coordinate, to be read under `advancing` and not to be changed."""
         chain = self.store.session_chain(self.namespace, self.key)
-        position, state = self.store.head(chain, at)
-        if at is not None and position < at:
-            raise NotFoundError(f"session {self.key!r} has no position {at}: it ends at {position}")
-        lineage_chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
-        version, lineage_state = self.store.lineage_state(lineage_chain, lineage_version)
-        if lineage_version is not None and version < lineage_version:
-            raise NotFoundError(
-                f"lineage {self.lineage!r} has no version {lineage_version}: it ends at {version}"
-            )
-        coordinate = Coordinate(position, self.lineage, version)
+        coordinate, state, lineage_state = self.coordinate(at, lineage_version)
+        position = coordinate.position
         if at is None and lineage_version is None:
             self._swap_in(lineage_state)
             if advanced := self._advanced(chain, coordinate, lineage_state):
@@ -90,6 +82,25 @@ class ViewReader:
             return history, coordinate
         in_effect = self.state_in_effect(position, lineage_version)[1]
         return self._folded(chain, coordinate, state, in_effect, {})[0], coordinate
+
+    def coordinate(
+        self, at: int | None = None, lineage_version: int | None = None
+    ) -> tuple[Coordinate, SessionState, CompactionState]:
+        """The coordinate of a view, and the session's state and the lineage's there.
+
+        Raises NotFoundError for a position or a version that does not exist.
+        """
+        chain = self.store.session_chain(self.namespace, self.key)
+        position, state = self.store.head(chain, at)
+        if at is not None and position < at:
+            raise NotFoundError(f"session {self.key!r} has no position {at}: it ends at {position}")
+        lineage_chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
+        version, lineage_state = self.store.lineage_state(lineage_chain, lineage_version)
+        if lineage_version is not None and version < lineage_version:
+            raise NotFoundError(
+                f"lineage {self.lineage!r} has no version {lineage_version}: it ends at {version}"
+            )
+        return Coordinate(position, self.lineage, version), state, lineage_state
 
     def coming(self, prepared: int, at: Coordinate) -> tuple[History, HistoryView]:
         """The newest fold and view as they would be were the prepared boundary served now.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from .compaction_events import (
     CompactBoundary,
@@ -33,23 +34,47 @@ class Fate(StrEnum):
     VISIBLE = "visible"
 
 
+@dataclass(frozen=True)
+class Fates:
+    """What became of each block, as a boundary and what was taken back have it."""
+
+    boundary: CompactBoundary | None
+    summary: Summary | None
+    retracted: Ranges
+
+    def of(self, position: int) -> Fate | None:
+        """The fate of the block there; None where the boundary forgot it: `verify` fails."""
+        boundary = self.boundary
+        if position in self.retracted:
+            return Fate.RETRACTED
+        if boundary is None or position > boundary.after:
+            return Fate.VISIBLE
+        if position in boundary.pinned:
+            return Fate.PINNED
+        if position in boundary.hidden or position in self._replaced:
+            return Fate.HIDDEN
+        if position in self._trimmed:
+            return Fate.TRIMMED
+        if self.summary is not None and position in self.summary.covers:
+            return Fate.SUMMARISED
+        return Fate.VISIBLE if position in boundary.kept else None
+
+    @cached_property
+    def _replaced(self) -> frozenset[int]:
+        replacements = self.boundary.replacements if self.boundary else ()
+        return frozenset(replacement.position for replacement in replacements)
+
+    @cached_property
+    def _trimmed(self) -> frozenset[int]:
+        trims = self.boundary.trims if self.boundary else ()
+        return frozenset(trim.position for trim in trims)
+
+
 def fate(
     position: int, boundary: CompactBoundary | None, summary: Summary | None, retracted: Ranges
 ) -> Fate | None:
-    """The fate of the block at `position`; None where the boundary forgot it: `verify` fails."""
-    if position in retracted:
-        return Fate.RETRACTED
-    if boundary is None or position > boundary.after:
-        return Fate.VISIBLE
-    if position in boundary.pinned:
-        return Fate.PINNED
-    if position in boundary.hidden or any(r.position == position for r in boundary.replacements):
-        return Fate.HIDDEN
-    if any(trim.position == position for trim in boundary.trims):
-        return Fate.TRIMMED
-    if summary is not None and position in summary.covers:
-        return Fate.SUMMARISED
-    return Fate.VISIBLE if position in boundary.kept else None
+    """The fate of one block: see Fates, which is faster for many."""
+    return Fates(boundary, summary, retracted).of(position)
 
 
 @dataclass(frozen=True, slots=True)

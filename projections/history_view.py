@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import blake2b
 from math import inf
 
 from pydantic import JsonValue
@@ -29,6 +28,8 @@ from ..domain.session_events import (
 )
 from ..domain.token_budget import estimate_text
 from .entry import Entry as Entry  # noqa: PLC0414 - a view's entries are imported from here
+from .fingerprint import Fingerprint
+from .fingerprint import encoded as encoded  # noqa: PLC0414 - as above
 from .reckoning import Lap, Reckoning, Request, Use
 from .recorded import Recorded
 
@@ -93,20 +94,10 @@ class HistoryView:
     @cached_property
     def fingerprint(self) -> str:
         """Hex digest of all that is shown, in order; made of the blocks' own digests."""
-        digest = blake2b(digest_size=16)
-        for part in (self.system, self.tools, self.settings):
-            digest.update(b"\x00" if part is None else b"\x01" + part.digest)
-        digest.update(self.summary_digest)
+        said = Fingerprint(self.system, self.tools, self.settings, self.summary_digest)
         for entry in self.entries:
-            digest.update(entry.digest)
-            if entry.shown is not None:
-                digest.update(b"\x02" + blake2b(encoded(entry.shown), digest_size=16).digest())
-        return digest.hexdigest()
-
-
-def encoded(text: str) -> bytes:
-    """UTF-8, lone surrogates included: models do write them."""
-    return text.encode("utf-8", "surrogatepass")
+            said.take(entry)
+        return said.hexdigest
 
 
 def trimmed(text: str, trim: Trim) -> str:

@@ -1,1 +1,1 @@
-"""What happened in a session: what a model saw, what left its view, and what stands for it."""
+"""What happened in a session: what models saw, what left a view, and what stands for it."""

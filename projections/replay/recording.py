@@ -1,15 +1,16 @@
 """A session as it was recorded: its log, and where its agent called a model."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import cast
 
 from ...domain.blocks import BY_ASSISTANT
-from ...domain.event import Event
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled, TurnStarted
 from ..read_models.moments import said_at
 from ..recorded import Recorded
+from .numbering import Answers, in_order, numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,7 @@ class Recording:
     @cached_property
     def calls(self) -> tuple[Call, ...]:
         """Every call of a model that the log tells of, by an event of its own or by an answer."""
-        return tuple(
-            replace(call, number=number) for number, call in enumerate(_calls(self.log), start=1)
-        )
+        return tuple(_calls(self.log))
 
     @property
     def blocks(self) -> int:
@@ -66,74 +65,19 @@ class Recording:
         return said_at(self.at(call.sees).event) if call.sees else self.log[0].event.timestamp
 
 
-def _calls(log: Sequence[Recorded]) -> list[Call]:
-    """Each answer is a call, and so is each event that tells of one that nothing answers to."""
-    answers = list(_answers(log))
-    told = _told(log)
-    calls: list[Call] = []
-    at = 0
-    for index, (first, answer) in enumerate(answers):
-        # What was recorded for a position behind the answer belongs to a later one.
-        while at < len(told) and told[at].position < first:
-            calls.append(Call(0, told[at].position, reported=told[at]))
-            at += 1
-        before = answers[index - 1][0] if index else 0
-        if calls and calls[-1].reported and not calls[-1].answer and calls[-1].sees >= before:
-            calls[-1] = replace(calls[-1], answer=answer)
-        else:
-            calls.append(Call(0, first - 1, answer))
-    calls += [Call(0, call.position, reported=call) for call in told[at:]]
-    return calls
-
-
-def _told(log: Iterable[Recorded]) -> list[ModelCalled]:
-    """Calls by events of their own, in the order of what they saw; of one call the last event."""
-    by_id: dict[str, ModelCalled] = {}
+def _calls(log: Sequence[Recorded]) -> Iterator[Call]:
+    answers = Answers()
+    told: list[ModelCalled] = []
     for recorded in log:
-        if isinstance(recorded.event, ModelCalled):
-            by_id[recorded.event.call_id] = recorded.event
-    return sorted(by_id.values(), key=lambda call: (call.position, call.originator_version))
-
-
-def _answers(log: Iterable[Recorded]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """What models wrote, an answer each: where it begins, and its blocks.
-
-    Pieces of one message are one answer, whatever stands between them; what has no message id is
-    one with what stands right beside it.
-    """
-    answers: list[tuple[Message | None, list[int]]] = []
-    by_message: dict[Message, list[int]] = {}
-    goes_on = False
-    for recorded in log:
-        message, is_answer = _said(recorded.event)
-        if not is_answer:
-            goes_on = goes_on and not _is_block(recorded)
-            continue
-        if message is not None and message in by_message:
-            by_message[message].append(recorded.position)
-        elif message is None and goes_on and answers[-1][0] is None:
-            answers[-1][1].append(recorded.position)
-        else:
-            answers.append((message, [recorded.position]))
-            if message is not None:
-                by_message[message] = answers[-1][1]
-        goes_on = True
-    yield from ((positions[0], tuple(positions)) for _, positions in answers)
-
-
-Message = tuple[int, str]
-"""A turn, and the name that a provider's message has in it."""
-
-
-def _said(event: Event) -> tuple[Message | None, bool]:
-    """The message that a block is a piece of, and whether a model wrote it."""
-    if isinstance(event, ToolCalled) or (
-        isinstance(event, BlockAppended) and event.block.kind in BY_ASSISTANT
-    ):
-        message = event.block.message_id
-        return None if message is None else (event.turn, message), True
-    return None, False
-
-
-def _is_block(recorded: Recorded) -> bool:
-    return recorded.tokens > 0
+        event = recorded.event
+        if isinstance(event, ToolCalled) or (
+            isinstance(event, BlockAppended) and event.block.kind in BY_ASSISTANT
+        ):
+            message = event.block.message_id
+            answers.written(recorded.position, None if message is None else (event.turn, message))
+        elif recorded.tokens > 0:
+            answers.interrupted()
+        elif isinstance(event, ModelCalled):
+            told.append(event)
+    for number, call in enumerate(numbered(answers.found, in_order(told)), start=1):
+        yield Call(number, call.sees, call.answer, cast("ModelCalled | None", call.told))

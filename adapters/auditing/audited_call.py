@@ -1,0 +1,150 @@
+"""One call of a model: what it was sent, rebuilt from the log, and whether that is proved."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
+
+from ...domain.compaction import MAIN, RECORDED
+from ...domain.errors import InvalidPositionError, NotFoundError
+from ...domain.event import Event
+from ...domain.ranges import Ranges
+from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled
+from ...projections.audit.shown import Proof, Shown
+from ...projections.history_view import HistoryView
+from ...projections.rendering.catalog import RENDERERS, render
+from ...projections.rendering.sendable import JsonObject
+from ...projections.replay.numbering import Numbered
+from ..event_log.intact import changed
+from ..view_reader import ViewReader
+from .owners import Owner, owners_of
+from .showings import changed_summary, verdict
+
+if TYPE_CHECKING:
+    from ..stored_session import StoredSession
+
+
+@dataclass(frozen=True)
+class AuditedCall:
+    """One call of a model, and what it was sent."""
+
+    number: int | None
+    """From 1 on; None where it was asked for by the handle of its record, which needs no count."""
+    sees: int
+    """The newest position that the model could be sent."""
+    answer: tuple[int, ...]
+    """Positions of the blocks that it wrote; none by the handle of its record."""
+    reported: ModelCalled | None
+    """What was recorded of the call; None where a source tells no more than the answer."""
+    shown: Shown
+    view: HistoryView | None
+    """What it was sent; None where that cannot be rebuilt."""
+
+    @property
+    def sent_as(self) -> str | None:
+        """The format that it was sent in, as `anthropic/1`; None where that was not recorded."""
+        return self.reported.renderer if self.reported else None
+
+    @property
+    def is_as_sent(self) -> bool:
+        """Whether `request()` says the view as it was said then, to the byte."""
+        return self.sent_as in {renderer.label for renderer in RENDERERS.values()}
+
+    @property
+    def form(self) -> str:
+        """The format that `request()` uses: the one it was sent in, else `neutral`."""
+        return (self.sent_as or "").partition("/")[0] if self.is_as_sent else "neutral"
+
+    def request(self, form: str | None = None) -> JsonObject | None:
+        """The body of the request; in another format where one is given."""
+        return None if self.view is None else render(self.view, form or self.form)
+
+
+def call_by_number(session: "StoredSession", number: int) -> AuditedCall:
+    """The call of that number; raises NotFoundError where there is none."""
+    calls = session.call_index.calls()
+    if not calls:
+        raise NotFoundError(f"session {session.key!r} tells of no call of a model")
+    if not 1 <= number <= len(calls):
+        raise NotFoundError(
+            f"session {session.key!r} has no call {number}: they go from 1 to {len(calls)}"
+        )
+    return _audited(session, number, calls[number - 1])
+
+
+def call_by_handle(session: "StoredSession", position: int) -> AuditedCall:
+    """The call whose record, or a block of whose answer, stands at a position."""
+    events = session.store.events
+    chain = events.session_chain(session.namespace, session.key)
+    head = events.head(chain)[0]
+    if not 1 <= position <= head:
+        raise InvalidPositionError(f"#{position} does not exist: the session ends at #{head}")
+    event = events.read(chain, Ranges.of([position]))[0].event
+    if isinstance(event, ModelCalled):
+        return _audited(session, None, Numbered(event.position, (), event))
+    calls = session.call_index.calls()
+    for number, call in enumerate(calls, start=1):
+        if position in call.answer:
+            return _audited(session, number, call)
+    raise InvalidPositionError(
+        f"#{position} is neither a model's answer nor the record of a call of one"
+    )
+
+
+def lineage_of(reported: ModelCalled | None, answer: Event | None) -> str:
+    """Whose view a call saw: of what was imported, the one that its source kept."""
+    if reported is not None:
+        return reported.lineage
+    if isinstance(answer, BlockAppended | ToolCalled) and answer.block.origin is not None:
+        return RECORDED
+    return MAIN
+
+
+def _audited(session: "StoredSession", number: int | None, call: Numbered) -> AuditedCall:
+    events = session.store.events
+    chain = events.session_chain(session.namespace, session.key)
+    reported = answer = None
+    if call.told is not None:
+        at = call.told.originator_version
+        reported = events.read(chain, Ranges.of([at]))[0].event
+        assert isinstance(reported, ModelCalled), "the index says where records of calls stand"
+    elif call.answer:
+        answer = events.read(chain, Ranges.of(call.answer[:1]))[0].event
+    owner = Owner(session.namespace, session.key)
+    if reported is not None:
+        owner = owners_of(events, *owner)[reported.originator_id]
+    reader = ViewReader(events, *owner, lineage_of(reported, answer))
+    version = reported.lineage_version if reported else None
+    view, shown = _rebuilt(reader, call.sees, version, reported.fingerprint if reported else None)
+    return AuditedCall(number, call.sees, call.answer, reported, shown, view)
+
+
+def _rebuilt(
+    reader: ViewReader, position: int, version: int | None, recorded: str | None
+) -> tuple[HistoryView | None, Shown]:
+    try:
+        view = reader.view(position, version)
+        complaints = [*_complaints(reader, view), *changed_summary(reader, view.boundary)]
+    except NotFoundError as error:
+        return None, Shown(Proof.NOT_PROVABLE, str(error))
+    except (MapperDeserialisationError, PersistenceError) as error:
+        proof = Proof.NOT_EQUAL if recorded else Proof.NOT_PROVABLE
+        return None, Shown(proof, " ".join(str(error).split()))
+    return view, verdict(
+        recorded,
+        view.fingerprint,
+        complaints,
+        boundary=view.boundary.originator_version if view.boundary else None,
+        blocks=len(view.entries),
+        tokens=view.tokens,
+    )
+
+
+def _complaints(reader: ViewReader, view: HistoryView) -> Sequence[str]:
+    chain = reader.store.session_chain(reader.namespace, reader.key)
+    request = (view.system, view.tools, view.settings)
+    shown = Ranges.of(
+        [entry.position for entry in view.entries] + [one.position for one in request if one]
+    )
+    return list(changed(reader.store, chain, shown).values())

@@ -1,0 +1,34 @@
+"""Tells whether stored content is what was stored: it has to match its keyed hashes."""
+
+from collections.abc import Iterator
+
+from ...domain.ranges import Ranges
+from .chain import Chain
+from .event_store import EventStore
+from .keyed_hash import is_keyed_hash
+from .stored_row import StoredRow
+
+
+def complaints(store: EventStore, row: StoredRow) -> Iterator[str]:
+    """What is wrong with one row, and with the bodies that it refers to."""
+    secret = store.recorder.subject(row.subject)[1]
+    try:
+        plaintext = store.mapper.plaintext(row)
+    except Exception as error:  # noqa: BLE001 - damaged bytes may fail in any way
+        yield f"cannot be decompressed: {error}"
+        return
+    if not is_keyed_hash(row.digest, plaintext, secret):
+        yield "its content was changed"
+    for digest, content in store.mapper.bodies_of(row):
+        if not is_keyed_hash(digest, content, secret):
+            yield "a body of it was changed"
+
+
+def changed(store: EventStore, chain: Chain, positions: Ranges) -> dict[int, str]:
+    """What is wrong at these positions of a chain; nothing where all is as it was stored."""
+    found: dict[int, str] = {}
+    for originator, runs in chain.split(positions):
+        for row in store.recorder.select_runs(originator, runs):
+            for complaint in complaints(store, row):
+                found[row.originator_version] = f"#{row.originator_version}: {complaint}"
+    return found

@@ -1,0 +1,39 @@
+"""What was shown, as one number: made of the parts' own digests, in order."""
+
+from hashlib import blake2b
+
+from .entry import Entry
+from .recorded import Recorded
+
+
+class Fingerprint:
+    """The fingerprint of a view that may still grow: what is taken in is never read again."""
+
+    def __init__(
+        self,
+        system: Recorded | None,
+        tools: Recorded | None,
+        settings: Recorded | None,
+        summary_digest: bytes,
+    ) -> None:
+        self._digest = blake2b(digest_size=16)
+        for part in (system, tools, settings):
+            self._digest.update(b"\x00" if part is None else b"\x01" + part.digest)
+        self._digest.update(summary_digest)
+
+    def take(self, entry: Entry) -> None:
+        """Go on with the next entry that shows."""
+        self._digest.update(entry.digest)
+        if entry.shown is not None:
+            shown = blake2b(encoded(entry.shown), digest_size=16).digest()
+            self._digest.update(b"\x02" + shown)
+
+    @property
+    def hexdigest(self) -> str:
+        """Of all that was taken so far."""
+        return self._digest.hexdigest()
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8, lone surrogates included: models do write them."""
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,88 @@
+"""Numbers the calls of a model: each answer is one, and so is each record that has no answer."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+Message = tuple[int, str]
+"""A turn, and the name that a provider's message has in it."""
+
+
+class Told(Protocol):
+    """What is recorded of a call by an event of its own."""
+
+    @property
+    def call_id(self) -> str: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def originator_version(self) -> int: ...
+
+
+R = TypeVar("R", bound=Told)
+
+
+class Answers:
+    """What models wrote, an answer each: its blocks by position, in the order of the log.
+
+    Pieces of one message are one answer, whatever stands between them; what has no message id is
+    one with what stands right beside it.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[list[int]] = []
+        self._messages: list[Message | None] = []
+        self._by_message: dict[Message, list[int]] = {}
+        self._goes_on = False
+
+    def written(self, position: int, message: Message | None) -> None:
+        """A model wrote the block at `position`."""
+        if message is not None and message in self._by_message:
+            self._by_message[message].append(position)
+        elif message is None and self._goes_on and self._messages[-1] is None:
+            self.found[-1].append(position)
+        else:
+            self.found.append([position])
+            self._messages.append(message)
+            if message is not None:
+                self._by_message[message] = self.found[-1]
+        self._goes_on = True
+
+    def interrupted(self) -> None:
+        """Somebody else said something."""
+        self._goes_on = False
+
+
+class Numbered(NamedTuple):
+    """A call in its place: its number is that of its place, from 1 on."""
+
+    sees: int
+    """The newest position that the model could be sent."""
+    answer: tuple[int, ...]
+    told: Told | None
+
+
+def in_order(records: Iterable[R]) -> list[R]:
+    """Records in the order of what their calls saw; of one call the last that was recorded."""
+    by_id: dict[str, R] = {}
+    for record in records:
+        by_id[record.call_id] = record
+    return sorted(by_id.values(), key=lambda call: (call.position, call.originator_version))
+
+
+def numbered(answers: Sequence[Sequence[int]], told: Sequence[Told]) -> list[Numbered]:
+    """Every call in order; `told` as `in_order` has it."""
+    calls: list[Numbered] = []
+    at = before = 0
+    for answer in answers:
+        first = answer[0]
+        # What was recorded for a position behind the answer belongs to a later one.
+        while at < len(told) and told[at].position < first:
+            calls.append(Numbered(told[at].position, (), told[at]))
+            at += 1
+        if calls and calls[-1].told and not calls[-1].answer and calls[-1].sees >= before:
+            calls[-1] = calls[-1]._replace(answer=tuple(answer))
+        else:
+            calls.append(Numbered(first - 1, tuple(answer), None))
+        before = first
+    calls += [Numbered(call.position, (), call) for call in told[at:]]
+    return calls
