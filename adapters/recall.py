@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ..domain.blocks import AnyBlock, ToolResult
 from ..domain.ranges import Ranges
 from ..domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
+from ..projections.recorded import Recorded
 from .event_log.chain import Chain
 from .event_log.event_store import EventStore
 
@@ -31,18 +32,25 @@ def recalled(store: EventStore, chain: Chain, positions: Ranges) -> Iterator[Rec
         for start in range(first, last + 1, PAGE):
             page = Ranges.span(start, min(last, start + PAGE - 1))
             for recorded in store.read(chain, page):
-                match recorded.event:
-                    case BlockAppended(block=block, turn=turn):
-                        yield Recalled(recorded.position, block, turn)
-                    case ToolCalled(block=block, turn=turn):
-                        yield Recalled(recorded.position, block, turn)
-                    case ToolReturned(block=block, turn=turn):
-                        yield Recalled(recorded.position, block, turn)
-                    case ToolCallAbandoned(tool_call_id=call, reason=reason, turn=turn):
-                        answer = ToolResult(tool_call_id=call, content=reason, is_error=True)
-                        yield Recalled(recorded.position, answer, turn)
-                    case _:
-                        pass
+                if (block := block_of(recorded)) is not None:
+                    yield block
+
+
+def block_of(recorded: Recorded) -> Recalled | None:
+    """The block that an event stands for; None where it stands for none."""
+    position = recorded.position
+    match recorded.event:
+        case (
+            BlockAppended(block=block, turn=turn)
+            | ToolCalled(block=block, turn=turn)
+            | ToolReturned(block=block, turn=turn)
+        ):
+            return Recalled(position, block, turn)
+        case ToolCallAbandoned(tool_call_id=call, reason=reason, turn=turn):
+            answer = ToolResult(tool_call_id=call, content=reason, is_error=True)
+            return Recalled(position, answer, turn)
+        case _:
+            return None
 
 
 def found_in(blocks: Iterable[Recalled], text: str) -> Iterator[Recalled]:

@@ -7,18 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
-from ...domain.blocks import ToolResult
 from ...domain.errors import InvalidPositionError
 from ...domain.event import Event
 from ...domain.ranges import Ranges
-from ...domain.session_events import (
-    BlockAppended,
-    BlocksRetracted,
-    ModelCalled,
-    ToolCallAbandoned,
-    ToolCalled,
-    ToolReturned,
-)
+from ...domain.session_events import BlocksRetracted, ModelCalled, ToolReturned
 from ...projections.audit.eras import Era, eras_of
 from ...projections.audit.fates import FateBook
 from ...projections.audit.happenings import BlockSaid, Decided, Happening, ModelAsked, Recorded
@@ -27,8 +19,9 @@ from ...projections.history_view import Coordinate
 from ...projections.read_models.moments import said_at
 from ...projections.recorded import Recorded as Logged
 from ...projections.replay.numbering import Numbered
+from ..recall import block_of
 from ..view_reader import ViewReader
-from .audited_call import lineage_of
+from .audited_call import lineage_of, witness
 from .owners import Owner, owners_of
 from .showings import Showings
 
@@ -143,23 +136,15 @@ class Audit:
 
     def _happening(self, recorded: Logged) -> Happening | None:
         position, event = recorded.position, recorded.event
-        match event:
-            case (
-                BlockAppended(block=block, turn=turn)
-                | ToolCalled(block=block, turn=turn)
-                | ToolReturned(block=block, turn=turn)
-            ):
-                pass
-            case ToolCallAbandoned(tool_call_id=call, reason=reason, turn=turn):
-                block = ToolResult(tool_call_id=call, content=reason, is_error=True)
-            case ModelCalled() if position in self._records:
+        said = block_of(recorded)
+        if said is None:
+            if position in self._records:
                 return None  # its call tells of it
-            case _:
-                return Recorded(position, event, is_superseded=isinstance(event, ModelCalled))
+            return Recorded(position, event, is_superseded=isinstance(event, ModelCalled))
         return BlockSaid(
             position=position,
-            turn=turn,
-            block=block,
+            turn=said.turn,
+            block=said.block,
             tokens=recorded.tokens,
             at=said_at(event),
             became=self.fates.of(position),
@@ -188,16 +173,16 @@ class Audit:
             for number in range(begin + 1, end + 1)
             if self._is_told(calls[number - 1])
         ]
-        wanted = Ranges.of(_witness(one.call) for one in placed)
+        wanted = Ranges.of(witness(one.call) for one in placed)
         log = {recorded.position: recorded for recorded in self._store.read(self._chain, wanted)}
         for one in placed:
-            yield self._call(one, log[_witness(one.call)].event, showings)
+            yield self._call(one, log[witness(one.call)].event, showings)
 
     def _call(self, placed: _Placed, event: Event, showings: Showings) -> ModelAsked:
         call = placed.call
         reported = event if isinstance(event, ModelCalled) else None
         owner = self._owners[reported.originator_id] if reported else self._own
-        lineage = lineage_of(reported, event)
+        lineage = lineage_of(event)
         version = reported.lineage_version if reported else None
         fingerprint = reported.fingerprint if reported else None
         shown = showings.of(owner, lineage, version, call.sees, fingerprint)
@@ -220,8 +205,3 @@ class Audit:
             found.append(event)
             at = event.previous
         return found[::-1]
-
-
-def _witness(call: Numbered) -> int:
-    """The position that tells most of a call: its record, else the beginning of its answer."""
-    return call.told.originator_version if call.told else call.answer[0]

@@ -92,31 +92,34 @@ def call_by_handle(session: "StoredSession", position: int) -> AuditedCall:
     )
 
 
-def lineage_of(reported: ModelCalled | None, answer: Event | None) -> str:
-    """Whose view a call saw: of what was imported, the one that its source kept."""
-    if reported is not None:
-        return reported.lineage
-    if isinstance(answer, BlockAppended | ToolCalled) and answer.block.origin is not None:
-        return RECORDED
-    return MAIN
+def witness(call: Numbered) -> int:
+    """The position that tells most of a call: its record, else the beginning of its answer."""
+    return call.told.originator_version if call.told else call.answer[0]
+
+
+def lineage_of(told: Event) -> str:
+    """Whose view a call saw, by its witness: of what was imported, the one that its source kept."""
+    match told:
+        case ModelCalled(lineage=lineage):
+            return lineage
+        case BlockAppended(block=block) | ToolCalled(block=block) if block.origin is not None:
+            return RECORDED
+        case _:
+            return MAIN
 
 
 def _audited(session: "StoredSession", number: int | None, call: Numbered) -> AuditedCall:
     events = session.store.events
     chain = events.session_chain(session.namespace, session.key)
-    reported = answer = None
-    if call.told is not None:
-        at = call.told.originator_version
-        reported = events.read(chain, Ranges.of([at]))[0].event
-        assert isinstance(reported, ModelCalled), "the index says where records of calls stand"
-    elif call.answer:
-        answer = events.read(chain, Ranges.of(call.answer[:1]))[0].event
+    told = events.read(chain, Ranges.of([witness(call)]))[0].event
+    reported = told if isinstance(told, ModelCalled) else None
     owner = Owner(session.namespace, session.key)
     if reported is not None:
         owner = owners_of(events, *owner)[reported.originator_id]
-    reader = ViewReader(events, *owner, lineage_of(reported, answer))
+    reader = ViewReader(events, *owner, lineage_of(told))
     version = reported.lineage_version if reported else None
-    view, shown = _rebuilt(reader, call.sees, version, reported.fingerprint if reported else None)
+    fingerprint = reported.fingerprint if reported else None
+    view, shown = _rebuilt(reader, call.sees, version, fingerprint)
     return AuditedCall(number, call.sees, call.answer, reported, shown, view)
 
 

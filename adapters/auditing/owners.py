@@ -15,7 +15,7 @@ class Owner(NamedTuple):
 
 
 def owners_of(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner]:
-    """The sessions that a session's events stand in, by stream: itself, and whom it is a fork of."""
+    """Whose events a session has, by stream: its own, and those of whom it is a fork."""
     found: dict[UUID, Owner] = {}
     at: Owner | None = Owner(namespace, key)
     while at is not None:

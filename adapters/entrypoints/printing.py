@@ -38,6 +38,15 @@ def say_json_line(document: Any) -> None:
     sys.stdout.write(_json(document, indent=None) + "\n")
 
 
+def say_json_story(head: dict[str, Any], name: str, story: Iterable[Any]) -> None:
+    """One JSON document whose last key, `name`, is a list that is written as it comes."""
+    opened = _json(head, indent=None).removesuffix("}")
+    sys.stdout.write(f"{opened}, {_json(name, indent=None)}: [")
+    for number, item in enumerate(story):
+        sys.stdout.write((",\n" if number else "\n") + _json(item, indent=None))
+    sys.stdout.write("\n]}\n")
+
+
 def _json(document: Any, indent: int | None) -> str:
     # Half a surrogate pair is written as the stream's `backslashreplace` has it, which is how JSON
     # has it as well; other characters that the stream cannot say have to be escaped here.

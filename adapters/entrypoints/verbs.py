@@ -22,6 +22,7 @@ VERBS = {
     "lineage": "cli_comparing.lineage",
     "recall": "cli_reading.recall",
     "search": "cli_searching.search",
+    "audit": "cli_auditing.audit",
     "append": "cli_writing.append",
     "pin": "cli_writing.pin",
     "unpin": "cli_writing.unpin",

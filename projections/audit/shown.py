@@ -12,9 +12,13 @@ class Proof(StrEnum):
     NOT_EQUAL = "not equal"
     """It was recorded with a fingerprint, and cannot be rebuilt so that it has it."""
     RECONSTRUCTED = "reconstructed"
-    """It was never recorded what was sent; this is the view at the place of the call."""
+    """It was not recorded what was sent; this is the view at the place of the call."""
     NOT_PROVABLE = "not provable"
     """What the call says it saw does not exist."""
+
+
+REFUTED = frozenset({Proof.NOT_EQUAL, Proof.NOT_PROVABLE})
+"""Where the log contradicts what was recorded of a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +39,4 @@ class Shown:
     @property
     def is_refuted(self) -> bool:
         """Whether the log contradicts what was recorded."""
-        return self.proof in {Proof.NOT_EQUAL, Proof.NOT_PROVABLE}
+        return self.proof in REFUTED

@@ -1,0 +1,121 @@
+"""The verb that tells what happened: the whole story of a session, and what a call was sent."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Annotated
+
+import typer
+
+from ...domain.errors import InvalidSettingError
+from ...projections.audit.happenings import Happening, ModelAsked
+from ...projections.audit.shown import REFUTED, Proof
+from ...projections.rendering.catalog import RENDERERS
+from ..auditing.audit import Audit
+from ..auditing.audited_call import AuditedCall
+from ..stored_session import StoredSession
+from . import audit_json, audit_lines, handles
+from .database import opened_session
+from .invocation import Invocation
+from .logged_blocks import BlockLog
+from .printing import say_json, say_json_story
+from .words import Lineage, SessionName
+
+
+def audit(
+    call: Invocation,
+    session: SessionName,
+    *,
+    number: Annotated[
+        str | None,
+        typer.Option(
+            "--call",
+            metavar="N",
+            help="One call: its number, last, or '#12', the handle of its answer or record.",
+        ),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="HANDLE", help="Where the story begins.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="HANDLE", help="Where the story ends.")
+    ] = None,
+    lineage: Lineage = "main",
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="HANDLE", help="As it was at this position.")
+    ] = None,
+    lineage_version: Annotated[
+        int | None,
+        typer.Option(
+            "--lineage-version", min=0, max=2**53, help="As it was at this version of the lineage."
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--as", metavar="FORMAT", help="Say the call's request in another format."),
+    ] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="One line for each thing.")] = False,
+) -> None:
+    """Tell what happened to a session, and prove what its models were sent."""
+    if form is not None and number is None:
+        raise InvalidSettingError("--as says one call's request: name the call with --call")
+    if form is not None and form not in RENDERERS:
+        raise InvalidSettingError(f"no format {form!r}; there are {', '.join(RENDERERS)}")
+    with opened_session(call, session) as found:
+        if number is not None:
+            if any((start, end, at, lineage_version is not None, lineage != "main", brief)):
+                raise InvalidSettingError("--call says itself what it saw: leave the others away")
+            _say_call(call, found, _called(found, number), form)
+            return
+        position = _position(found, at)
+        told = found.audit(lineage=lineage, at=position, lineage_version=lineage_version)
+        story = told.between(_position(found, start) or 1, _position(found, end))
+        refuted = _say_story(call, told, story, brief=brief)
+    if refuted:
+        raise typer.Exit(1)
+
+
+def _say_story(call: Invocation, told: Audit, story: Iterable[Happening], *, brief: bool) -> bool:
+    """Say it, and tell whether the log contradicts itself."""
+    if not call.as_json:
+        proofs = audit_lines.say_story(told, story, brief=brief)
+        return any(proofs[proof] for proof in REFUTED)
+    proofs = Counter[Proof]()
+    say_json_story(audit_json.audited(told), "story", audit_json.told(_counted(story, proofs)))
+    return any(proofs[proof] for proof in REFUTED)
+
+
+def _counted(story: Iterable[Happening], proofs: Counter[Proof]) -> Iterator[Happening]:
+    for happening in story:
+        if isinstance(happening, ModelAsked):
+            proofs[happening.shown.proof] += 1
+        yield happening
+
+
+def _say_call(
+    call: Invocation, session: StoredSession, audited: AuditedCall, form: str | None
+) -> None:
+    if call.as_json:
+        say_json(audit_json.audited_call(session.key, audited, form))
+    else:
+        audit_lines.say_call(audited, form)
+    if audited.shown.is_refuted:
+        raise typer.Exit(1)
+
+
+def _called(session: StoredSession, word: str) -> AuditedCall:
+    """The call that a word names: `12` is the twelfth, `#12` the one that stands there."""
+    if word.strip().startswith("#"):
+        return session.audited_call(at=handles.position(word, _unasked))
+    if word.strip().lower() == "last":
+        return session.audited_call(len(session.call_index.calls()))
+    if not word.strip().isdecimal():
+        raise InvalidSettingError(f"{word!r} is no call: write 12, last, or '#12'")
+    return session.audited_call(int(word))
+
+
+def _position(session: StoredSession, word: str | None) -> int | None:
+    return None if word is None else handles.position(word, lambda n: BlockLog(session).newest(n))
+
+
+def _unasked(_: int) -> int:
+    raise AssertionError("asked only where a word says `last`")

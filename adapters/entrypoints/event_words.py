@@ -1,0 +1,136 @@
+"""What an event says, in a line for people: of a session, and of its lineages."""
+
+from ...domain.compaction_events import (
+    BoundaryActivated,
+    CompactBoundary,
+    CompactionFailed,
+    CompactionOpened,
+    CompactionRejected,
+    CompactionRequested,
+    CompactionReverted,
+    PreparationDropped,
+    Summary,
+)
+from ...domain.event import Event
+from ...domain.session_events import (
+    BlockPinned,
+    BlocksHidden,
+    BlocksRetracted,
+    BlockUnpinned,
+    ContextOverflowed,
+    ModelCalled,
+    ParentNamed,
+    RequestSettingsSet,
+    SessionClosed,
+    SessionOpened,
+    SessionTitled,
+    SystemPromptSet,
+    ToolsSet,
+    TurnEnded,
+    TurnStarted,
+    WakeScheduled,
+)
+from ...domain.token_budget import estimate_text
+from .printing import counted, shortly
+
+
+def in_words(event: Event) -> str:
+    """One line; of an event that this version does not know, its name."""
+    return _of_session(event) or _of_lineage(event) or type(event).__name__
+
+
+def _of_session(event: Event) -> str | None:
+    match event:
+        case SessionOpened(fork=None, source=None):
+            return f"the session begins{_for(event)}"
+        case SessionOpened(fork=None, source=source):
+            return f"the session begins{_for(event)}, imported from {source}"
+        case SessionOpened(fork=fork) if fork is not None:
+            return f"forked from {fork.key} at #{fork.position}"
+        case SessionTitled(title=title):
+            return f"titled {title!r}"
+        case ParentNamed(parent=parent):
+            return f"works for {parent.key}"
+        case SystemPromptSet(text=text):
+            return f"system prompt from here on, {counted(estimate_text(text), 'token')}"
+        case ToolsSet(tools=tools):
+            return f"{counted(len(tools), 'tool')} offered from here on"
+        case RequestSettingsSet(settings=settings):
+            named = ", ".join(f"{name} {value}" for name, value in settings.items())
+            return f"requests hold from here on: {named or 'nothing else'}"
+        case TurnStarted(turn=turn):
+            return f"turn {turn} begins"
+        case TurnEnded(turn=turn, outcome=outcome):
+            return f"turn {turn} ends" + (f": {outcome}" if outcome else "")
+        case BlocksHidden(positions=positions, replacement=text):
+            instead = f", and show {text!r}" if text is not None else ""
+            return f"{shortly(positions)} to be hidden from the next boundary on{instead}"
+        case BlockPinned(positions=positions):
+            return f"{shortly(positions)} pinned from the next boundary on"
+        case BlockUnpinned(positions=positions):
+            return f"{shortly(positions)} unpinned from the next boundary on"
+        case BlocksRetracted(positions=positions, reason=reason):
+            return f"{shortly(positions)} taken back" + (f": {reason}" if reason else "")
+        case ModelCalled(call_id=call):
+            return f"a record of call {call} that was recorded again later"
+        case ContextOverflowed(message=message):
+            return f"refused as too long: {message}"
+        case WakeScheduled(at=at):
+            return f"goes on by itself at {at.isoformat()}" if at else "goes on by itself no more"
+        case SessionClosed(reason=reason):
+            return "closed" + (f": {reason}" if reason else "")
+        case _:
+            return None
+
+
+def _for(opened: SessionOpened) -> str:
+    return f", works for {opened.parent.key}" if opened.parent else ""
+
+
+def _of_lineage(event: Event) -> str | None:
+    number = event.originator_version
+    match event:
+        case CompactionOpened(lineage=lineage, base=None):
+            return f"lineage {lineage} begins"
+        case CompactionOpened(lineage=lineage, base=base) if base is not None:
+            return f"lineage {lineage} begins, and continues {base.lineage} version {base.version}"
+        case CompactionRequested(trigger=trigger, policy=policy, after=after):
+            return f"request {number}: {policy} is to compact all up to #{after} ({trigger})"
+        case CompactBoundary():
+            return _drawn(event)
+        case Summary(summariser=who, tokens=tokens, covers=covers):
+            stands = f"stands for {shortly(covers)}" if covers else "stands for nothing new"
+            model = f" ({event.model})" if event.model else ""
+            return f"summary by {who}{model}, {counted(tokens, 'token')}, {stands}"
+        case BoundaryActivated(boundary=boundary, effective_from=start):
+            return f"boundary {boundary} is served from #{start} on"
+        case PreparationDropped(boundary=boundary, reason=reason):
+            return f"boundary {boundary}, which was prepared, is dropped: {reason}"
+        case CompactionRejected(summariser=who, rule=rule, reason=reason):
+            return f"a draft of {who} is not used, by the rule {rule}: {reason}"
+        case CompactionFailed(reason=reason, stood_in=None):
+            return f"the compaction came to nothing: {reason}"
+        case CompactionFailed(reason=reason, stood_in=who):
+            return f"{who} stood in: {reason}"
+        case CompactionReverted(boundary=boundary, to=to, effective_from=start):
+            back = f"boundary {to} is served" if to else "the whole history is served"
+            return f"boundary {boundary} is reverted: {back} from #{start} on"
+        case _:
+            return None
+
+
+def _drawn(boundary: CompactBoundary) -> str:
+    sizes = f"{boundary.pre_tokens:,} to {boundary.post_tokens:,} tokens"
+    who = f"{boundary.policy} ({boundary.trigger})"
+    parts = [
+        f"boundary {boundary.originator_version}: {who} decides on all up to #{boundary.after}",
+        f"{sizes}, keeps {shortly(boundary.kept) or 'nothing'}",
+    ]
+    if boundary.pinned:
+        parts.append(f"pinned {shortly(boundary.pinned)}")
+    if boundary.hidden:
+        parts.append(f"hidden {shortly(boundary.hidden)}")
+    if boundary.trims:
+        parts.append(f"{counted(len(boundary.trims), 'result')} shortened")
+    parts += [f"repaired by {repair.rule}" for repair in boundary.repairs]
+    return "; ".join(parts)
