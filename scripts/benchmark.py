@@ -36,6 +36,7 @@ PARTS = {
         *(append, turn, view, growth, sessions, writers, imports, transcripts, formats, disk),
         *(postgres, read_models, counting, compacting, policies, replays, loop, idle),
         *(audits, backtests),
+        *(audits, backtests),
     )
 }
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"

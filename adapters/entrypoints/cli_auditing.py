@@ -55,7 +55,7 @@ def audit(
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="One line for each thing.")] = False,
 ) -> None:
-    """Tell what happened to a session, and prove what its models were sent."""
+    """Tell what happened, and prove what models were sent."""
     if form is not None and number is None:
         raise InvalidSettingError("--as says one call's request: name the call with --call")
     if form is not None and form not in RENDERERS:

@@ -33,6 +33,7 @@ CALLS = {
     "lineage": ["lineage", "long"],
     "recall": ["recall", "long", "3"],
     "search": ["search", "river"],
+    "audit": ["audit", "long"],
     "append": ["append", "long", "hi"],
     "pin": ["pin", "long", "3"],
     "unpin": ["unpin", "long", "3"],
@@ -94,7 +95,7 @@ def test_every_key_of_an_answer_is_in_the_reference(
     section = re.split(r"^## ", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     (text,) = [part for part in section if part.startswith(f"{verb}\n")]
     documented = set(re.findall(r"`([a-z_0-9]+)`", text))
-    if verb == "show":
+    if verb in {"show", "audit"}:
         documented |= set(run("sessions", "--json").json[0])
     shows_a_view = verb in {"view", "prepare", "overflowed"}
     if shows_a_view and verb != "view":
