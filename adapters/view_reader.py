@@ -51,15 +51,17 @@ class ViewReader:
     def view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
         """The view at a position and lineage version; the newest where they are None."""
         with self.advancing:
-            history, coordinate = self.history(at, lineage_version)
-            inherited_from = self._inherited_from(history)
-            return history.view(self.key, self.namespace, coordinate, inherited_from)
+            return self.as_view(*self.history(at, lineage_version))
+
+    def as_view(self, history: History, coordinate: Coordinate) -> HistoryView:
+        """What a fold of this reader's shows, as it stands now."""
+        inherited_from = self._inherited_from(history)
+        return history.view(self.key, self.namespace, coordinate, inherited_from)
 
     def newest(self) -> tuple[History, HistoryView]:
         """The newest fold and view, to be read under `advancing`."""
         history, coordinate = self.history()
-        inherited_from = self._inherited_from(history)
-        return history, history.view(self.key, self.namespace, coordinate, inherited_from)
+        return history, self.as_view(history, coordinate)
 
     def decision(self, version: int) -> Event:
         """What the lineage says at one of its versions."""
@@ -114,7 +116,7 @@ class ViewReader:
         )
         history, log = self._begun(chain, at, state, served, known=self._log)
         self._coming = ((history, at, served), log)
-        return history, history.view(self.key, self.namespace, at, self._inherited_from(history))
+        return history, self.as_view(history, at)
 
     def state_in_effect(
         self, position: int, lineage_version: int | None = None

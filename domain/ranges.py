@@ -1,6 +1,7 @@
 """Sets of positions, run-length: what a boundary keeps, hides and covers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, zip_longest
 from typing import Any, Self
 
 from pydantic import GetCoreSchemaHandler
@@ -19,7 +20,9 @@ class Ranges:
     __slots__ = ("runs",)
 
     def __init__(self, runs: Iterable[Run] = ()) -> None:
-        self.runs: tuple[Run, ...] = tuple(_merged(runs))
+        ordered = sorted(runs)
+        # What was stored was merged then, and a long session's digest has tens of thousands.
+        self.runs: tuple[Run, ...] = tuple(ordered if _is_merged(ordered) else _merged(ordered))
 
     @classmethod
     def of(cls, positions: Iterable[int]) -> Self:
@@ -131,9 +134,18 @@ def _single(positions: Iterable[int]) -> Iterator[Run]:
         yield first, last
 
 
-def _merged(runs: Iterable[Run]) -> Iterator[Run]:
+def _is_merged(ordered: Sequence[Run]) -> bool:
+    """Whether no run ends before it begins, and none overlaps or touches the next."""
+    following = islice(ordered, 1, None)
+    return all(
+        first <= last < then - 1
+        for (first, last), (then, _) in zip_longest(ordered, following, fillvalue=(_BEYOND, 0))
+    )
+
+
+def _merged(ordered: Iterable[Run]) -> Iterator[Run]:
     open_run: Run | None = None
-    for first, last in sorted(runs):
+    for first, last in ordered:
         if first > last:
             raise ValueError(f"a run ends before it begins: {first}-{last}")
         if open_run is None:

@@ -1,25 +1,20 @@
 """One call of a model: what it was sent, rebuilt from the log, and whether that is proved."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
 
 from ...domain.compaction import MAIN, RECORDED
 from ...domain.errors import InvalidPositionError, NotFoundError
 from ...domain.event import Event
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled
-from ...projections.audit.shown import Proof, Shown
+from ...projections.audit.shown import Shown
 from ...projections.history_view import HistoryView
 from ...projections.rendering.catalog import RENDERERS, render
 from ...projections.rendering.sendable import JsonObject
 from ...projections.replay.numbering import Numbered
-from ..event_log.intact import changed
-from ..view_reader import ViewReader
 from .owners import Owner, owners_of
-from .showings import changed_summary, verdict
+from .showings import Showings
 
 if TYPE_CHECKING:
     from ..stored_session import StoredSession
@@ -116,38 +111,10 @@ def _audited(session: "StoredSession", number: int | None, call: Numbered) -> Au
     owner = Owner(session.namespace, session.key)
     if reported is not None:
         owner = owners_of(events, *owner)[reported.originator_id]
-    reader = ViewReader(events, *owner, lineage_of(told))
+    showings = Showings(events)
+    lineage = lineage_of(told)
     version = reported.lineage_version if reported else None
     fingerprint = reported.fingerprint if reported else None
-    view, shown = _rebuilt(reader, call.sees, version, fingerprint)
+    shown = showings.of(owner, lineage, version, call.sees, fingerprint)
+    view = showings.view(owner, lineage)
     return AuditedCall(number, call.sees, call.answer, reported, shown, view)
-
-
-def _rebuilt(
-    reader: ViewReader, position: int, version: int | None, recorded: str | None
-) -> tuple[HistoryView | None, Shown]:
-    try:
-        view = reader.view(position, version)
-        complaints = [*_complaints(reader, view), *changed_summary(reader, view.boundary)]
-    except NotFoundError as error:
-        return None, Shown(Proof.NOT_PROVABLE, str(error))
-    except (MapperDeserialisationError, PersistenceError) as error:
-        proof = Proof.NOT_EQUAL if recorded else Proof.NOT_PROVABLE
-        return None, Shown(proof, " ".join(str(error).split()))
-    return view, verdict(
-        recorded,
-        view.fingerprint,
-        complaints,
-        boundary=view.boundary.originator_version if view.boundary else None,
-        blocks=len(view.entries),
-        tokens=view.tokens,
-    )
-
-
-def _complaints(reader: ViewReader, view: HistoryView) -> Sequence[str]:
-    chain = reader.store.session_chain(reader.namespace, reader.key)
-    request = (view.system, view.tools, view.settings)
-    shown = Ranges.of(
-        [entry.position for entry in view.entries] + [one.position for one in request if one]
-    )
-    return list(changed(reader.store, chain, shown).values())

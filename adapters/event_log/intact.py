@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from ...domain.ranges import Ranges
-from .chain import Chain
 from .event_store import EventStore
 from .keyed_hash import is_keyed_hash
 from .stored_row import StoredRow
@@ -22,13 +20,3 @@ def complaints(store: EventStore, row: StoredRow) -> Iterator[str]:
     for digest, content in store.mapper.bodies_of(row):
         if not is_keyed_hash(digest, content, secret):
             yield "a body of it was changed"
-
-
-def changed(store: EventStore, chain: Chain, positions: Ranges) -> dict[int, str]:
-    """What is wrong at these positions of a chain; nothing where all is as it was stored."""
-    found: dict[int, str] = {}
-    for originator, runs in chain.split(positions):
-        for row in store.recorder.select_runs(originator, runs):
-            for complaint in complaints(store, row):
-                found[row.originator_version] = f"#{row.originator_version}: {complaint}"
-    return found
