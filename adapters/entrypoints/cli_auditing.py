@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,7 @@ from . import audit_json, audit_lines, handles
 from .database import opened_session
 from .invocation import Invocation
 from .logged_blocks import BlockLog
+from .page_option import Html, say_page, write_page
 from .printing import say_json, say_json_story
 from .words import Lineage, SessionName
 
@@ -54,6 +56,8 @@ def audit(
         typer.Option("--as", metavar="FORMAT", help="Say the call's request in another format."),
     ] = None,
     brief: Annotated[bool, typer.Option("--brief", help="One line for each thing.")] = False,
+    html: Html = None,
+    full: Annotated[bool, typer.Option("--full", help="Of a page, all text.")] = False,
 ) -> None:
     """Tell what happened, and prove what models were sent."""
     if form is not None and number is None:
@@ -62,25 +66,34 @@ def audit(
         raise InvalidSettingError(f"no format {form!r}; there are {', '.join(RENDERERS)}")
     with opened_session(call, session) as found:
         if number is not None:
-            if any((start, end, at, lineage_version is not None, lineage != "main", brief)):
+            others = (start, end, at, brief, html, full, lineage_version is not None)
+            if any(others) or lineage != "main":
                 raise InvalidSettingError("--call says itself what it saw: leave the others away")
             _say_call(call, found, _called(found, number), form)
             return
         position = _position(found, at)
         told = found.audit(lineage=lineage, at=position, lineage_version=lineage_version)
         story = told.between(_position(found, start) or 1, _position(found, end))
-        refuted = _say_story(call, told, story, brief=brief)
+        if html is not None:
+            write_page(found, html, lineage, full=full)
+            if not call.as_json:
+                say_page(html)
+                return
+        refuted = _say_story(call, told, story, brief=brief, page=html)
     if refuted:
         raise typer.Exit(1)
 
 
-def _say_story(call: Invocation, told: Audit, story: Iterable[Happening], *, brief: bool) -> bool:
+def _say_story(
+    call: Invocation, told: Audit, story: Iterable[Happening], *, brief: bool, page: Path | None
+) -> bool:
     """Say it, and tell whether the log contradicts itself."""
     if not call.as_json:
         proofs = audit_lines.say_story(told, story, brief=brief)
         return any(proofs[proof] for proof in REFUTED)
     proofs = Counter[Proof]()
-    say_json_story(audit_json.audited(told), "story", audit_json.told(_counted(story, proofs)))
+    head = {**audit_json.audited(told), "page": None if page is None else str(page)}
+    say_json_story(head, "story", audit_json.told(_counted(story, proofs)))
     return any(proofs[proof] for proof in REFUTED)
 
 

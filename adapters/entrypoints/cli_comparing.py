@@ -1,6 +1,5 @@
 """The verbs that compare: what left a view, and which summary stands for what."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,13 +12,10 @@ from . import diff_json, diff_lines, handles, lineage_json, lineage_lines
 from .database import opened_session
 from .invocation import Invocation
 from .logged_blocks import BlockLog
+from .page_option import Html, say_page, write_page
 from .printing import say, say_json
 from .words import Lineage, SessionName
 
-Html = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Write one page to send to somebody: a new file."),
-]
 Full = Annotated[
     bool, typer.Option("--full", help="All blocks and facts; of a page, all text as well.")
 ]
@@ -48,12 +44,12 @@ def diff(
         places = (_place(found, word, lineage) for word in (before, after))
         compared = diffs.diff(found, boundary, lineage, *places)
         if html is not None:
-            _write_page(found, html, lineage, full=full)
+            write_page(found, html, lineage, full=full)
     if call.as_json:
         say_json({**diff_json.as_json(compared), "page": None if html is None else str(html)})
     else:
         diff_lines.say_diff(compared, most=None if full else diff_lines.MOST)
-        _say_page(html)
+        say_page(html)
 
 
 def lineage(
@@ -73,17 +69,17 @@ def lineage(
             found.check_lineage(named)
         trees = trees_of(found, [named] if named else found.lineages)
         if html is not None:
-            _write_page(found, html, named, full=full)
+            write_page(found, html, named, full=full)
     if call.as_json:
         page = None if html is None else str(html)
         answer = {"session": session, "namespace": call.namespace, "page": page}
         say_json({**answer, "lineages": [lineage_json.as_json(tree) for tree in trees]})
     elif trees:
         lineage_lines.say_trees(trees, full=full)
-        _say_page(html)
+        say_page(html)
     else:
         say(f"Nothing was compacted in {session} yet: its view is all of the log.")
-        _say_page(html)
+        say_page(html)
 
 
 def _place(session: StoredSession, word: str | None, lineage: str) -> Place | None:
@@ -94,15 +90,3 @@ def _place(session: StoredSession, word: str | None, lineage: str) -> Place | No
         return handles.position(handle, lambda back: BlockLog(session).newest(back))
 
     return Place.parsed(word, lineage, position)
-
-
-def _write_page(session: StoredSession, path: Path, lineage: str | None, *, full: bool) -> None:
-    # Whoever writes no page loads nothing of it.
-    from ..auditing.page.page import write_page  # noqa: PLC0415
-
-    write_page(session, path, lineage=lineage, is_full=full)
-
-
-def _say_page(path: Path | None) -> None:
-    if path is not None:
-        say(f"wrote {path}")

@@ -1,16 +1,14 @@
 """What became of every block at a coordinate, and since when: a few sets, however many blocks."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...domain.coverage import Fate
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlocksRetracted
+from ..fate_ranges import fates_of
 from .eras import Era
-
-IN_ORDER = (Fate.PINNED, Fate.HIDDEN, Fate.TRIMMED, Fate.SUMMARISED, Fate.VISIBLE)
-"""What a boundary may make of a block; of several, the first that holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,41 +65,25 @@ def _taken_back(retractions: Sequence[BlocksRetracted]) -> Iterator[_Span]:
 def _decided(
     eras: Sequence[Era], retractions: Sequence[BlocksRetracted], position: int
 ) -> Iterator[_Span]:
-    """Each fate goes back to the era since which it has not changed."""
     retracted = Ranges()
     for one in retractions:
         retracted |= one.positions
-    universe = Ranges.span(1, position) - retracted
-    by_era = [_fates(era, universe) for era in eras]
-    for fate in IN_ORDER:
-        remaining = by_era[-1][fate]
-        for index in range(len(eras) - 1, 0, -1):
-            stays = remaining & by_era[index - 1][fate]
-            era = eras[index]
-            yield from _spans(remaining - stays, Became(fate, era.start, era.number))
-            remaining = stays
-            if not remaining:
-                break
-        yield from _spans(remaining, Became(fate))
+    by_era = [fates_of(era.boundary, era.summary, retracted, position) for era in eras]
+    for fate, now in by_era[-1].items():
+        if fate is not Fate.RETRACTED:
+            yield from _since(fate, now, eras, by_era)
 
 
-def _fates(era: Era, universe: Ranges) -> dict[Fate, Ranges]:
-    """The blocks of each fate, as `coverage.Fates` has it block by block."""
-    boundary = era.boundary
-    if boundary is None:
-        return dict.fromkeys(IN_ORDER, Ranges()) | {Fate.VISIBLE: universe}
-    replaced = Ranges.of(one.position for one in boundary.replacements)
-    decided = Ranges.span(1, boundary.after)
-    wanted = {
-        Fate.PINNED: boundary.pinned,
-        Fate.HIDDEN: boundary.hidden | replaced,
-        Fate.TRIMMED: Ranges.of(trim.position for trim in boundary.trims),
-        Fate.SUMMARISED: era.summary.covers if era.summary else Ranges(),
-        Fate.VISIBLE: boundary.kept,
-    }
-    left, found = universe & decided, dict[Fate, Ranges]()
-    for fate in IN_ORDER:
-        found[fate] = left & wanted[fate]
-        left -= found[fate]
-    found[Fate.VISIBLE] |= universe - decided
-    return found
+def _since(
+    fate: Fate, now: Ranges, eras: Sequence[Era], by_era: Sequence[Mapping[Fate, Ranges]]
+) -> Iterator[_Span]:
+    """Blocks of one fate, each with the era since which it has had it without a break."""
+    remaining = now
+    for index in range(len(eras) - 1, 0, -1):
+        stays = remaining & by_era[index - 1].get(fate, Ranges())
+        era = eras[index]
+        yield from _spans(remaining - stays, Became(fate, era.start, era.number))
+        remaining = stays
+        if not remaining:
+            break
+    yield from _spans(remaining, Became(fate))

@@ -195,3 +195,18 @@ def test_a_session_without_calls_says_so(run: Run, address: str, file: Path) -> 
         assert (answer.code, answer.out) == (2, "")
         assert "session 'quiet' tells of no call of a model" in answer.err
     assert run("audit", "quiet").out.endswith("\n0 calls\n")
+
+
+def test_one_page_is_written_to_send_to_somebody(run: Run, served: bytes, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+
+    said = run("audit", "long", "--html", page)
+    again = run("audit", "long", "--html", page)
+    told = run("audit", "long", "--html", tmp_path / "other.html", "--full", "--json").json
+
+    assert (said.code, said.out) == (0, f"wrote {page}\n")
+    assert "call 13" in page.read_text(encoding="utf-8")
+    assert (again.code, again.out) == (2, "")
+    assert told["page"] == str(tmp_path / "other.html")
+    assert (tmp_path / "other.html").exists()
+    assert told["story"]
