@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.appends import append, turn
+from benchmarks.audits import audits
 from benchmarks.backtests import backtests
 from benchmarks.compacting import compacting
 from benchmarks.counting import counting
@@ -35,7 +36,6 @@ PARTS = {
     for part in (
         *(append, turn, view, growth, sessions, writers, imports, transcripts, formats, disk),
         *(postgres, read_models, counting, compacting, policies, replays, loop, idle),
-        *(audits, backtests),
         *(audits, backtests),
     )
 }

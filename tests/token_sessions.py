@@ -45,9 +45,7 @@ class Talk:
         if waiting:
             name = waiting[-1 if n % 2 else 0]
             message = f"results {n % 4}" if n % 5 == 0 else None
-            self.session.append(
-                ToolResult(tool_call_id=name, content="r" * n, message_id=message)
-            )
+            self.session.append(ToolResult(tool_call_id=name, content="r" * n, message_id=message))
 
     def abandon(self, n: int) -> None:
         for name in list(self.session.state.open_calls)[: n % 2]:

@@ -13,10 +13,10 @@ from ...domain.deferred import Deferred
 from ...domain.errors import NothingToCompactError
 from ...domain.pins import NO_PINS, PinRules
 from ...domain.policies.policy import Policy, lets_be
-from ...domain.summaries.sized import LEAST, size
 from ...domain.summaries.gate import ALWAYS_SMALL
-from ...domain.trims import LEAST as LEAST_SHORTENED
+from ...domain.summaries.sized import LEAST, size
 from ...domain.terms import REGROWTH
+from ...domain.trims import LEAST as LEAST_SHORTENED
 from ...domain.trims import SHARE
 from ...domain.window import Plan
 from .trace import KINDS, NotByTokens, Trace
@@ -65,9 +65,7 @@ class TokenReplay:
         for call in self.trace.resets:
             same[call] = 0
         for compaction in self.compactions:
-            same[compaction.call] = min(
-                same[compaction.call], self.trace.request(compaction.call)
-            )
+            same[compaction.call] = min(same[compaction.call], self.trace.request(compaction.call))
         return [min(before, now) for before, now in zip(same, prompts, strict=True)]
 
     @property
@@ -272,6 +270,4 @@ class _Run:
 
 def _drops(trace: Trace) -> Iterator[int]:
     """Calls whose whole prompt is smaller than the one before: less is sent besides the blocks."""
-    return (
-        call for call in trace.resets if call and trace.whole[call] < trace.whole[call - 1]
-    )
+    return (call for call in trace.resets if call and trace.whole[call] < trace.whole[call - 1])

@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import accumulate
 from sys import byteorder
 from typing import TypeAlias
-from itertools import accumulate
 
 from ...domain.blocks import BY_ASSISTANT, PROMPTS, Kind
 from ...domain.event import Event

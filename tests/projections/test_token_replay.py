@@ -187,7 +187,14 @@ def test_a_session_whose_view_others_had_changed_has_no_trace(verb: str, why: st
 
 def test_results_that_would_be_shortened_are_left_to_a_full_replay() -> None:
     recording = recording_of(
-        [("user", 40), ("calls", 3), ("result", 20_000), ("assistant", 40), ("user", 40), ("call", 3)]
+        [
+            ("user", 40),
+            ("calls", 3),
+            ("result", 20_000),
+            ("assistant", 40),
+            ("user", 40),
+            ("call", 3),
+        ]
     )
     trace = trace_of(recording)
     assert isinstance(trace, Trace)
