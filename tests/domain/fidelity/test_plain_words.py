@@ -28,7 +28,7 @@ def test_words_of_facts_are_no_plain_words() -> None:
 
 
 def test_what_touches_a_fact_is_no_plain_word() -> None:
-    assert lines("load_rowsdeep /home/me/zone/deep.pyriver river") == [["river"]]
+    assert lines("load_rowsdeep 51%river bank-deep river") == [["bank", "deep", "river"]]
 
 
 def test_words_of_grammar_are_left_out() -> None:
