@@ -79,7 +79,10 @@ class _PlainWordsOf(dict[str, tuple[str, ...]]):
         self._roots = roots
 
     def __missing__(self, piece: str) -> tuple[str, ...]:
-        words = tuple(spot.word for spot in _read(piece, self._roots).spots)
+        words: tuple[str, ...] = ()
+        # Most pieces that hold facts hold nothing that could be a word.
+        if _WORD.search(piece):
+            words = tuple(spot.word for spot in _read(piece, self._roots).spots)
         self[piece] = words
         return words
 

@@ -33,14 +33,16 @@ class Told:
     @cached_property
     def pairs(self) -> frozenset[Pair]:
         """Pairs of plain words that stand near each other in a line."""
-        return frozenset(
-            pair for line in self.plain.lines(self.text) for pair in pairs_within(line, APART)
-        )
+        return frozenset(pair for line in self._lines for pair in pairs_within(line, APART))
 
     @cached_property
     def bag(self) -> frozenset[str]:
         """Its plain words."""
-        return self.plain.words(self.text)
+        return frozenset(word for line in self._lines for word in line)
+
+    @cached_property
+    def _lines(self) -> list[list[str]]:
+        return list(self.plain.lines(self.text))
 
 
 def pairs_within(words: Sequence[str], apart: int) -> set[Pair]:
