@@ -27,9 +27,9 @@ def trace_of_session(session: "StoredSession") -> Trace | NotByTokens:
     position = events.head(chain)[0]
     (newest,) = events.read(chain, Ranges.span(position, position))
     kept = Kept(position, newest.digest, FORMAT)
-    columns = models.kept_trace(stream, kept)
-    if columns is not None:
-        return Trace.unpacked(columns)
+    found = models.kept_trace(stream, kept)
+    if found is not None:
+        return Trace.unpacked(found)
     trace = trace_of(recording_of(session, at=position))
     if isinstance(trace, Trace) and len(columns := trace.packed()) <= LARGEST:
         models.keep_trace(stream, kept, columns)

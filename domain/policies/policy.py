@@ -20,10 +20,10 @@ class Policy(Protocol):
     A policy may have `fires(window) -> bool` as well: whether its threshold is passed, told by what
     is in use and not by the blocks. It is asked before each call of a model, and so is
     `warning(window)`, if there is one: what is in use, where those who watch are to be told. One
-    that prunes has `pruned(window, gone)`: what that came to. One that goes by tokens alone says so by
-    `lets_be(limit)`, and is replayed the faster for it. And it may name, as class variables,
-    its `alias`: the program it comes from; its `source`: the document; and its `presets`: settings
-    by name, as `@as_shipped`.
+    that prunes has `pruned(window, gone)`: what that came to. One that goes by tokens alone says so
+    by `lets_be(limit)`, and is replayed the faster for it. And it may name, as class variables, its
+    `alias`: the program it comes from; its `source`: the document; and its `presets`: settings by
+    name, as `@as_shipped`.
     """
 
     name: ClassVar[str]

@@ -106,7 +106,8 @@ def token_replayed(
     if summary_tokens < LEAST:
         return NotByTokens(f"summaries of less than {LEAST} tokens cannot be told apart")
     view = TracedView(trace, pins, limit)
-    run = _Run(view, policy, most, summary_tokens, minimum_gain, regrowth)
+    terms = _Terms(policy, most, summary_tokens, minimum_gain, ceil(regrowth * limit))
+    run = _Run(view, terms)
     try:
         run.to_the_end()
     except _BeyondTokensError as beyond:
@@ -118,20 +119,23 @@ class _BeyondTokensError(Exception):
     """Something has to be done for which tokens are not enough."""
 
 
+@dataclass(frozen=True)
+class _Terms:
+    """On which terms there is a compaction, in tokens."""
+
+    policy: Policy
+    most: int
+    """Tokens in use that the policy lets be."""
+    summary: int
+    minimum_gain: float
+    regrown: int
+    """What has to be said before it is tried again, once it came to nothing."""
+
+
 class _Run:
-    def __init__(
-        self,
-        view: TracedView,
-        policy: Policy,
-        most: int,
-        summary_tokens: int,
-        minimum_gain: float,
-        regrowth: float,
-    ) -> None:
+    def __init__(self, view: TracedView, terms: _Terms) -> None:
         self.view, self.trace, self.limit = view, view.trace, view.limit
-        self.policy, self.most = policy, most
-        self.summary_tokens, self.minimum_gain = summary_tokens, minimum_gain
-        self.regrown = ceil(regrowth * view.limit)
+        self.terms = terms
         self.compactions: list[TokenCompaction] = []
         self.futile = 0
         self._offset = 0
@@ -144,7 +148,7 @@ class _Run:
     def to_the_end(self) -> None:
         call, answered = 0, 0
         while True:
-            due = self._first_above(max(call, answered, self._regrown_at), self.most)
+            due = self._first_above(max(call, answered, self._regrown_at), self.terms.most)
             full = self._first_above(call, self.limit) if self.limit > 0 else len(self.trace.whole)
             call = min(due, full)
             if call == len(self.trace.whole):
@@ -195,7 +199,7 @@ class _Run:
         if not self.trace.sees[call]:
             return 0  # before anything is on record, there is nothing to remember it by
         said = self.trace.said
-        return bisect_left(said, said[call] + self.regrown, lo=call)
+        return bisect_left(said, said[call] + self.terms.regrown, lo=call)
 
     def _drawn(self, call: int, trigger: Trigger) -> TokenCompaction | None:
         view, before = self.view, self._tokens(call)
@@ -217,7 +221,7 @@ class _Run:
             raise _BeyondTokensError(f"a summary may have {plan.summary_tokens} tokens")
         left = before - request - view.summary - kept
         worth = max(left + view.summary - 1, ALWAYS_SMALL)
-        summary = size(self.summary_tokens, plan.summary_tokens, worth)
+        summary = size(self.terms.summary, plan.summary_tokens, worth)
         self._is_written = True
         self._check_gain(before, request + kept + summary, request, trigger)
         view.first, view.carried, view.summary = cut, carried, summary
@@ -243,13 +247,13 @@ class _Run:
             sums=Sums(view),
         )
         try:
-            plan = self.policy.plan(window)
+            plan = self.terms.policy.plan(window)
         except NothingToCompactError as nothing:
             if not 0 < self.limit < used:
                 raise
             return Plan(cut=None, reason=str(nothing), summary_tokens=0)
         if plan is not None and (plan.trims or plan.drops):
-            raise _BeyondTokensError(f"{self.policy.name} shortens or drops blocks")
+            raise _BeyondTokensError(f"{self.terms.policy.name} shortens or drops blocks")
         return plan
 
     def _check_large(self, carried: tuple[int, ...], first: int) -> None:
@@ -264,7 +268,7 @@ class _Run:
         if after >= before:
             raise NothingToCompactError("nothing to gain")
         is_unasked = trigger is Trigger.THRESHOLD
-        if is_unasked and before - after < self.minimum_gain * (before - request):
+        if is_unasked and before - after < self.terms.minimum_gain * (before - request):
             raise NothingToCompactError("too little to gain")
 
 

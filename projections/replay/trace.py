@@ -39,7 +39,7 @@ Column: TypeAlias = "array[int]"
 
 
 def _whole(type_code: str) -> Column:
-    return field(default_factory=lambda: array(type_code))  # type: ignore[no-any-return]
+    return field(default_factory=lambda: array(type_code))
 
 
 @dataclass(frozen=True)

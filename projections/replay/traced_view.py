@@ -222,7 +222,7 @@ class TracedWindow(Window):
         return self.sums
 
     @property
-    def tokens(self) -> int:  # type: ignore[override]  # as above
+    def tokens(self) -> int:
         return self.used
 
 

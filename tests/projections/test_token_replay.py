@@ -118,7 +118,7 @@ def by_tokens(replay: TokenReplay) -> dict[str, Any]:
     NO_PINS,
     0.0,
 )
-def test_tokens_alone_tell_what_a_full_replay_does(
+def test_tokens_alone_tell_what_a_full_replay_does(  # noqa: PLR0917 - Hypothesis names them
     acts: list[Act],
     policy: Policy,
     limit: int,
