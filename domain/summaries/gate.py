@@ -5,11 +5,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..blocks import Kind
 from ..errors import RejectedSummaryError
 from ..token_budget import estimate_text
 from .extraction.file_lists import without_lists
+from .extraction.wording import REMEMBERED
 from .quotes import comparable, quotes_in, stands_in
 from .scripts import ENOUGH, LATIN, dominant, letters
 from .summariser import Draft, Material
@@ -155,7 +157,12 @@ def _spoken(material: Material) -> Iterator[str]:
 
 def _own_words(text: str) -> Iterable[str]:
     """The lines of a text that quote no user."""
-    return (line for line in text.split("\n") if not any(quotes_in(line)))
+    return (line for line in text.split("\n") if not _quotes(line))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _quotes(line: str) -> bool:
+    return any(quotes_in(line))
 
 
 def _is_json_call(text: str) -> bool:

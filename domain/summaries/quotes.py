@@ -50,6 +50,7 @@ def quotes_in(text: str) -> Iterator[str]:
             yield without_handles(found[1])[0]
 
 
+@lru_cache(maxsize=1_024)
 def comparable(text: str) -> str:
     """A text as quotes are looked up in it: one line, with straight quotation marks."""
     return folded(text).translate(_STRAIGHT)

@@ -11,7 +11,8 @@ from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import digest_of
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.extraction import facts
+from cutbank.domain.summaries import quotes
+from cutbank.domain.summaries.extraction import facts, prose, requests
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.gate import check
 from cutbank.domain.summaries.summariser import Material
@@ -73,9 +74,17 @@ def hidden(session: StoredSession) -> Material:
 
 
 def summarised(material: Material, _: object) -> object:
-    # A history of its own: what was read of the last one helps no longer.
-    facts.sort_of.cache_clear()
+    forget()
     return Extractive().summarise(material)
+
+
+def forget() -> None:
+    """A history of its own: what was read of the last one helps no longer."""
+    for remembered in (
+        *(facts.sort_of, facts.found_in, prose.sentences, prose.cues, prose.is_constraint),
+        *(requests.said_by_user, quotes.comparable, quotes.quote_in),
+    ):
+        remembered.cache_clear()
 
 
 def beside(material: Material, name: str, rounds: int) -> Iterator[Figure]:
@@ -96,6 +105,6 @@ def warm(session: StoredSession, key: str) -> StoredSession:
 
 
 def compacted(session: StoredSession) -> None:
-    facts.sort_of.cache_clear()
+    forget()
     outcome = session.compact(limit=LIMIT, settings=KEPT)
     assert outcome.summariser == "extractive", outcome

@@ -71,6 +71,8 @@ _LONGEST, _OLDEST = 4_000, 1_000
 """Characters at both ends of a block that are searched, and where it is one of the older ones."""
 _LONGEST_NAME = 60
 """Characters beyond which a name is encoded data."""
+_TEXTS = 2_048
+"""Texts whose words are remembered: who tries many policies on one session comes by each again."""
 _MOST = 400
 _CARRIED = 5
 # What the sort of a fact adds to how likely it is needed again (see _Ledger.likely).
@@ -127,7 +129,13 @@ def sort_of(word: str) -> Sort | None:
 
 def words_of(text: str) -> list[str]:
     """The words of a text that may be facts."""
-    return list(filter(None, _WORD.findall(text)))
+    return list(found_in(text))
+
+
+@lru_cache(maxsize=_TEXTS)
+def found_in(text: str) -> tuple[str, ...]:
+    """The same, remembered."""
+    return tuple(filter(None, _WORD.findall(text)))
 
 
 class _Ledger:

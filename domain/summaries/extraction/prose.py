@@ -1,8 +1,9 @@
 """Takes prose apart into sentences, and knows a rule, a decision or an intent by its words."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -87,6 +88,9 @@ _INTENT = re.compile(
 _COMES_NEXT = re.compile(r"\b(?:next|to-?do|remaining|pending|follow-?up|open)\b", re.IGNORECASE)
 
 _LONGEST = 20_000
+_TEXTS, _SENTENCES = 1_024, 16_384
+"""Of how many it is remembered what they say: who tries many policies on one session comes by each
+again."""
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _SKIPPED = re.compile(r"\s*(?:[|<>]|$|[-=*_]{3,}\s*$)")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
@@ -97,6 +101,7 @@ _END = re.compile(r"\s(?<=[.!?]\s)\s*(?=[^\sa-z])")
 _END_UNSPACED = re.compile(rf"{_END.pattern}|(?<=[\u3002\uff01\uff1f])")
 
 
+@lru_cache(maxsize=_SENTENCES)
 def is_constraint(sentence: str) -> bool:
     """Whether a person's sentence says how things must be."""
     return not _CONSTRAINT.isdisjoint(_words(sentence)) or (
@@ -104,7 +109,8 @@ def is_constraint(sentence: str) -> bool:
     )
 
 
-def cues(sentence: Sentence) -> dict[Cue, int]:
+@lru_cache(maxsize=_SENTENCES)
+def cues(sentence: Sentence) -> Mapping[Cue, int]:
     """How many words of each sort speak for an agent's sentence."""
     found: dict[Cue, int] = {}
     for cue in filter(None, map(_CUE_OF.get, _words(sentence.text))):
@@ -124,8 +130,13 @@ def _words(text: str) -> list[str]:
     return words + [f"{one} {two}" for one, two in pairwise(words) if one in _BEGIN_PAIRS]
 
 
-def sentences(text: str) -> Iterator[Sentence]:
+@lru_cache(maxsize=_TEXTS)
+def sentences(text: str) -> tuple[Sentence, ...]:
     """The prose of a text: no code, tables, quotations or tags, and of a giant text both ends."""
+    return tuple(_sentences(text))
+
+
+def _sentences(text: str) -> Iterator[Sentence]:
     if len(text) > 2 * _LONGEST:
         text = f"{text[:_LONGEST]}\n\n{text[-_LONGEST:]}"
     chapter = lead = ""

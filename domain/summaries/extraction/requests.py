@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 
 from ...blocks import Kind
@@ -62,6 +63,7 @@ def _rules(said: str, position: int, weight: float) -> Iterator[Line]:
             yield _quote(Section.CONSTRAINTS, words, position, weight - asked)
 
 
+@lru_cache(maxsize=1_024)
 def said_by_user(text: str) -> str:
     """A user's message without what a program put into it."""
     text = printable(text)
