@@ -20,7 +20,6 @@ LISTED = 60
 
 def boundaries(story: Story, cuts: Cuts) -> Iterator[Markup]:
     """Each lineage, and its boundaries in the order in which they were drawn."""
-    shown = frozenset(told.position for told in cuts.blocks)
     told = {one.key: one for one in story.boundaries}
     for tree in story.trees:
         served = f"boundary {tree.served} is served" if tree.served else "all of the log is served"
@@ -33,11 +32,11 @@ def boundaries(story: Story, cuts: Cuts) -> Iterator[Markup]:
                 name = f"boundary {node.number}, decided in {node.lineage}"
                 yield tag("p", tag("a", name, href=f"#{boundary_id(one.key)}"))
             elif one is not None:
-                yield _boundary(one, shown)
+                yield _boundary(one, cuts)
         yield from _attempts(tree)
 
 
-def _boundary(told: ToldBoundary, shown: frozenset[int]) -> Markup:
+def _boundary(told: ToldBoundary, cuts: Cuts) -> Markup:
     node = told.node
     boundary = node.boundary
     when = boundary.source_time or moment(node.when)
@@ -52,15 +51,15 @@ def _boundary(told: ToldBoundary, shown: frozenset[int]) -> Markup:
                 "span", f" {boundary.pre_tokens:,} → {boundary.post_tokens:,} tokens", class_="size"
             ),
         ),
-        tag("dl", *_facts(told, shown)),
+        tag("dl", *_facts(told, cuts)),
         *_summary(told),
-        *(_lost(told.diff, shown) if told.diff else ()),
+        *(_lost(told.diff, cuts) if told.diff else ()),
         id=boundary_id(told.key),
         class_="boundary",
     )
 
 
-def _facts(told: ToldBoundary, shown: frozenset[int]) -> Iterator[Markup]:
+def _facts(told: ToldBoundary, cuts: Cuts) -> Iterator[Markup]:
     node, boundary = told.node, told.node.boundary
     rows: list[tuple[str, object]] = [
         ("decided on all up to", f"#{boundary.after}"),
@@ -69,11 +68,11 @@ def _facts(told: ToldBoundary, shown: frozenset[int]) -> Iterator[Markup]:
     if node.first_call is not None:
         first = tag("a", f"call {node.first_call}", href=f"#call-{node.first_call}")
         rows.append(("first call", first))
-    rows += [(str(fate), handles(where, shown)) for fate, where in told.fates.items()]
+    rows += [(str(fate), handles(where, cuts)) for fate, where in told.fates.items()]
     if node.new:
-        rows.append(("took out", handles(node.new, shown)))
+        rows.append(("took out", handles(node.new, cuts)))
     if node.inherited:
-        rows.append(("takes over", handles(node.inherited, shown)))
+        rows.append(("takes over", handles(node.inherited, cuts)))
     if node.words and len(node.words) > 1:
         every = sum(node.words.values())
         shares = (f"{said / every:.0%} from boundary {at}" for at, said in node.words.items())
@@ -95,19 +94,19 @@ def _summary(told: ToldBoundary) -> Iterator[Markup]:
     yield tag("pre", summary.text, dir="auto", class_="said")
 
 
-def _lost(diff: ViewDiff, shown: frozenset[int]) -> Iterator[Markup]:
+def _lost(diff: ViewDiff, cuts: Cuts) -> Iterator[Markup]:
     shares = (f"{one.blocks:,} {one.kind} with {one.tokens:,} tokens" for one in diff.shares)
     yield tag("h4", "What left")
     yield tag("p", ", ".join(shares) or "nothing")
     if diff.lost:
         yield tag("h4", f"{len(diff.lost):,} facts are nowhere in the view any more")
-        yield _fact_table(diff.lost, shown)
+        yield _fact_table(diff.lost, cuts)
     if diff.gained:
         yield tag("h4", f"{len(diff.gained):,} facts were nowhere in the view before")
-        yield _fact_table(diff.gained, shown)
+        yield _fact_table(diff.gained, cuts)
 
 
-def _fact_table(facts: Sequence[LostFact], shown: frozenset[int]) -> Markup:
+def _fact_table(facts: Sequence[LostFact], cuts: Cuts) -> Markup:
     kinds = Counter(str(fact.kind) for fact in facts)
     told = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
     heads = (tag("th", name, scope="col") for name in ("fact", "kind", "recall", "later"))
@@ -115,7 +114,7 @@ def _fact_table(facts: Sequence[LostFact], shown: frozenset[int]) -> Markup:
     for fact in facts[:FACTS]:
         later: object = ""
         if fact.used_again:
-            later = joined(["used again at ", handles(fact.used_again, shown)])
+            later = joined(["used again at ", handles(fact.used_again, cuts)])
         elif fact.told_again is not None:
             later = f"told again at #{fact.told_again}"
         mark = " (a user's words)" if fact.by_user else ""
@@ -124,7 +123,7 @@ def _fact_table(facts: Sequence[LostFact], shown: frozenset[int]) -> Markup:
                 "tr",
                 tag("td", tag("code", fact.text[:300], dir="auto"), mark),
                 tag("td", fact.kind),
-                tag("td", handles(fact.handles, shown)),
+                tag("td", handles(fact.handles, cuts)),
                 tag("td", later),
             )
         )

@@ -13,12 +13,11 @@ from .story import Story, ToldCall
 
 def calls(story: Story, cuts: Cuts) -> Iterator[Markup]:
     """A line a call, with what it was sent inside."""
-    shown = frozenset(told.position for told in cuts.blocks)
     for told in cuts.calls:
-        yield _call(story, told, shown)
+        yield _call(story, told, cuts)
 
 
-def _call(story: Story, told: ToldCall, shown: frozenset[int]) -> Markup:
+def _call(story: Story, told: ToldCall, cuts: Cuts) -> Markup:
     call, reported = told.call, told.call.reported
     model = f" {reported.model}" if reported and reported.model else ""
     proof = "served by cutbank" if told.is_served else "reconstructed"
@@ -32,19 +31,17 @@ def _call(story: Story, told: ToldCall, shown: frozenset[int]) -> Markup:
             " ",
             tag("span", proof, class_="proof"),
         ),
-        tag("dl", *_said(story, told, shown)),
+        tag("dl", *_said(story, told, cuts)),
         tag("button", "Mark in the history", type="button", class_="mark", data_call=call.number),
         id=f"call-{call.number}",
         class_="call",
     )
 
 
-def _said(story: Story, told: ToldCall, shown: frozenset[int]) -> Iterator[Markup]:
+def _said(story: Story, told: ToldCall, cuts: Cuts) -> Iterator[Markup]:
     call, reported = told.call, told.call.reported
     boundary = story.boundary_of(told)
-    yield from _row(
-        "saw the log up to", handles(Ranges.of([call.sees] if call.sees else []), shown)
-    )
+    yield from _row("saw the log up to", handles(Ranges.of([call.sees] if call.sees else []), cuts))
     if boundary is None:
         yield from _row("view", "all of the log")
     else:
@@ -56,12 +53,12 @@ def _said(story: Story, told: ToldCall, shown: frozenset[int]) -> Iterator[Marku
         yield from _row("view begins at", link)
         for fate, positions in boundary.fates.items():
             if fate is not Fate.VISIBLE:
-                yield from _row(str(fate), handles(positions, shown))
+                yield from _row(str(fate), handles(positions, cuts))
     visible = boundary.fates.get(Fate.VISIBLE, Ranges()) if boundary else Ranges()
     first = boundary.node.boundary.after + 1 if boundary else 1
     kept = (visible & Ranges.span(1, first - 1)) | Ranges.span(first, call.sees)
-    yield from _row("sent whole", handles(kept, shown))
-    yield from _row("answer", handles(Ranges.of(call.answer), shown))
+    yield from _row("sent whole", handles(kept, cuts))
+    yield from _row("answer", handles(Ranges.of(call.answer), cuts))
     if reported is not None:
         if reported.context is not None:
             yield from _row("reported prompt", f"{reported.context:,} tokens")

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from .story import Story, ToldBlock, ToldCall
 
 CHARACTERS = 2_000_000
 """Of all blocks together; what HTML makes of them comes on top."""
-BLOCKS = 6_000
-CALLS = 1_500
+BLOCKS = 4_000
+CALLS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cuts:
     """What is shown; of what has no room the newest."""
 
@@ -21,12 +22,20 @@ class Cuts:
     """Characters that each block may show; None is all."""
     left_out: tuple[str, ...]
     """What is not on the page, in words."""
+    positions: Sequence[int]
+    """Of all blocks of the log, on the page or not."""
+
+    @cached_property
+    def shown(self) -> frozenset[int]:
+        """The positions of the blocks that are on the page."""
+        return frozenset(told.position for told in self.blocks)
 
 
 def cuts_of(story: Story, *, is_full: bool) -> Cuts:
     """All of it, or what makes a page of some megabytes."""
+    positions = [told.position for told in story.blocks]
     if is_full:
-        return Cuts(story.blocks, story.calls, None, ())
+        return Cuts(story.blocks, story.calls, None, (), positions)
     blocks, calls = story.blocks[-BLOCKS:], story.calls[-CALLS:]
     longest = _longest([len(told.block.text) for told in blocks])
     told: list[str] = []
@@ -37,7 +46,7 @@ def cuts_of(story: Story, *, is_full: bool) -> Cuts:
     if longest is not None:
         cut = sum(len(one.block.text) > longest for one in blocks)
         told.append(f"the middle of {cut:,} blocks longer than {longest:,} characters")
-    return Cuts(blocks, calls, longest, tuple(told))
+    return Cuts(blocks, calls, longest, tuple(told), positions)
 
 
 def shortened(text: str, longest: int | None) -> tuple[str, int, str]:

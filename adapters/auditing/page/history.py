@@ -1,6 +1,8 @@
 """The history of a session as HTML: each block with its fate, to be opened."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from ....domain.blocks import NOT_SENT, Block, Media, NativePart, ToolCall, ToolResult
 from ....domain.coverage import Fate
@@ -83,15 +85,31 @@ def _described(media: Media) -> str:
     return f"[{media.type} {media.mime}, {len(media.data):,} bytes{where}]"
 
 
-def handles(positions: Ranges, shown: Iterable[int]) -> Markup:
-    """Ranges of handles, each with a link to its first block that is on the page."""
-    known = shown if isinstance(shown, frozenset) else frozenset(shown)
+def handles(positions: Ranges, cuts: Cuts) -> Markup:
+    """The blocks at these positions as ranges, each with a link to its first that is shown.
+
+    What no block stands between is one range, whatever else the log holds there.
+    """
+    runs = numbered(positions, cuts.positions)
     parts: list[object] = []
-    for first, last in positions.runs[:RANGES]:
-        name = f"#{first}" if first == last else f"#{first}-{last}"
-        target = next((at for at in range(first, last + 1) if at in known), None)
+    for first, last in runs[:RANGES]:
+        begin, end = cuts.positions[first], cuts.positions[last]
+        name = f"#{begin}" if begin == end else f"#{begin}-{end}"
+        among = islice(cuts.positions, first, last + 1)
+        target = next((at for at in among if at in cuts.shown), None)
         parts += [tag("a", name, href=f"#block-{target}") if target else name, " "]
-    more = len(positions.runs) - RANGES
+    more = len(runs) - RANGES
     if more > 0:
         parts.append(f"and {more:,} more ranges")
     return tag("span", *parts, class_="handles")
+
+
+def numbered(positions: Ranges, every: Sequence[int]) -> list[tuple[int, int]]:
+    """Ranges of positions as ranges of the blocks' own numbers; those without a block are none."""
+    numbers = (
+        (bisect_left(every, first), bisect_left(every, last + 1) - 1)
+        for first, last in positions.runs
+    )
+    # Ranges merge what touches, and hold nothing below 1.
+    merged = Ranges((first + 1, last + 1) for first, last in numbers if first <= last)
+    return [(first - 1, last - 1) for first, last in merged.runs]

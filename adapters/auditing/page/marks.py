@@ -8,6 +8,7 @@ from typing import Any
 from ....domain.coverage import Fate
 from ....domain.ranges import Ranges
 from .cuts import Cuts
+from .history import numbered
 from .markup import Markup
 from .story import Story
 
@@ -44,13 +45,4 @@ def marks(story: Story, cuts: Cuts) -> Markup:
 
 def _numbers(where: Ranges, positions: Sequence[int]) -> list[list[int]]:
     """Positions as runs of the numbers that blocks have on the page."""
-    runs: list[list[int]] = []
-    for first, last in where.runs:
-        begin, end = bisect_left(positions, first), bisect_left(positions, last + 1) - 1
-        if begin > end:
-            continue
-        if runs and runs[-1][1] + 1 == begin:
-            runs[-1][1] = end
-        else:
-            runs.append([begin, end])
-    return runs
+    return [list(run) for run in numbered(where, positions)]
