@@ -133,8 +133,8 @@ def scores_added(scores: Iterable[Scores]) -> Scores:
 def bills_added(bills: Iterable[Bill]) -> Bill:
     """All of them as one; dollars only where every bill knows them."""
     bills = list(bills)
-    return Bill(
-        **{name: _added([getattr(bill, name) for bill in bills]) for name in Bill.model_fields}
+    return Bill.model_validate(
+        {name: _added([getattr(bill, name) for bill in bills]) for name in Bill.model_fields}
     )
 
 

@@ -14,6 +14,7 @@ from plotly import io as plotly_io
 
 from cutbank.adapters.backtest.in_words import CAVEATS
 from cutbank.adapters.backtest.report import page
+from cutbank.adapters.backtest.report.look import STYLE
 from cutbank.adapters.backtest.report.report import write_report
 from cutbank.domain.backtest.cell import Lost
 from cutbank.domain.backtest.result import Measured
@@ -88,8 +89,8 @@ def test_the_page_is_whole_and_asks_no_network() -> None:
     assert "default-src 'none'" in next(
         one["content"] for one in found.all("meta") if "http-equiv" in one
     )
-    assert "@import" not in page.STYLE
-    assert "url(" not in page.STYLE
+    assert "@import" not in STYLE
+    assert "url(" not in STYLE
 
 
 def test_the_program_that_draws_stands_in_the_page_once() -> None:
