@@ -103,7 +103,9 @@ def backtest(
     ] = TIMEOUT_S,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Run policies over recorded sessions: what each costs, and what it loses.
+    """Compare policies by what they would have cost and lost.
+
+    They are run over recorded sessions: at each call, what each would have sent.
 
     Nothing is written to the database. What is measured is kept, so that the same backtest begun
     again goes on where it stopped.
