@@ -12,6 +12,7 @@ from ..domain.session import Session, SessionState
 from ..domain.session_events import BlockEvent, BlocksRetracted, ModelCalled, SessionOpened
 from ..projections.pairs import parted_pairs
 from ..projections.recorded import Recorded
+from .auditing.owners import owners_of
 from .event_log.chain import Chain
 from .event_log.event_mapper import loads
 from .event_log.event_store import EventStore
@@ -222,9 +223,11 @@ class _Session:
             yield self._violation("pairs", complaint, position, lineage)
 
     def _fingerprints(self) -> Iterator[Violation]:
+        owners = owners_of(self.store, self.session.namespace, self.session.key)
         for call in self.calls:
             self.verdict.calls += 1
-            reader = ViewReader(self.store, self.session.namespace, self.session.key, call.lineage)
+            # What a fork inherits may have seen a version of the lineage that it does not share.
+            reader = ViewReader(self.store, *owners[call.originator_id], call.lineage)
             try:
                 again = reader.view(call.position, call.lineage_version).fingerprint
             except CutbankError as error:

@@ -15,7 +15,10 @@ from cutbank.adapters.replaying.recordings import recording_of
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.verifier import verify
-from cutbank.domain.errors import InvalidPositionError, NotFoundError, NothingToCompactError
+from cutbank.domain.coverage import Fate
+from cutbank.domain.errors import InvalidPositionError, NotFoundError
+from cutbank.domain.ranges import Ranges
+from cutbank.projections.audit.fates import Became
 from cutbank.projections.audit.happenings import ModelAsked
 from cutbank.projections.audit.shown import Proof
 from cutbank.projections.rendering.catalog import render
@@ -58,6 +61,29 @@ def test_a_call_stays_proved_whatever_happens_after_it(session: StoredSession) -
     assert body(session.fork("branch").audited_call(2)) == sent
 
 
+def test_a_rewind_that_undoes_a_summary_is_seen_by_the_calls_after_it(
+    session: StoredSession,
+) -> None:
+    session.append(Block.user(LONG), Block.assistant("Yes.", message_id="m"))
+    session.append(Block.user("Go on. " * 400))
+    compacted(session)
+    served(session, "a")
+    back = session.retract(4)
+    undone_at = session.position
+    served(session, "b")
+    audit = session.audit()
+
+    asked = [one for one in audit.between() if isinstance(one, ModelAsked)]
+
+    assert back == Ranges.of([4])
+    assert [one.shown.proof for one in asked[1:]] == [Proof.PROVED, Proof.PROVED]
+    assert [one.shown.boundary is None for one in asked] == [True, False, True]
+    assert [one.shown for one in asked] == [session.audited_call(one.number).shown for one in asked]
+    assert audit.fates.of(3) == Became(Fate.VISIBLE, since=undone_at)
+    assert audit.fates.of(4) == Became(Fate.RETRACTED, since=undone_at)
+    assert [era.number for era in audit.eras] == [None, asked[1].shown.boundary, None]
+
+
 def test_of_two_records_of_a_call_the_last_counts_and_it_is_one_call(
     session: StoredSession,
 ) -> None:
@@ -92,21 +118,23 @@ def test_the_format_of_an_agents_own_is_not_taken_for_one_of_ours(session: Store
 def test_a_call_is_the_parents_where_a_fork_inherits_it(store: SessionStore) -> None:
     """Also one that saw a version of the lineage that the fork does not share."""
     parent = store.session("parent")
-    parent.append(Block.user("Hi."))
-    # What comes to nothing stands in the lineage, and changes nothing of what is served.
-    with pytest.raises(NothingToCompactError):
-        compacted(parent)
+    parent.append(Block.user(LONG), Block.assistant("Yes.", message_id="m"))
+    parent.append(Block.user("Go on. " * 400))
+    # What is prepared stands in the lineage, and changes nothing of what is served.
+    policy = {"keep_tokens": "500"}
+    parent.compact("reserve-headroom", settings=policy, limit=100_000, activate=False)
     sent = served(parent)
     fork = parent.fork("fork")
     fork.append(Block.user("And now?"), Block.assistant("Sand.", message_id="own"))
 
-    call = fork.audited_call(1)
+    call = fork.audited_call(2)
 
     assert (call.shown.proof, call.shown.why) == (Proof.PROVED, None)
     assert body(call) == sent
     assert call.view is not None
+    assert call.view.coordinate.lineage_version > fork.view().coordinate.lineage_version
     assert call.view.session == "parent"
-    own = fork.audited_call(2)
+    own = fork.audited_call(3)
     assert own.shown.proof is Proof.RECONSTRUCTED
     assert own.view is not None
     assert own.view.session == "fork"
@@ -163,7 +191,7 @@ def test_calls_are_counted_as_replays_count_while_the_log_grows(session: StoredS
 
         counted = [(call.sees, call.answer) for call in session.call_index.calls()]
         assert counted == [(call.sees, call.answer) for call in recording_of(session).calls]
-    assert len(counted) > 4
+    assert len(session.call_index.calls()) > 4
 
 
 @pytest.mark.parametrize("what", ["block", "body", "summary", "system prompt", "digest"])
