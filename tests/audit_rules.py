@@ -1,0 +1,129 @@
+"""What must hold of every audit: it adds up, counts as replays count, and fates are the views'."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import cutbank
+from cutbank import StoredSession
+from cutbank.adapters.auditing.audit import Audit
+from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.domain.coverage import Fates
+from cutbank.domain.errors import NotFoundError
+from cutbank.domain.ranges import Ranges
+from cutbank.projections.audit.eras import era_at
+from cutbank.projections.audit.happenings import BlockSaid, Decided, ModelAsked, Recorded
+from cutbank.projections.audit.shown import Proof
+from cutbank.projections.rendering.catalog import render
+
+Sent = dict[tuple[str, str], tuple[str, bytes]]
+"""The session and the name of a call to the format and the bytes that were sent."""
+
+
+def sent_as(view: cutbank.HistoryView, form: str) -> bytes:
+    """The very bytes of a request's body."""
+    return json.dumps(render(view, form)).encode()
+
+
+def check_sum(session: StoredSession, audit: Audit) -> None:
+    """No event of the log or of the lineage is missing, and none is told twice."""
+    positions, versions, numbers = list[int](), list[int](), list[int]()
+    for happening in audit.between():
+        match happening:
+            case BlockSaid(position=position) | Recorded(position=position):
+                positions.append(position)
+            case ModelAsked(number=number):
+                numbers.append(number)
+                positions += [happening.recorded] if happening.recorded else []
+            case Decided(version=version):
+                versions.append(version)
+    assert sorted(positions) == list(range(1, session.position + 1))
+    assert versions == list(range(1, audit.coordinate.lineage_version + 1))
+    assert numbers == list(range(1, len(recording_of(session).calls) + 1))
+
+
+def check_calls(session: StoredSession, audit: Audit, sent: Sent) -> None:
+    """Calls are counted as replays count, and those that were served are proved."""
+    replayed = recording_of(session).calls
+    asked = [one for one in audit.between() if isinstance(one, ModelAsked)]
+    assert [(call.number, call.sees, call.answer) for call in replayed] == [
+        (one.number, one.placed.sees, one.placed.answer) for one in asked
+    ]
+    for one in asked:
+        call = session.audited_call(one.number)
+        assert call.shown == one.shown
+        reported = call.reported
+        assert reported == one.reported
+        if reported is None or reported.fingerprint is None:
+            assert call.shown.proof is Proof.RECONSTRUCTED
+            continue
+        assert (call.shown.proof, call.shown.why) == (Proof.PROVED, None)
+        assert call.shown.fingerprint == reported.fingerprint
+        again = session.audited_call(at=reported.originator_version)
+        assert (again.shown, again.view, again.number) == (call.shown, call.view, None)
+        for key, name in sent:
+            # What a fork inherits was sent under its parent's name.
+            if name == reported.call_id:
+                form, body = sent[key, name]
+                assert json.dumps(call.request()).encode() == body
+                assert (call.form, call.is_as_sent) == (form, True)
+
+
+def check_fates(session: StoredSession, audit: Audit) -> None:
+    """At every coordinate each block has the one fate that the view there gives it."""
+    for position in range(1, session.position + 1):
+        view = session.view(at=position)
+        era = era_at(audit.eras, position)
+        assert (era.boundary, era.summary) == (view.boundary, view.summary)
+    blocks = Ranges.of(b.position for b in audit.between() if isinstance(b, BlockSaid))
+    halfway = max(1, session.position // 2)
+    for at, version in [
+        (None, None),
+        (halfway, None),
+        (None, audit.coordinate.lineage_version // 2),
+    ]:
+        # Before it was written to, a lineage has other versions.
+        with suppress(NotFoundError):
+            check_fates_at(session, blocks, at, version)
+
+
+def check_fates_at(
+    session: StoredSession, blocks: Ranges, at: int | None, version: int | None
+) -> None:
+    view = session.view(at=at, lineage_version=version)
+    audit = session.audit(at=at, lineage_version=version)
+    position = view.coordinate.position
+    retracted = Ranges()
+    for one in audit.retractions:
+        retracted |= one.positions
+    fates = Fates(view.boundary, view.summary, retracted)
+    for block in blocks & Ranges.span(1, position):
+        became = audit.fates.of(block)
+        assert became.fate is fates.of(block)
+        assert became.fate is not None
+        check_since(audit, block, became.since)
+
+
+def check_since(audit: Audit, block: int, since: int | None) -> None:
+    """It has been so since then, without a break, and was not before."""
+    now = fate_at(audit, block, audit.position)
+    points = {era.start for era in audit.eras} | {
+        one.originator_version for one in audit.retractions
+    }
+    begins = since or block
+    for point in sorted(points):
+        if point >= begins:
+            assert fate_at(audit, block, point) is now
+    # A boundary may be drawn right behind a block: then there was never another view of it.
+    if since is not None and since != block:
+        assert since > block
+        assert fate_at(audit, block, since - 1) is not now
+
+
+def fate_at(audit: Audit, block: int, position: int) -> Any:
+    retracted = Ranges()
+    for one in audit.retractions:
+        if one.originator_version <= position:
+            retracted |= one.positions
+    era = era_at(audit.eras, position)
+    return Fates(era.boundary, era.summary, retracted).of(block)
