@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -20,13 +21,19 @@ from .test_running import LIMIT, cell, timeless
 POLICIES = ["none", "pi"]
 
 
-@pytest.fixture(scope="module")
-def dask() -> Iterator[Any]:
-    """Two workers, each a process of its own, on this machine."""
+@contextmanager
+def local(workers: int) -> Iterator[Any]:
+    """A cluster on this machine, each worker a process of its own."""
     distributed = pytest.importorskip("distributed", reason="the extra cutbank[cluster] is missing")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0"
     ) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def dask() -> Iterator[Any]:
+    with local(2) as found:
         yield found
 
 
@@ -54,13 +61,12 @@ def test_a_cluster_comes_to_the_same_even_where_a_worker_is_killed(
 @on_sqlite
 @pytest.mark.slow
 def test_a_policy_that_ends_its_process_costs_its_rows_there_as_well(
-    talks: SessionStore, dask: Any, bring: Bring
+    talks: SessionStore, bring: Bring
 ) -> None:
     bring("ends", "if len(items) > 9: os._exit(3)")
-    dask.scale(0)
-    dask.scale(1)  # who is started now finds the package
 
-    measured = talks.backtest(["none", "ends"], limits=(LIMIT,), cluster=dask.scheduler_address)
+    with local(1) as dask:  # who is started now finds the package
+        measured = talks.backtest(["none", "ends"], limits=(LIMIT,), cluster=dask.scheduler_address)
 
     ended = cell(measured, "a", "ends")
     assert (ended.outcome, ended.why) == (Outcome.DIED, "its process ended with 3")
