@@ -22,6 +22,7 @@ def recording_of(session: "StoredSession", *, at: int | None = None) -> Recordin
         log=events.read(chain, Ranges.span(1, head)),
         source=opened.source,
         subject=opened.subject,
+        forks=tuple(segment.first for segment in chain.segments[1:]),
     )
 
 

@@ -64,8 +64,14 @@ class Shadow:
         """The fold and the decider as they are after all that was decided so far."""
         session, events = self.session, self.session.store.events
         opened = events.opened(session.namespace, session.key)
+        own = events.session_chain(session.namespace, session.key).segments[1:]
         recording = Recording(
-            session.key, session.namespace, self._log, opened.source, opened.subject
+            key=session.key,
+            namespace=session.namespace,
+            log=self._log,
+            source=opened.source,
+            subject=opened.subject,
+            forks=tuple(segment.first for segment in own),
         )
         fold = Fold(recording, self.lineage)
         begun = None

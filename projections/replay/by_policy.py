@@ -161,7 +161,9 @@ class ByPolicy:
     def _is_futile(self, fold: Fold) -> bool:
         """Whether it came to nothing before, and hardly anything was said since."""
         futile = self._lineage.state.futile
-        if not futile:
+        position = fold.history.position
+        # A fork shares the boundaries that its parent was served, and nothing else of it.
+        if not futile or any(futile < first <= position for first in self.recording.forks):
             return False
         news = self.recording.log[futile : fold.history.position]
         return sum(one.tokens for one in news) < self.regrowth * self.terms.limit

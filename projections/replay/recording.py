@@ -38,6 +38,8 @@ class Recording:
     source: str | None = None
     """The format that it was imported from; None where it was appended by an agent itself."""
     subject: str = ""
+    forks: tuple[int, ...] = ()
+    """Where the session, or one that it goes on from, begins as a fork: its first own position."""
 
     @cached_property
     def calls(self) -> tuple[Call, ...]:

@@ -15,8 +15,11 @@ from worked_live import STEPS, Agent, Time, essence, live_blocks
 
 import cutbank
 from cutbank.adapters.replaying.deciders import decider_named
-from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.replaying.recordings import decisions_of, recording_of
 from cutbank.adapters.settings.settings import Settings
+from cutbank.domain.compaction import MAIN
+from cutbank.domain.compaction_events import CompactionFailed
+from cutbank.domain.event import Event
 from cutbank.domain.pins import PinRules
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.terms import Terms
@@ -53,6 +56,18 @@ def test_a_replay_decides_as_the_loop_did(
         assert len(views) == len(agent.sent)
         for view, sent in zip(views, agent.sent, strict=True):
             assert essence(view, blocks) == essence(sent, blocks)
+        if not agent.forks:  # a fork's own lineage does not say what came to nothing before it
+            live = decisions_of(agent.session, MAIN)
+            assert came_to_nothing(decider.events, blocks) == came_to_nothing(live, blocks)
+
+
+def came_to_nothing(decisions: list[Event], blocks: Ranges) -> list[int]:
+    """Where a compaction was tried in vain, by the newest block that there was."""
+    return [
+        max((at for at in blocks if at <= one.after), default=0)
+        for one in decisions
+        if isinstance(one, CompactionFailed) and one.after
+    ]
 
 
 @settings(max_examples=25)
