@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, cast, overload
 
 from ...domain.blocks import AnyBlock, Kind
@@ -221,7 +222,7 @@ class TracedWindow(Window):
         assert self.sums is not None
         return self.sums
 
-    @property
+    @cached_property
     def tokens(self) -> int:
         return self.used
 
