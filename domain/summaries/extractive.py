@@ -7,7 +7,7 @@ from ..ranges import Ranges
 from ..token_budget import CHARS_PER_TOKEN, estimate_text
 from .extraction.candidates import by_weight, candidates, stems
 from .extraction.excerpts import excerpts
-from .extraction.facts import Fact, Sort, facts_of, words_of
+from .extraction.facts import Fact, Sort, facts_of, words_by_line, words_of
 from .extraction.file_lists import file_lists
 from .extraction.page import LIST_ROW, Page
 from .extraction.sections import Line, Section, carried, laid_out
@@ -142,7 +142,7 @@ def _about_facts(lines: Iterable[Line], facts: Sequence[Fact]) -> Iterator[Line]
 def _unsaid(facts: Iterable[Fact], text: str) -> list[Fact]:
     """The facts that a text does not name, not even inside of a longer word."""
     # Of a page there are few words that may be facts, and an escape sequence would hide some.
-    words = frozenset(words_of(text.replace("\\", " ")))
+    words = words_by_line(text.replace("\\", " "))
     together = " ".join(words)
     return [fact for fact in facts if fact.text not in words and fact.text not in together]
 

@@ -11,6 +11,7 @@ from math import exp, log
 from ...blocks import BY_ASSISTANT, Kind, ToolCall, ToolResult
 from ...digest import arguments_of, names, strings_in
 from ...window import Item
+from .wording import REMEMBERED
 
 
 class Sort(StrEnum):
@@ -73,6 +74,9 @@ _LONGEST_NAME = 60
 """Characters beyond which a name is encoded data."""
 _TEXTS = 2_048
 """Texts whose words are remembered: who tries many policies on one session comes by each again."""
+_WORDS = 32_768
+_LINE = 400
+"""Characters of what is at most a line."""
 _MOST = 400
 _CARRIED = 5
 # What the sort of a fact adds to how likely it is needed again (see _Ledger.likely).
@@ -119,7 +123,7 @@ def _is_wished(text: str, wished: frozenset[str]) -> bool:
     return any(stem in folded for stem in wished)
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=_WORDS)
 def sort_of(word: str) -> Sort | None:
     """What a word is a fact of, if it is one."""
     found = _SORTS.fullmatch(word)
@@ -129,12 +133,26 @@ def sort_of(word: str) -> Sort | None:
 
 def words_of(text: str) -> list[str]:
     """The words of a text that may be facts."""
-    return list(found_in(text))
+    return list(found_in(text) if len(text) > _LINE else _found_in_line(text))
+
+
+def words_by_line(text: str) -> set[str]:
+    """All of them, each once: of a text most of whose lines were read before."""
+    words = set[str]()
+    for line in text.split("\n"):  # no word goes on in the next line
+        words.update(_found_in_line(line))
+    return words
 
 
 @lru_cache(maxsize=_TEXTS)
 def found_in(text: str) -> tuple[str, ...]:
     """The same, remembered."""
+    return tuple(filter(None, _WORD.findall(text)))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _found_in_line(text: str) -> tuple[str, ...]:
+    """The same of a line: these are many, and would have whole texts forgotten."""
     return tuple(filter(None, _WORD.findall(text)))
 
 

@@ -12,6 +12,8 @@ from .wording import REMEMBERED, cited
 
 SHORTEST = 60
 """Characters below which a line that was shortened to fit says nothing."""
+_LEAST = SHORTEST // 2
+"""Characters of room below which no line is looked at."""
 LIST_ROW = 200
 """Characters of a row of the ledger, handles and all."""
 MAIN = 0.9
@@ -35,6 +37,9 @@ class Page:
         """By its identity: each line is looked at again wherever there is room."""
         self._sections: set[Section] = set()
         self._said = _Said()
+        self._at_a_glance: list[str] = []
+        """Quotes in which a rule needs no line of its own."""
+        self._laid_out: tuple[int, dict[str, str]] = (0, {})
 
     def add_tags(self, tags: str) -> None:
         """Put the lists of files at the end."""
@@ -47,9 +52,15 @@ class Page:
         Gives back what it has no room for; what is said already is not worth another look.
         """
         rest: list[Line] = []
+        of_section: defaultdict[Section, list[Line]] = defaultdict(list)
+        for line in lines:
+            of_section[line.section].append(line)
         for section, share in shares.items():
             granted = int(self.room * share)
-            for line in (line for line in lines if line.section is section):
+            for line in of_section[section]:
+                if granted < _LEAST:
+                    rest.append(line)
+                    continue
                 taken = self._take(line, granted)
                 if taken == 0:
                     rest.append(line)
@@ -73,8 +84,12 @@ class Page:
     @property
     def sections(self) -> dict[str, str]:
         """What stands under each heading, oldest first."""
-        taken = sorted(self._taken, key=lambda taken: _place(taken[0]))
-        return laid_out((line.section, written) for line, written in taken)
+        # Asked for several times of a page that is done; lines are only ever added.
+        if self._laid_out[0] != len(self._taken):
+            taken = sorted(self._taken, key=lambda taken: _place(taken[0]))
+            bodies = laid_out((line.section, written) for line, written in taken)
+            self._laid_out = (len(taken), bodies)
+        return dict(self._laid_out[1])
 
     @property
     def text(self) -> str:
@@ -87,7 +102,7 @@ class Page:
         is_first = line.section not in self._sections
         cost = len("- \n") + (overhead(line.section) if is_first else 0)
         room = min(granted, self.left) - cost
-        if room < SHORTEST // 2:
+        if room < _LEAST:
             return 0
         seen = self._looked_at.get(id(line))
         if seen is None:
@@ -104,6 +119,8 @@ class Page:
         self._taken.append((line, written))
         self._sections.add(line.section)
         self._said.add(words)
+        if line.is_quote and len(line.text) <= GLANCE:
+            self._at_a_glance.append(written)
         return cost + len(written)
 
     def _longest(self, line: Line) -> int:
@@ -119,8 +136,7 @@ class Page:
     def _is_quoted(self, line: Line) -> bool:
         """Whether another quote that a reader takes in at a glance has these words in it."""
         return line.section is not Section.TURN and any(
-            other.is_quote and len(other.text) <= GLANCE and line.text in written
-            for other, written in self._taken
+            line.text in written for written in self._at_a_glance
         )
 
 

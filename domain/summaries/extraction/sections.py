@@ -62,13 +62,7 @@ class Line:
     def within(self, room: int) -> str:
         """The line as it is written, in at most so many characters."""
         tail = with_handles("", self.handles)
-        if self.is_quote:
-            return quoted(shortened_inside(self.text, room - len(quoted("")) - len(tail))) + tail
-        said = _as_told(self.text)
-        text = shortened(said, room - len(tail))
-        if text.count("`") % 2:
-            text = shortened(said, room - len(tail) - 1) + "`"
-        return text + tail
+        return _within(self.text, room - len(tail), is_quote=self.is_quote) + tail
 
     @property
     def newest(self) -> int:
@@ -90,6 +84,16 @@ class Line:
         if self.section is Section.BLOCKED:
             return self.text.partition(FAILED)[0]
         return self.text.rstrip(" .,;:!…").casefold()
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _within(text: str, room: int, *, is_quote: bool) -> str:
+    """The words of a line as they are written, without its handles."""
+    if is_quote:
+        return quoted(shortened_inside(text, room - len(quoted(""))))
+    told = _as_told(text)
+    said = shortened(told, room)
+    return shortened(told, room - 1) + "`" if said.count("`") % 2 else said
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -141,18 +145,30 @@ def carried(sections: Mapping[str, str], text: str | None, covers: Ranges) -> It
         text = "\n".join(f"## {heading}\n{body}" for heading, body in sections.items())
     section = Section.CONTEXT
     for raw in _UNSAID.sub("", text or "").split("\n")[:_MOST_CARRIED]:
-        line = raw.strip()
-        if not line or _RULE.fullmatch(line):
+        read = _read(raw)
+        if read is None:
             continue
-        if heading := _HEADING.fullmatch(line):
-            section = _section_named(next(filter(None, heading.groups())))
+        if isinstance(read, Section):
+            section = read
             continue
-        bullet = _BULLET.match(line)
-        line = line[bullet.end() :] if bullet else line
-        said, handles = without_handles(line)
+        line, said, handles = read
         if not handles or handles - covers:
-            said, handles = line, Ranges()
+            said, handles = line, _NO_HANDLES
         yield _carried_line(section, said, handles)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _read(raw: str) -> Section | tuple[str, str, Ranges] | None:
+    """A line of a summary: a heading as the section that it begins; else the line, and what it
+    says without its handles; None for one that says nothing."""
+    line = raw.strip()
+    if not line or _RULE.fullmatch(line):
+        return None
+    if heading := _HEADING.fullmatch(line):
+        return _section_named(next(filter(None, heading.groups())))
+    bullet = _BULLET.match(line)
+    line = line[bullet.end() :] if bullet else line
+    return line, *without_handles(line)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -196,6 +212,7 @@ def _joined(older: Line, newer: Line) -> Line:
 
 _EDIT = re.compile(r"((?:edited|wrote) `[^`]*`)(?: x(\d{1,6}))?")
 _MOST_CARRIED = 400
+_NO_HANDLES = Ranges()
 _UNSAID = re.compile(
     r"<(read-files|modified-files)>.*?</\1>|^```.*?^```|</?summary>|</?analysis>",
     re.DOTALL | re.MULTILINE,
