@@ -1,10 +1,12 @@
 """What a policy is shown, and what it answers: a Window in, a Plan or None out."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from .blocks import AnyBlock, Kind
@@ -41,6 +43,9 @@ class Item:
     @property
     def kind(self) -> Kind:
         return self.block.kind
+
+
+_position = attrgetter("position")
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class Window:
     @cached_property
     def open_to_cut(self) -> tuple[Item, ...]:
         """The items of the kept window: those that a new cut may take out."""
-        return tuple(item for item in self.items if item.position >= self.begins)
+        return tuple(self.items[bisect_left(self.items, self.begins, key=_position) :])
 
     @cached_property
     def tokens(self) -> int:

@@ -13,7 +13,7 @@ from ..token_budget import estimate_text
 from .extraction.file_lists import without_lists
 from .extraction.wording import REMEMBERED
 from .quotes import comparable, quotes_in, stands_in
-from .scripts import ENOUGH, LATIN, dominant, letters
+from .scripts import ENOUGH, LATIN, dominant, is_latin, letters
 from .summariser import Draft, Material
 from .tool_markup import call_in
 
@@ -75,7 +75,7 @@ def calls_tools(case: Case) -> str | None:
     """A model that goes on with the task instead of summing it up."""
     if _is_json_call(case.draft.text):
         return "the text is a tool call in JSON"
-    if markup := call_in(_CODE.sub("", "\n".join(_own_words(case.draft.text)))):
+    if markup := _markup_in(case.draft.text):
         return f"the text calls a tool: {markup}"
     return None
 
@@ -104,6 +104,8 @@ def other_language(case: Case) -> str | None:
     Languages of one script are not told apart, and Latin is in every session: code, names, and
     what stands around them in a summary.
     """
+    if is_latin(case.draft.text):
+        return None
     own = "\n".join(line for line in _own_words(_CODE.sub("", case.draft.text)) if line[:1] != "#")
     script = dominant(own)
     if script is None or script == LATIN:
@@ -145,6 +147,7 @@ RULES: dict[str, Rule] = {
 
 # Not what tools answered, which may be in any language, nor what a model thought to itself.
 _SPEAKING = frozenset({Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER, Kind.TOOL_CALL})
+_FENCE = "```"
 _CODE = re.compile(r"^[ \t]*```.*?^[ \t]*```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
@@ -163,6 +166,19 @@ def _own_words(text: str) -> Iterable[str]:
 @lru_cache(maxsize=REMEMBERED)
 def _quotes(line: str) -> bool:
     return any(quotes_in(line))
+
+
+def _markup_in(text: str) -> str | None:
+    """The first markup of a tool call in a text, but for quotes and code."""
+    if _FENCE in text:
+        return call_in(_CODE.sub("", "\n".join(_own_words(text))))
+    # No markup goes on in the next line, and no code but between fences.
+    return next(filter(None, map(_markup_in_line, text.split("\n"))), None)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _markup_in_line(line: str) -> str | None:
+    return None if _quotes(line) else call_in(_CODE.sub("", line))
 
 
 def _is_json_call(text: str) -> bool:

@@ -27,6 +27,13 @@ def letters(text: str) -> Counter[str]:
     return written
 
 
+def is_latin(text: str) -> bool:
+    """Whether there is not so much of any other script as is words; looks no closer."""
+    if text.isascii():
+        return True
+    return len(_OTHER.findall(text)) * max(_WEIGHTS.values()) < ENOUGH
+
+
 def dominant(text: str) -> str | None:
     """The script that most of a text is written in; None where there is none, or hardly a word."""
     written = letters(text)

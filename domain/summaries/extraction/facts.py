@@ -150,6 +150,12 @@ def found_in(text: str) -> tuple[str, ...]:
     return tuple(filter(None, _WORD.findall(text)))
 
 
+@lru_cache(maxsize=_TEXTS)
+def told_in(text: str) -> tuple[str, ...]:
+    """Those of the words that are facts of a sort; the others need not be counted."""
+    return tuple(filter(sort_of, filter(None, _WORD.findall(text))))
+
+
 @lru_cache(maxsize=REMEMBERED)
 def _found_in_line(text: str) -> tuple[str, ...]:
     """The same of a line: these are many, and would have whole texts forgotten."""
@@ -162,7 +168,7 @@ class _Ledger:
     def __init__(self, items: tuple[Item, ...], carried: Mapping[str, int]) -> None:
         half = items[len(items) // 2].position if items else 0
         found = [
-            (item, words_of(searched(item, _LONGEST if item.position >= half else _OLDEST)))
+            (item, told_in(searched(item, _LONGEST if item.position >= half else _OLDEST)))
             for item in items
         ]
         self.ends = items[-1].position if items else 0

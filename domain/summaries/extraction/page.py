@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...ranges import Ranges
 from .sections import Line, Section, laid_out, overhead
-from .wording import REMEMBERED, cited
+from .wording import REMEMBERED, runs_cited
 
 SHORTEST = 60
 """Characters below which a line that was shortened to fit says nothing."""
@@ -78,8 +78,7 @@ class Page:
     @property
     def cites(self) -> Ranges:
         """The handles that are named."""
-        runs = (run for line, _ in self._taken for run in cited(line.handles).runs)
-        return Ranges(runs)
+        return Ranges({run for line, _ in self._taken for run in runs_cited(line.handles)})
 
     @property
     def sections(self) -> dict[str, str]:

@@ -76,15 +76,22 @@ def code(text: str) -> str:
 
 def with_handles(text: str, handles: Ranges) -> str:
     """A line and where it comes from: `edited a.py (#12, #40-41)`; of many places the newest."""
-    if not handles:
-        return text
-    runs = ", ".join(f"#{a}" if a == b else f"#{a}-{b}" for a, b in handles.runs[-_MOST_RUNS:])
-    return f"{text} ({runs})"
+    return text + _named(handles.runs[-_MOST_RUNS:]) if handles else text
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _named(runs: tuple[Run, ...]) -> str:
+    return f" ({', '.join(f'#{a}' if a == b else f'#{a}-{b}' for a, b in runs)})"
 
 
 def cited(handles: Ranges) -> Ranges:
     """Those of the handles that a line names."""
-    return Ranges(handles.runs[-_MOST_RUNS:])
+    return Ranges(runs_cited(handles))
+
+
+def runs_cited(handles: Ranges) -> tuple[Run, ...]:
+    """The same as runs."""
+    return handles.runs[-_MOST_RUNS:]
 
 
 @lru_cache(maxsize=REMEMBERED)
