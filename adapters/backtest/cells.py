@@ -14,6 +14,7 @@ from ...domain.fidelity.canonical import Boundary, canonical, own_boundaries
 from ...domain.fidelity.controls import CONTROLS
 from ...domain.fidelity.measure import Measure
 from ...domain.fidelity.reading import Reading
+from ...domain.fidelity.sight import Sights
 from ...domain.models import ModelFacts
 from ...domain.summaries.summariser import Summariser
 from ...projections.replay.as_recorded import AsRecorded
@@ -59,17 +60,18 @@ class Bench:
         served = replayed(recording, self._decider(setup, facts), limit=setup.limit)
         spells = spells_of(tally.counting(served))
         own = Measure(self._reading, own_boundaries(spells))
+        sights = Sights(self._reading, spells)
         return blank.model_copy(
             update={
                 **tally.as_fields(),
                 "why": _remark(tally),
                 "bill": bill_of(tally.calls, facts),
-                "canonical": measure.scores(spells),
-                "own": own.scores(spells),
-                "own_bound": own_bound(own, spells),
+                "canonical": measure.scores(sights),
+                "own": own.scores(sights),
+                "own_bound": own_bound(own, sights),
                 "lost": tuple(
                     Lost(key=one.key, kind=one.kind, call=one.call, position=one.position)
-                    for one in measure.lost(spells)
+                    for one in measure.lost(sights)
                 ),
                 "seconds": process_time() - began,
             }

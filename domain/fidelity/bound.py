@@ -27,14 +27,13 @@ def bound(measure: Measure, budget: int | Sequence[int]) -> float:
     )
 
 
-def own_bound(measure: Measure, spells: Iterable[Spell]) -> float:
+def own_bound(measure: Measure, spells: Iterable[Spell] | Sights) -> float:
     """The same of a policy's own boundaries and the sizes of its own summaries.
 
     What rows carry that it keeps behind its boundaries counts as met.
     """
-    spells = tuple(spells)
-    sights = Sights(measure.reading, spells)
-    summaries = {spell.call: spell.summary for spell in spells}
+    sights = Sights.of(measure.reading, spells)
+    summaries = {sight.spell.call: sight.spell.summary for sight in sights.all}
     met = {stake for stake in measure.stakes if sights.at(stake.call).keeps(stake.key, stake.call)}
     rest = _by_segment(measure, (stake for stake in measure.stakes if stake not in met))
     return len(met) + sum(

@@ -19,7 +19,7 @@ def novel(sight: Sight) -> tuple[str, ...]:
     newest = reading.rows.rows[below - 1].position if below else 0
     return tuple(
         key
-        for key in reading.told(spell.summary).facts
+        for key in sorted(reading.told(spell.summary).facts)
         if reading.places.get(key, (below,))[0] >= below and not _is_handle(key, newest)
     )
 

@@ -14,7 +14,7 @@ from .plain_words import PlainWords
 from .prose import ProsePairs, prose_pairs
 from .rereads import FileAgain, files_again
 from .rows import BY_AGENT, Row, Rows, Said
-from .told import Told
+from .told import Lines, Told
 from .words import Words
 
 
@@ -39,6 +39,7 @@ class Reading:
         self.words = Words(rows.roots)
         self.plain = PlainWords(rows.roots)
         self.contexts = Contexts(self.plain)
+        self._lines = Lines(self.words, self.plain)
         self._told: dict[str, Told] = {}
         self._facts: dict[str, Mapping[str, AnchorKind]] = {}
         known: dict[str, frozenset[str]] = {}
@@ -106,19 +107,29 @@ class Reading:
 
     def seen_by(self, call: int) -> int:
         """How many rows, from the first on, the call was sent."""
-        return bisect_right(self._first_seen, call)
+        return bisect_right(self._all_seen, call)
 
     @cached_property
-    def _first_seen(self) -> list[int]:
+    def first_seen(self) -> Sequence[int]:
+        """Of each row the first call that it was sent to."""
+        return [first_seen(row) for row in self.rows.rows]
+
+    @cached_property
+    def _all_seen(self) -> list[int]:
         """Of each row the first call that all rows up to it could be sent to."""
-        return list(accumulate(map(first_seen, self.rows.rows), max))
+        return list(accumulate(self.first_seen, max))
+
+    def came_again(self, index: int, call: int) -> bool:
+        """Whether a row is a tool's answer that came once a call was under way."""
+        return self.rows.rows[index].said is Said.TOOL_RESULT and self.first_seen[index] > call
 
     def index_at(self, position: int) -> int:
         """The index of the first row at a position or behind it."""
-        return bisect_left(self._positions, position)
+        return bisect_left(self.positions, position)
 
     @cached_property
-    def _positions(self) -> list[int]:
+    def positions(self) -> Sequence[int]:
+        """Of each row its position."""
         return [row.position for row in self.rows.rows]
 
     # Beside facts
@@ -151,7 +162,7 @@ class Reading:
         """A text that stands for history, read once: the same summary is asked of many times."""
         told = self._told.get(text)
         if told is None:
-            told = self._told[text] = Told(text, self.words, self.plain)
+            told = self._told[text] = Told(text, self._lines)
         return told
 
 

@@ -1,11 +1,11 @@
 """What the calls of one spell saw: rows that show, and texts that stand for others."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from .reading import Reading, first_seen
+from .reading import Reading
 from .spells import WHOLE, Spell
 from .told import Told
 
@@ -19,26 +19,64 @@ class Sight:
 
     def shows(self, index: int, call: int) -> bool:
         """Whether a call was sent the row of that index as a whole."""
-        row, spell = self.reading.rows.rows[index], self.spell
-        if first_seen(row) > call or row.position in spell.shown:
-            return False
-        return row.position > spell.after or row.position in spell.kept
+        return self._shows_any((index,), call)
 
     def carries(self, key: str, call: int) -> bool:
         """Whether a call was sent anything that carries a key."""
-        return self.keeps(key, call) or key in self.reading.told(self.spell.summary).carried
+        return self.keeps(key, call) or key in self.summary.carried
 
     def keeps(self, key: str, call: int) -> bool:
         """Whether anything but the summary carries a key."""
+        return (
+            self._shows_any(self.reading.places.get(key, ()), call)
+            or key in self._carried_shortened
+        )
+
+    def keeps_since(self, key: str, call: int, since: int) -> bool:
+        """The same, where nothing counts that a tool answered once a call was under way."""
+        reading = self.reading
+        if self._shows_any(
+            [at for at in reading.places.get(key, ()) if not reading.came_again(at, since)], call
+        ):
+            return True
+        return key in self._carried_shortened and any(
+            key in reading.told(text).carried
+            for position, text in self.spell.shown.items()
+            if text and not reading.came_again(reading.index_at(position), since)
+        )
+
+    def _shows_any(self, places: Sequence[int], call: int) -> bool:
+        """Whether a call was sent one of these rows as a whole; they are in ascending order."""
+        reading, spell, kept = self.reading, self.spell, self._kept
         # The newest first: most of what shows stands at the end.
-        return any(
-            self.shows(index, call) for index in reversed(self.reading.places.get(key, ()))
-        ) or any(key in told.carried for told in self._shortened)
+        for index in reversed(places):
+            position = reading.positions[index]
+            if position <= spell.after and position not in kept:
+                if not kept:
+                    return False
+                continue
+            if reading.first_seen[index] <= call and position not in spell.shown:
+                return True
+        return False
+
+    @cached_property
+    def _kept(self) -> frozenset[int]:
+        spans = (range(first, last + 1) for first, last in self.spell.kept.runs)
+        return frozenset[int]().union(*spans)
+
+    @cached_property
+    def _carried_shortened(self) -> frozenset[str]:
+        return frozenset[str]().union(*(told.carried for told in self._shortened))
+
+    @cached_property
+    def summary(self) -> Told:
+        """What stands for all that left."""
+        return self.reading.told(self.spell.summary)
 
     @cached_property
     def told(self) -> tuple[Told, ...]:
         """The different texts that stand for history."""
-        return (self.reading.told(self.spell.summary), *self._shortened)
+        return (self.summary, *self._shortened)
 
     @cached_property
     def _shortened(self) -> tuple[Told, ...]:
@@ -72,6 +110,11 @@ class Sights:
         self._calls = [spell.call for spell in ordered]
         self.all = tuple(Sight(spell, reading) for spell in ordered)
         """In the order of their calls; the first is from the session's beginning on."""
+
+    @classmethod
+    def of(cls, reading: Reading, spells: "Iterable[Spell] | Sights") -> "Sights":
+        """Those of the spells; as they are where that is what is given."""
+        return spells if isinstance(spells, Sights) else cls(reading, spells)
 
     def at(self, call: int) -> Sight:
         """What a call saw."""
