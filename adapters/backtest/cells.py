@@ -1,6 +1,6 @@
 """Measures one session under any number of setups: what they share is made once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import process_time
@@ -11,10 +11,11 @@ from ...domain.backtest.result import Control
 from ...domain.compaction import MAIN
 from ...domain.fidelity.bound import bound, own_bound
 from ...domain.fidelity.canonical import Boundary, canonical, own_boundaries
-from ...domain.fidelity.controls import CONTROLS
+from ...domain.fidelity.controls import CONTROLS, Listed
 from ...domain.fidelity.measure import Measure
 from ...domain.fidelity.reading import Reading
 from ...domain.fidelity.sight import Sights
+from ...domain.fidelity.spells import Spell
 from ...domain.models import ModelFacts
 from ...domain.summaries.summariser import Summariser
 from ...projections.replay.as_recorded import AsRecorded
@@ -34,8 +35,6 @@ from .session_log import SessionLog, read_of
 from .tally import Tally
 
 BOUND = "bound"
-UNBOUNDED = frozenset({"full history", "drop", "masking"})
-"""Controls that write no text, and so take no budget."""
 
 
 @dataclass
@@ -92,8 +91,13 @@ class Bench:
             name=BOUND,
         )
         for name, control in CONTROLS.items():
-            for budget in (None,) if name in UNBOUNDED else budgets:
-                scores = measure.scores(control(self._reading, boundaries, budget or 0))
+            found: Iterable[tuple[int | None, tuple[Spell, ...]]]
+            if isinstance(control, Listed):
+                found = zip(budgets, control.at(self._reading, boundaries, budgets), strict=True)
+            else:
+                found = [(None, control(self._reading, boundaries, 0))]
+            for budget, spells in found:
+                scores = measure.scores(spells)
                 yield blank.model_copy(update={"name": name, "budget": budget, "scores": scores})
         for budget in budgets:
             yield blank.model_copy(update={"budget": budget, "bound": bound(measure, budget)})

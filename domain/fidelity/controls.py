@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from types import MappingProxyType
 
@@ -41,60 +41,74 @@ def masking(reading: Reading, boundaries: Sequence[Boundary], _budget: int) -> t
     return tuple(_masked(reading, boundary) for boundary in boundaries)
 
 
-def file_list(reading: Reading, boundaries: Sequence[Boundary], budget: int) -> tuple[Spell, ...]:
-    """The files that calls touched, the newest first."""
+@dataclass(frozen=True)
+class Listed:
+    """What leaves is stood for by as many lines as fit, in an order."""
 
-    def newest_first(boundary: Boundary) -> Iterable[str]:
+    lines: Callable[[Reading, Sequence[Boundary]], Iterator[Iterable[str]]]
+    """Of each boundary all lines, in their order."""
+
+    def __call__(
+        self, reading: Reading, boundaries: Sequence[Boundary], budget: int
+    ) -> tuple[Spell, ...]:
+        return self.at(reading, boundaries, (budget,))[0]
+
+    def at(
+        self, reading: Reading, boundaries: Sequence[Boundary], budgets: Sequence[int]
+    ) -> list[tuple[Spell, ...]]:
+        """The same for several budgets: the lines are put in order once."""
+        found: list[list[Spell]] = [[] for _ in budgets]
+        for boundary, lines in zip(boundaries, self.lines(reading, boundaries), strict=True):
+            ordered = list(lines)
+            empty = _spell(reading, boundary)
+            for spells, budget in zip(found, budgets, strict=True):
+                text = _filled(ordered, budget)
+                spells.append(replace(empty, summary=text, tokens=-(-len(text) // CHARACTERS)))
+        return [tuple(spells) for spells in found]
+
+
+def _files(reading: Reading, boundaries: Sequence[Boundary]) -> Iterator[Iterable[str]]:
+    """The files that calls touched, the newest first."""
+    for boundary in boundaries:
         hidden = (
             at
             for at in reading.touches
             if at.position < boundary.first_kept and at.call < boundary.call
         )
-        return dict.fromkeys(at.key for at in sorted(hidden, key=lambda at: -at.position))
-
-    return _written(reading, boundaries, budget, newest_first)
+        yield dict.fromkeys(at.key for at in sorted(hidden, key=lambda at: -at.position))
 
 
-def random_lines(
-    reading: Reading, boundaries: Sequence[Boundary], budget: int
-) -> tuple[Spell, ...]:
+def _lines(reading: Reading, boundaries: Sequence[Boundary]) -> Iterator[Iterable[str]]:
     """Whole lines of hidden history in random order."""
     order = _Order(reading.rows.session)
-
-    def shuffled(boundary: Boundary) -> Iterable[str]:
-        rows = reading.rows.rows
-        hidden = (rows[index].text for index in _hidden(reading, 0, boundary))
-        lines = {line for text in hidden for line in text.split("\n") if line.strip()}
-        return sorted(lines, key=order.__getitem__)
-
-    return _written(reading, boundaries, budget, shuffled)
+    hidden = _HiddenLines(reading)
+    for boundary in boundaries:
+        yield hidden.at(boundary, order)
 
 
-def random_ledger(
-    reading: Reading, boundaries: Sequence[Boundary], budget: int
-) -> tuple[Spell, ...]:
+def _facts(reading: Reading, boundaries: Sequence[Boundary]) -> Iterator[Iterable[str]]:
     """The facts that nothing else in the view carries, in random order, one a line."""
     order = _Order(reading.rows.session)
     counted = _Counted(reading)
-
-    def shuffled(boundary: Boundary) -> Iterable[str]:
-        return sorted(counted.at(boundary).keys(), key=order.__getitem__)
-
-    return _written(reading, boundaries, budget, shuffled)
+    for boundary in boundaries:
+        yield sorted(counted.at(boundary), key=order.__getitem__)
 
 
-def frequency_ledger(
-    reading: Reading, boundaries: Sequence[Boundary], budget: int
-) -> tuple[Spell, ...]:
+def _facts_by_frequency(
+    reading: Reading, boundaries: Sequence[Boundary]
+) -> Iterator[Iterable[str]]:
     """The same facts, those first that the most hidden rows say."""
     order = _Order(reading.rows.session)
     counted = _Counted(reading)
-
-    def often_first(boundary: Boundary) -> Iterable[str]:
+    for boundary in boundaries:
         counts = counted.at(boundary)
-        return sorted(counts, key=lambda key: (-counts[key], order[key]))
+        yield sorted(counts, key=lambda key: (-counts[key], order[key]))
 
-    return _written(reading, boundaries, budget, often_first)
+
+file_list = Listed(_files)
+random_lines = Listed(_lines)
+random_ledger = Listed(_facts)
+frequency_ledger = Listed(_facts_by_frequency)
 
 
 CONTROLS: Mapping[str, Control] = MappingProxyType(
@@ -110,18 +124,6 @@ CONTROLS: Mapping[str, Control] = MappingProxyType(
 )
 
 
-def _written(
-    reading: Reading,
-    boundaries: Sequence[Boundary],
-    budget: int,
-    lines_at: Callable[[Boundary], Iterable[str]],
-) -> tuple[Spell, ...]:
-    """What leaves at each boundary is stood for by as many of the lines as fit, in order."""
-    return tuple(
-        _spell(reading, boundary, _filled(lines_at(boundary), budget)) for boundary in boundaries
-    )
-
-
 def _filled(lines: Iterable[str], budget: int) -> str:
     room = budget * CHARACTERS + 1
     taken: list[str] = []
@@ -129,17 +131,17 @@ def _filled(lines: Iterable[str], budget: int) -> str:
         if len(line) < room:
             taken.append(line)
             room -= len(line) + 1
+            if room <= 1:
+                break
     return "\n".join(taken)
 
 
-def _spell(reading: Reading, boundary: Boundary, summary: str = "") -> Spell:
+def _spell(reading: Reading, boundary: Boundary) -> Spell:
     rows = reading.rows.rows[: reading.index_at(boundary.first_kept)]
     return Spell(
         call=boundary.call,
         after=boundary.first_kept - 1,
         kept=Ranges.of(row.position for row in rows if row.said is Said.SYSTEM),
-        summary=summary,
-        tokens=-(-len(summary) // CHARACTERS),
         first_kept=boundary.first_kept,
     )
 
@@ -175,6 +177,33 @@ def _hidden(reading: Reading, first: int, boundary: Boundary) -> Iterator[int]:
     for index in range(first, below):
         if rows[index].said is not Said.SYSTEM:
             yield index
+
+
+class _HiddenLines:
+    """The lines that only hidden rows need have, from boundary to boundary."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._known: set[str] = set()
+        self._ordered: list[str] = []
+        self._first_kept = 0
+        self._next = 0
+
+    def at(self, boundary: Boundary, order: "_Order") -> Sequence[str]:
+        reading = self._reading
+        if boundary.first_kept < self._first_kept:
+            # A rewind: less is hidden than before.
+            self._known, self._ordered, self._next = set(), [], 0
+        rows = reading.rows.rows
+        texts = (rows[index].text for index in _hidden(reading, self._next, boundary))
+        news = {line for text in texts for line in text.split("\n")} - self._known
+        self._known |= news
+        self._ordered += filter(str.strip, news)
+        # Most of it is in order already.
+        self._ordered.sort(key=order.__getitem__)
+        self._first_kept = boundary.first_kept
+        self._next = min(reading.index_at(boundary.first_kept), reading.seen_by(boundary.call))
+        return self._ordered
 
 
 class _Counted:

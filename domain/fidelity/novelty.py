@@ -17,10 +17,13 @@ def novel(sight: Sight) -> tuple[str, ...]:
         return ()
     below = reading.seen_by(spell.call)
     newest = reading.rows.rows[below - 1].position if below else 0
+    places = reading.places
     return tuple(
-        key
-        for key in sorted(reading.told(spell.summary).facts)
-        if reading.places.get(key, (below,))[0] >= below and not _is_handle(key, newest)
+        sorted(
+            key
+            for key in sight.summary.facts
+            if (key not in places or places[key][0] >= below) and not _is_handle(key, newest)
+        )
     )
 
 

@@ -103,8 +103,8 @@ def _said_by_system(reading: Reading) -> set[str]:
 
 def _seen_carriers(reading: Reading, key: str, call: int) -> list[int]:
     """The rows that carry a key among those that the call could be sent."""
-    rows = reading.rows.rows
-    return [place for place in reading.places.get(key, ()) if first_seen(rows[place]) <= call]
+    seen = reading.first_seen
+    return [place for place in reading.places.get(key, ()) if seen[place] <= call]
 
 
 def _came_again(row: Row, boundary: Boundary) -> bool:

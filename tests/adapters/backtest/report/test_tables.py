@@ -15,7 +15,8 @@ from cutbank.domain.backtest.result import Measured
 
 
 def rows(content: bytes) -> list[dict[str, Any]]:
-    return pq.read_table(io.BytesIO(content)).to_pylist()
+    found: list[dict[str, Any]] = pq.read_table(io.BytesIO(content)).to_pylist()
+    return found
 
 
 def test_each_cell_is_a_row_of_typed_columns() -> None:
