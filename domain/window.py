@@ -89,7 +89,8 @@ class Window:
     usage_at: int | None = None
     """The last position that the call saw whose report is `usage`."""
     since_boundary_s: float | None = None
-    """Seconds since the view's boundary was drawn; None where there is none."""
+    """Seconds since the view's boundary was drawn; None where there is none, or where a session
+    that is run through again tells no times."""
     last_call: ModelCalled | None = None
     """The newest call whose size was reported, whether or not that can be believed."""
     evicted: Sequence[Item] = ()

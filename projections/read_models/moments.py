@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+from ...domain.blocks import AnyBlock
 from ...domain.event import Event
 from ...domain.session_events import BlockAppended, ToolCalled, ToolReturned
 
@@ -18,14 +19,21 @@ def later(written: str, seconds: float) -> str:
 
 def said_at(event: Event) -> datetime:
     """When it was said: of what was imported, by the source's own clock where that can be read."""
-    match event:
-        case BlockAppended(block=block) | ToolCalled(block=block) | ToolReturned(block=block) if (
-            block.origin is not None and block.origin.time
-        ):
-            try:
-                told = datetime.fromisoformat(block.origin.time)
-            except ValueError:
-                return event.timestamp  # a time in a notation of the source's own
-            return told if told.tzinfo else told.replace(tzinfo=UTC)
-        case _:
-            return event.timestamp
+    block = block_of(event)
+    return (source_time(block) if block else None) or event.timestamp
+
+
+def block_of(event: Event) -> AnyBlock | None:
+    """What was said, where something was."""
+    return event.block if isinstance(event, BlockAppended | ToolCalled | ToolReturned) else None
+
+
+def source_time(block: AnyBlock) -> datetime | None:
+    """When its source says that it was said; None where that is not told, or cannot be read."""
+    if block.origin is None or not block.origin.time:
+        return None
+    try:
+        told = datetime.fromisoformat(block.origin.time)
+    except ValueError:
+        return None  # a time in a notation of the source's own
+    return told if told.tzinfo else told.replace(tzinfo=UTC)

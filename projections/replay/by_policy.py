@@ -22,6 +22,7 @@ from .decider import Decided
 from .fold import Fold
 from .recording import Call, Recording
 from .served import Compacted, Futile
+from .session_time import SessionTime
 from .writing import UnwrittenError, Writers
 
 
@@ -40,7 +41,7 @@ class ByPolicy:
     """Asks a policy before each call, as an agent's loop does, and keeps what it decides.
 
     The decisions are events of a lineage that nobody stores, decided by the aggregate that decides
-    live. Time is the session's own: that of what the call saw last.
+    live. Time is the session's own: that of the newest that the call saw.
     """
 
     terms: Terms
@@ -57,7 +58,8 @@ class ByPolicy:
 
     def __post_init__(self) -> None:
         recording = self.recording
-        self._now = recording.log[0].event.timestamp
+        self._time = SessionTime(recording)
+        self._now = self._time.now
         if self.begun is None:
             self._lineage = Compaction.open(
                 recording.namespace,
@@ -78,7 +80,7 @@ class ByPolicy:
         )
 
     def decided(self, fold: Fold, call: Call) -> list[Decided]:
-        self._now = max(self._now, self.recording.time_of(call))
+        self._now = max(self._now, self._time.advance(call.sees))
         decided: list[Decided] = []
         limit = self.terms.limit
         if not fold.history.is_same_request:
@@ -180,7 +182,7 @@ class ByPolicy:
         history, terms = fold.history, self.terms
         boundary = history.boundary
         since = None
-        if boundary is not None:
+        if boundary is not None and self._time.is_told:
             since = max(0.0, (self._now - boundary.timestamp).total_seconds())
         return Window(
             items=Deferred(fold.items),

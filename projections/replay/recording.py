@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from typing import cast
 
 from ...domain.blocks import BY_ASSISTANT
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled, TurnStarted
-from ..read_models.moments import said_at
+from ..read_models.moments import block_of
 from ..recorded import Recorded
 from .numbering import Answers, in_order, numbered
 
@@ -51,6 +50,13 @@ class Recording:
         """How many blocks of an agent's conversation there are, notes left out."""
         return sum(recorded.tokens > 0 for recorded in self.log)
 
+    @property
+    def is_imported(self) -> bool:
+        """Whether it came from a source, itself or what it is a fork of."""
+        blocks = (block for recorded in self.log if (block := block_of(recorded.event)))
+        first = next(blocks, None)
+        return self.source is not None or (first is not None and first.origin is not None)
+
     def at(self, position: int) -> Recorded:
         return self.log[position - 1]
 
@@ -61,10 +67,6 @@ class Recording:
             if isinstance(event, TurnStarted):
                 return event.turn
         return 0
-
-    def time_of(self, call: Call) -> datetime:
-        """When the call was made, as far as the log tells: when what it saw last was said."""
-        return said_at(self.at(call.sees).event) if call.sees else self.log[0].event.timestamp
 
 
 def _calls(log: Sequence[Recorded]) -> Iterator[Call]:

@@ -15,8 +15,10 @@ from worked_live import STEPS, Agent, Time, essence, live_blocks
 
 import cutbank
 from cutbank.adapters.replaying.deciders import decider_named
+from cutbank.adapters.replaying.new_lineage import store_lineage
 from cutbank.adapters.replaying.recordings import decisions_of, recording_of
 from cutbank.adapters.settings.settings import Settings
+from cutbank.adapters.verifier import verify
 from cutbank.domain.compaction import MAIN
 from cutbank.domain.compaction_events import CompactionFailed
 from cutbank.domain.event import Event
@@ -68,6 +70,39 @@ def came_to_nothing(decisions: list[Event], blocks: Ranges) -> list[int]:
         for one in decisions
         if isinstance(one, CompactionFailed) and one.after
     ]
+
+
+@pytest.mark.parametrize("name", every_name())
+@settings(max_examples=6)
+@given(steps=STEPS, limit=LIMITS, served=LIMITS)
+def test_a_stored_what_if_shows_at_each_call_what_the_replay_said(
+    name: str, steps: list[tuple[Any, ...]], limit: int, served: int
+) -> None:
+    time = Time()
+    with (
+        TemporaryDirectory() as folder,
+        cutbank.open(Path(folder) / "live.db", clock=time, settings=Settings()) as store,
+    ):
+        how = {"policy": fitted("pi", served), "limit": served}
+        agent = Agent(store.session("live"), how, time)
+        agent.do([*steps, ("work", [], True)])
+        recording = recording_of(agent.session)
+        decider = ByPolicy(Terms(fitted(name, limit), limit), recording, lineage="what if")
+
+        calls = replayed(recording, decider, limit=limit, lineage="what if")
+        said = {call.call.sees: call.view() for call in calls}
+        store_lineage(agent.session, "what if", decider.events)
+
+        assert not verify(store).violations
+        for position, view in said.items():
+            shown = agent.session.view(lineage="what if", at=position)
+            assert shown.boundary == view.boundary
+            assert shown.summary == view.summary
+            assert shown.entries == view.entries
+            assert shown.effective_from == view.effective_from
+            assert replace(view, summary_digest=shown.summary_digest).fingerprint == (
+                shown.fingerprint
+            )
 
 
 @settings(max_examples=25)

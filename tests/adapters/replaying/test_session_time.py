@@ -1,0 +1,113 @@
+"""A replay's time is that of the session: what is imported says itself when it was said."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import cutbank
+from cutbank import Block, StoredSession
+from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.settings.settings import Settings
+from cutbank.domain.blocks import Origin
+from cutbank.domain.compaction_events import CompactBoundary, Trigger
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.terms import Terms
+from cutbank.projections.replay.by_policy import ByPolicy
+from cutbank.projections.replay.recording import Recording
+from cutbank.projections.replay.replay import replayed
+from cutbank.projections.replay.session_time import SessionTime
+
+BEGAN = datetime(2025, 3, 1, 12, tzinfo=UTC)
+IMPORTED = datetime(2026, 9, 1, tzinfo=UTC)
+LIMIT = 2_000
+COOLED = {"cooldown_seconds": "600"}
+
+
+def told(session: StoredSession, minutes: list[float | None]) -> Recording:
+    """A question and an answer at each of these minutes; None is one whose time is not told."""
+    for number, minute in enumerate(minutes):
+        time = None if minute is None else (BEGAN + timedelta(minutes=minute)).isoformat()
+        origin = Origin(format="elsewhere", time=time)
+        session.append(Block.user(f"question {number} " + "q" * 300, origin=origin))
+        session.append(Block.assistant(f"answer {number} " + "a" * 300, origin=origin))
+        session.end_turn()
+    return recording_of(session)
+
+
+def boundaries(recording: Recording) -> list[CompactBoundary]:
+    terms = Terms(policy_named("scored-pruning", COOLED), LIMIT)
+    decider = ByPolicy(terms, recording)
+    list(replayed(recording, decider))
+    return [one for one in decider.events if isinstance(one, CompactBoundary)]
+
+
+def test_what_was_imported_cools_down_by_the_times_of_its_source(session: StoredSession) -> None:
+    recording = told(session, list(range(120)))
+
+    drawn = boundaries(recording)
+
+    pauses = [
+        one.timestamp - before.timestamp
+        for before, one in pairwise(drawn)
+        if one.trigger is Trigger.THRESHOLD
+    ]
+    assert pauses
+    assert min(pauses) >= timedelta(minutes=10)
+    assert all(BEGAN < one.timestamp < BEGAN + timedelta(minutes=120) for one in drawn)
+
+
+def test_when_a_session_was_imported_changes_nothing() -> None:
+    found: list[Any] = []
+    for by in (timedelta(), timedelta(days=400)):
+        with cutbank.open(
+            ":memory:", clock=lambda by=by: IMPORTED + by, settings=Settings()
+        ) as store:
+            recording = told(store.session("a session"), list(range(120)))
+            found.append(boundaries(recording))
+
+    assert found[0]
+    assert found[0] == found[1]
+
+
+def test_without_any_times_there_is_nothing_to_wait_for(session: StoredSession) -> None:
+    timeless = boundaries(told(session, [None] * 120))
+
+    assert len([one for one in timeless if one.trigger is Trigger.THRESHOLD]) > 2
+
+
+def test_a_fork_of_what_was_imported_goes_by_its_source_until_it_goes_on(
+    session: StoredSession,
+) -> None:
+    inherited = told(session, [1, 2, 3])
+    fork = session.fork("fork")
+    fork.append(Block.user("on from here"))
+
+    recording = recording_of(fork)
+
+    time = SessionTime(recording)
+    assert time.now == BEGAN + timedelta(minutes=1)
+    assert time.advance(len(inherited.log)) == BEGAN + timedelta(minutes=3)
+    assert time.advance(len(recording.log)) == recording.log[-1].event.timestamp
+
+
+def test_time_goes_forward_only(session: StoredSession) -> None:
+    recording = told(session, [5, 1, None, 9])
+    time = SessionTime(recording)
+
+    passed = [time.advance(position) for position in range(1, len(recording.log) + 1)]
+
+    assert passed == sorted(passed)
+    assert passed[0] == BEGAN + timedelta(minutes=5)
+    assert passed[-1] == BEGAN + timedelta(minutes=9)
+    assert time.advance(1) == passed[-1]
+
+
+def test_what_an_agent_said_itself_was_said_when_it_was_stored(session: StoredSession) -> None:
+    session.append(Block.user("hello"), Block.note("about to ask"))
+    recording = recording_of(session)
+
+    time = SessionTime(replace(recording))
+
+    assert time.now == recording.log[0].event.timestamp
+    assert time.advance(len(recording.log)) == recording.log[-1].event.timestamp
