@@ -1,7 +1,8 @@
 """Sets of positions, run-length: what a boundary keeps, hides and covers."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, zip_longest
+from itertools import islice
+from operator import le, sub
 from typing import Any, Self
 
 from pydantic import GetCoreSchemaHandler
@@ -110,7 +111,10 @@ class Ranges:
         )
         return core_schema.no_info_after_validator_function(
             lambda value: value if isinstance(value, cls) else cls(value),
-            core_schema.union_schema([core_schema.is_instance_schema(cls), runs]),
+            # In this order, and each once: which of two fits better takes as long again.
+            core_schema.union_schema(
+                [core_schema.is_instance_schema(cls), runs], mode="left_to_right"
+            ),
             serialization=core_schema.plain_serializer_function_ser_schema(
                 lambda value: [list(run) for run in value.runs]
             ),
@@ -136,11 +140,10 @@ def _single(positions: Iterable[int]) -> Iterator[Run]:
 
 def _is_merged(ordered: Sequence[Run]) -> bool:
     """Whether no run ends before it begins, and none overlaps or touches the next."""
-    following = islice(ordered, 1, None)
-    return all(
-        first <= last < then - 1
-        for (first, last), (then, _) in zip_longest(ordered, following, fillvalue=(_BEYOND, 0))
-    )
+    firsts = [first for first, _ in ordered]
+    lasts = [last for _, last in ordered]
+    gaps = map(sub, islice(firsts, 1, None), lasts)
+    return all(map(le, firsts, lasts)) and all(map((1).__lt__, gaps))
 
 
 def _merged(ordered: Iterable[Run]) -> Iterator[Run]:
