@@ -40,7 +40,7 @@ def diff(
         number = newest_boundary(session, lineage) if boundary is None else boundary
         old, new = views_around(session, number, lineage)
     elif boundary is not None:
-        raise InvalidSettingError("a boundary names both views: give it, or `before` and `after`")
+        raise InvalidSettingError("a boundary names both views: name it, or the views, not both")
     else:
         new = _view(session, _place(after, lineage))
         at = new.coordinate.position

@@ -97,8 +97,10 @@ class Grid:
         for key, tried in self.settings.items():
             of, _, name = key.rpartition(".")
             meant = [policy for policy in asked if not of or _is_meant(of, policy)]
+            if not asked:
+                raise InvalidSettingError(f"{key}: {' and '.join(self.policies)} take no settings")
             if not meant:
-                raise InvalidSettingError(f"{key}: {of or 'no policy'} is not in this backtest")
+                raise InvalidSettingError(f"{key}: {of} is not in this backtest")
             if not any(name in (one.name for one in settings_of(_class_of(p))) for p in meant):
                 raise InvalidSettingError(f"no policy of this backtest has a setting {key!r}")
             if not tried:

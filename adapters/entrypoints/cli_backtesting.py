@@ -121,6 +121,10 @@ def backtest(
         for word in _listed("--budgets", budgets)
     ]
     tried = _grid(settings or [])
+    if report is not None:
+        from ..backtest.report.report import check_report  # noqa: PLC0415 - wanted here only
+
+        check_report(report)
     try:
         with (
             _sessions(call, target, quiet=quiet) as (store, sessions, unread),
@@ -184,7 +188,10 @@ def _sessions(
         return
     with opened_store(call) as store:
         if target == ALL:
-            yield store, store.sessions(call.named), {}
+            sessions = store.sessions(call.named)
+            if call.named is not None and not sessions:
+                raise NotFoundError(f"there are no sessions in namespace {call.named!r}")
+            yield store, sessions, {}
             return
         try:
             session = store.session(target, namespace=call.namespace, create=False)

@@ -12,7 +12,11 @@ from .printing import clipped, counted, say, shortly
 
 MOST = 20
 """Facts and blocks that are listed, where not all are wanted."""
+HANDLES = 3
+"""Ranges of handles beside a fact: one is enough to recall it by."""
 WIDTH = 78
+NAME = 36
+"""Characters of a name: harnesses name what they attach by its whole path."""
 INDENT = "    "
 
 
@@ -96,18 +100,18 @@ def _say_facts(what: str, where: str, facts: Sequence[LostFact], most: int | Non
     say(f"\n{what}: {counted(len(facts), 'fact')} {where}", bold=True)
     say(f"{INDENT}{told}")
     for fact in facts[:most]:
-        text = clipped(fact.text, WIDTH)
-        say(f"{INDENT}{fact.kind:<10} {text}  {'; '.join(_about(fact))}")
+        line = f"{INDENT}{fact.kind:<10} {clipped(fact.text, WIDTH)}  {'; '.join(_about(fact))}"
+        say(line.rstrip())
     _say_rest(len(facts[most or len(facts) :]), "fact")
 
 
 def _about(fact: LostFact) -> Iterator[str]:
     if fact.handles:
-        yield shortly(fact.handles)
+        yield shortly(fact.handles, most=HANDLES)
     if fact.by_user:
         yield "a user's words"
     if fact.used_again:
-        yield f"used again at {shortly(fact.used_again)}"
+        yield f"used again at {shortly(fact.used_again, most=HANDLES)}"
     elif fact.told_again is not None:
         yield f"told again at #{fact.told_again}"
 
@@ -118,9 +122,9 @@ def _say_blocks(what: str, blocks: Iterable[Listed], most: int | None) -> None:
         return
     say(f"\n{counted(len(blocks), 'block')} {what}", bold=True)
     for block in blocks[:most]:
-        name = f" {block.name}" if block.name else ""
+        name = f" {clipped(block.name, NAME)}" if block.name else ""
         top = f"#{block.position} {block.kind}{name}, {counted(block.tokens, 'token')}"
-        say(f"{INDENT}{top}  {clipped(block.line, max(20, WIDTH - len(top)))}")
+        say(f"{INDENT}{top}  {clipped(block.line, max(20, WIDTH - len(top)))}".rstrip())
     _say_rest(len(blocks[most or len(blocks) :]), "block")
 
 

@@ -109,13 +109,11 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {plural}"
 
 
-def shortly(handles: "Ranges") -> str:
+def shortly(handles: "Ranges", most: int = RUNS_SHOWN) -> str:
     """The first few ranges of handles, and how many more there are."""
     shown = str(handles).split()
-    more = len(shown) - RUNS_SHOWN
-    return " ".join(shown[:RUNS_SHOWN]) + (
-        f" and {counted(more, 'more range')}" if more > 0 else ""
-    )
+    more = len(shown) - most
+    return " ".join(shown[:most]) + (f" and {counted(more, 'more range')}" if more > 0 else "")
 
 
 def runs(handles: "Ranges") -> list[list[int]]:

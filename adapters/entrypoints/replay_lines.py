@@ -1,5 +1,7 @@
 """Says what a replay came to, for people and for programs."""
 
+import re
+import shlex
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
@@ -9,17 +11,21 @@ from ...projections.replay.served import Compacted
 from ..replaying.deciders import AS_RECORDED, NOBODY
 from ..replaying.result import Replay, Sent
 from .explained import repair_in_words
-from .printing import counted, runs, say, shortly
+from .printing import clipped, counted, runs, say, shortly
 
 WIDE = 10
 """Columns of what stands in front of a line."""
+WHY = 110
+"""Characters of a reason; the JSON has each whole."""
+
+_NUMBER = re.compile(r"#?[0-9][0-9,.]*%?")
 
 
 def say_replay(replay: Replay) -> None:
     """A line or more for each call where something happened, and what it came to in all."""
     for line in _happened(replay):
         say(line)
-    limit = f", with a limit of {replay.limit:,} tokens" if replay.limit else ""
+    limit = f", with a limit of {counted(replay.limit, 'token')}" if replay.limit else ""
     say(f"{replay.session}: {_calls(replay)}, {_decided(replay)}{limit}", bold=True)
     if not replay.calls:
         return
@@ -36,7 +42,9 @@ def say_replay(replay: Replay) -> None:
     if replay.refused:
         say(f"{'refused':<{WIDE}}{counted(replay.refused, 'prompt')} over the limit")
     if replay.lineage:
-        say(f"{'stored':<{WIDE}}as the lineage {replay.lineage}: `cutbank view --lineage` shows it")
+        say(f"{'stored':<{WIDE}}as the lineage {replay.lineage}; to see it:")
+        see = shlex.join(["cutbank", "view", replay.session, "--lineage", replay.lineage])
+        say(f"{'':<{WIDE}}{see}")
 
 
 def as_json(replay: Replay) -> dict[str, Any]:
@@ -78,24 +86,34 @@ def _decided(replay: Replay) -> str:
 
 def _happened(replay: Replay) -> Iterator[str]:
     """Calls of which the same is to be said, one after the other, share a line."""
-    for said, calls in groupby(replay.calls, key=_said):
+    for alike, calls in groupby(replay.calls, key=_alike):
         group = list(calls)
-        if not said:
+        if not alike:
             continue
         first, last = group[0].call, group[-1].call
         named = f"call {first:,}" if first == last else f"calls {first:,}-{last:,}"
-        yield f"{named}: {said[0]}"
-        yield from (f"{'':<{WIDE}}{line}" for line in said[1:])
+        line, *others = _said(group[0])
+        yield f"{named}: {line}"
+        yield from (f"{'':<{WIDE}}{line}" for line in others)
 
 
-def _said(sent: Sent) -> tuple[str, ...]:
-    lines: list[str] = []
+def _alike(sent: Sent) -> tuple[str, ...]:
+    """What is said of a call, without the numbers that differ from one futile call to the next."""
+    said = tuple(_said(sent))
+    return said if sent.compactions else tuple(_NUMBER.sub("0", line) for line in said)
+
+
+def _said(sent: Sent) -> Iterator[str]:
     for compacted, left in zip(sent.compactions, sent.left, strict=True):
-        lines += _compacted(sent, compacted, left)
-    lines += (f"{one.trigger}: nothing was done: {one.reason}" for one in sent.futile)
+        yield from _compacted(sent, compacted, left)
+    yield from (f"{one.trigger}: {_why(one.reason)}" for one in sent.futile)
     if sent.is_refused:
-        lines.append("refused: the prompt is larger than the limit")
-    return tuple(lines)
+        yield "refused: the prompt is larger than the limit"
+
+
+def _why(reason: str) -> str:
+    """A reason without what it tells for the sake of completeness: sizes of blocks, and figures."""
+    return clipped(reason.partition("; ")[0].partition(" (")[0], WHY)
 
 
 def _compacted(sent: Sent, compacted: Compacted, left: Ranges) -> Iterator[str]:

@@ -11,7 +11,7 @@ from ....projections.read_models.moments import moment
 from .chart import boundary_id
 from .cuts import Cuts
 from .history import handles
-from .markup import Markup, joined, tag
+from .markup import Markup, joined, several, tag
 from .story import Story, ToldBoundary
 
 FACTS = 40
@@ -25,7 +25,7 @@ def boundaries(story: Story, cuts: Cuts) -> Iterator[Markup]:
         served = f"boundary {tree.served} is served" if tree.served else "all of the log is served"
         went_on = f", continues {tree.continues}" if tree.continues else ""
         yield tag("h3", f"Lineage {tree.lineage}")
-        yield tag("p", f"{len(tree.nodes)} boundaries, {served}{went_on}")
+        yield tag("p", f"{several(len(tree.nodes), 'boundary', 'boundaries')}, {served}{went_on}")
         for node in tree.nodes:
             one = told.get((node.lineage, node.number))
             if one is not None and node.lineage != tree.lineage:

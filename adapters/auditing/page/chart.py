@@ -24,17 +24,21 @@ def context_chart(story: Story) -> Markup:
     top = max(1, *(call.tokens for call in calls))
     bars = [*_bars(story, top)]
     label = f"Estimated tokens of {len(calls):,} calls; the largest prompt has {top:,}"
-    return tag(
-        "svg",
+    return _drawn(
         *_scale(top),
         *bars,
         tag("text", "call 1", x=LEFT, y=HEIGHT - 6),
         tag("text", f"call {len(calls)}", x=WIDTH, y=HEIGHT - 6, text_anchor="end"),
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        class_="chart",
-        role="group",
-        aria_label=label,
+        high=HEIGHT,
+        label=label,
     )
+
+
+def _drawn(*parts: Markup, high: int, label: str) -> Markup:
+    """A drawing as wide as the page, and where that is narrow, to be moved sideways."""
+    size = f"0 0 {WIDTH} {high}"
+    drawing = tag("svg", *parts, viewBox=size, class_="chart", role="group", aria_label=label)
+    return tag("div", drawing, class_="drawn", tabindex="0", role="region", aria_label=label)
 
 
 def _scale(top: int) -> Iterator[Markup]:
@@ -106,14 +110,8 @@ def fate_chart(story: Story) -> Markup:
         _now(story, len(stripes)),
     ]
     high = (len(rows)) * (STRIPE + 4) + 4
-    return tag(
-        "svg",
-        *rows,
-        viewBox=f"0 0 {WIDTH} {high}",
-        class_="chart fates",
-        role="group",
-        aria_label="What had become of each block of the log, at each boundary and now",
-    )
+    label = "What had become of each block of the log, at each boundary and now"
+    return _drawn(*rows, high=high, label=label)
 
 
 def _stripe(number: int, told: ToldBoundary, positions: Sequence[int]) -> Markup:

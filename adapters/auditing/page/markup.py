@@ -34,6 +34,11 @@ def joined(parts: Iterable[object], between: str = "") -> Markup:
     return Markup(between.join(map(markup, parts)))
 
 
+def several(number: int, one: str, more: str) -> str:
+    """`1 boundary`, `1,024 boundaries`."""
+    return f"{number:,} {one if number == 1 else more}"
+
+
 def tag(name: str, /, *parts: object, **attributes: object) -> Markup:
     """An element; `class_` is its class, `data_x` its `data-x`, True an attribute without value.
 

@@ -15,7 +15,7 @@ from .chart import context_chart, fate_chart
 from .cuts import Cuts, cuts_of
 from .history import history
 from .marks import marks
-from .markup import Markup, joined, tag
+from .markup import Markup, joined, several, tag
 from .story import Story, story_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def page_of(story: Story, cuts: Cuts) -> str:
         title=joined([session.title or session.key, " - cutbank"]),
         style=_asset("page.css"),
         header=joined(_header(story, cuts), "\n"),
-        charts=joined([context_chart(story), _legend(), fate_chart(story)], "\n"),
+        charts=joined([context_chart(story), _legend(story), fate_chart(story)], "\n"),
         boundaries=_or(
             boundaries(story, cuts), "Nothing was compacted: the view is all of the log."
         ),
@@ -84,10 +84,12 @@ def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
     source = f", imported from {session.source}" if session.source else ""
     yield tag(
         "p",
-        f"Session {session.key} in {session.namespace}{source}: {len(story.blocks):,} blocks, "
-        f"{len(story.calls):,} calls, {len(story.boundaries):,} boundaries. "
+        f"Session {session.key} in {session.namespace}{source}: "
+        f"{several(len(story.blocks), 'block', 'blocks')}, "
+        f"{several(len(story.calls), 'call', 'calls')}, "
+        f"{several(len(story.boundaries), 'boundary', 'boundaries')}. "
         f"Fates as of #{at.position} on {at.lineage} version {at.lineage_version}; "
-        f"the view there has {view.tokens:,} tokens, fingerprint ",
+        f"the view there has {several(view.tokens, 'token', 'tokens')}, fingerprint ",
         tag("code", view.fingerprint),
         ".",
     )
@@ -105,8 +107,10 @@ def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
         )
 
 
-def _legend() -> Markup:
-    named = (tag("span", fate.value, class_=f"fate-{fate.value}") for fate in Fate)
+def _legend(story: Story) -> Markup:
+    """The fates that the page has, each with its colour."""
+    met = {told.fate for told in story.blocks}.union(*(one.fates for one in story.boundaries))
+    named = (tag("span", fate, class_=f"swatch fate-{fate}") for fate in Fate if fate in met)
     return tag("p", *named, class_="legend", aria_label="Colours of the fates")
 
 

@@ -11,10 +11,12 @@ main { max-width: 1180px; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { margin-bottom: 0; } h2 { margin-top: 3rem; border-top: 1px solid var(--line);
   padding-top: 1rem; } h3 { margin-top: 2rem; }
 p, li { max-width: 48rem; } figcaption, .soft { color: var(--soft); }
-figure { margin: 1rem 0; } .drawing { width: 100%; min-height: 420px; }
+figure { margin: 1rem 0; overflow-x: auto; } .drawing { width: 100%; }
+.drawing.several { min-width: 44rem; } figcaption { position: sticky; left: 0; }
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: 13.5px; }
 caption { text-align: left; font-weight: 600; padding: .3rem 0; }
+caption span { display: inline-block; position: sticky; left: 0; max-width: calc(100vw - 2rem); }
 th, td { padding: .2rem .7rem .2rem 0; text-align: left; border-bottom: 1px solid var(--line);
   vertical-align: top; }
 thead th { color: var(--soft); font-weight: 500; white-space: nowrap; }
@@ -37,14 +39,19 @@ SCRIPT = """
   const themed = layout => {
     const ink = inks();
     const made = { ...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { color: ink("--ink"), family: "system-ui, sans-serif" } };
+      font: { color: ink("--ink"), family: "system-ui, sans-serif" },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: ink("--soft"), activecolor: ink("--ink") } };
     for (const name of Object.keys(made).filter(name => /^[xy]axis/.test(name)))
       made[name] = { ...made[name], gridcolor: ink("--line"), zerolinecolor: ink("--soft"),
         linecolor: ink("--line") };
     return made;
   };
-  const draw = (id, drawing) => Plotly.react(id, drawing.data, themed(drawing.layout),
-    { responsive: true, displaylogo: false, modeBarButtons: [["toImage", "resetScale2d"]] });
+  const draw = (id, drawing) => {
+    // Panels side by side need room: on a narrow screen they are moved sideways.
+    document.getElementById(id).classList.toggle("several", "xaxis2" in drawing.layout);
+    Plotly.react(id, drawing.data, themed(drawing.layout),
+      { responsive: true, displaylogo: false, modeBarButtons: [["toImage", "resetScale2d"]] });
+  };
   const figures = [...document.querySelectorAll(".drawing")].map(place => place.id)
     .filter(id => document.getElementById(id + "-data"));
   const pick = document.getElementById("curves-pick");

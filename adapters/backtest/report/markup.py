@@ -45,7 +45,7 @@ def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[Inline]
     body = "\n".join(f"<tr>{_row(row)}</tr>" for row in rows)
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}">\n'
-        f"<table><caption>{text(caption)}</caption>\n"
+        f"<table><caption><span>{text(caption)}</span></caption>\n"
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
     )
 

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from ....domain.backtest.result import Measured
@@ -12,9 +13,24 @@ from .page import page_of
 from .tables import CellTable, ControlTable, parquet_of
 from .timeless import seconds_of, without_seconds
 
+DRAWN_BY = ("plotly", "pyarrow")
+
 MISSING = (
     "--report needs plotly and pyarrow, which are not installed: pip install 'cutbank[backtest]'"
 )
+
+
+def check_report(folder: Path) -> None:
+    """Raise ExportError if no report can be written there, before hours are spent on measuring."""
+    if any(find_spec(name) is None for name in DRAWN_BY):
+        raise ExportError(MISSING)
+    nearest = folder
+    while not nearest.exists() and nearest != nearest.parent:
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise ExportError(f"{folder}: no report can be written there: {nearest} is a file")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise ExportError(f"{folder}: cannot be written: nothing may be made in {nearest}")
 
 
 def write_report(measured: Measured, folder: Path, command: str | None = None) -> list[Path]:
@@ -36,7 +52,7 @@ def write_report(measured: Measured, folder: Path, command: str | None = None) -
     try:
         contents = {name: make() for name, make in made.items()}
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"plotly", "pyarrow"}:
+        if (error.name or "").partition(".")[0] not in DRAWN_BY:
             raise
         raise ExportError(MISSING) from None
     try:

@@ -46,7 +46,7 @@ class Fact:
 # Plain words are no facts, not even with a capital; neither is what an escape sequence begins.
 # Most of a text are plain words: all up to the next other one are skipped in one go.
 _WORD = re.compile(
-    r"""(?:[^A-Z0-9_/~.#@:-]+(?<![a-z]))?+
+    r"""(?>(?:[^A-Z0-9_/~.#@:-]+(?<![a-z]))?)
     (?:(--[a-z][\w-]++|[/~.#@-]{0,2}\b(?<!\\)[A-Z]?+[a-z]*+
     (?:://[^\s"'<>`)\]}|\\]{4,200}|[A-Z0-9_./:~@-][\w./:@~+%-]{0,126}[\w/]))|\w++|.)""",
     re.ASCII | re.DOTALL | re.VERBOSE,
