@@ -1,7 +1,7 @@
 """The window that a policy is shown, made of the very fold that is served."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
@@ -95,7 +95,13 @@ def items_of(
     return sorted(items, key=lambda item: item.position)
 
 
-def _unfinished(entries: tuple[Entry, ...], broken_off: Mapping[int, float]) -> Iterator[int]:
+def item_of(entry: Entry) -> Item:
+    """A block of which nothing is to be said besides: nobody waits for it, and it is whole."""
+    length = None if entry.shown is None else len(entry.shown)
+    return Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call, length=length)
+
+
+def _unfinished(entries: Sequence[Entry], broken_off: Mapping[int, float]) -> Iterator[int]:
     """Positions of what models wrote in answers that were broken off."""
     for position, upto in broken_off.items():
         behind = bisect_right(entries, position, key=attrgetter("position"))

@@ -1,6 +1,6 @@
 """Writes a summary by rules, in words that stand in the log: it needs no model and cannot fail."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from ..ranges import Ranges
@@ -105,9 +105,10 @@ def _on_a_page(
     lines = by_weight(_about_facts(lines, facts))
     rest = page.add_shares(lines, shares(material))
     rest = page.add(rest, spare=int(room * FOR_FACTS))
-    facts = _unsaid(facts, page.text)
+    said = _words_on(page)
+    facts = _unsaid(facts, said)
     page.add(excerpts(facts, material.gone), spare=int(room * FOR_LEDGER))
-    page.add(_ledger(_unsaid(facts, page.text), page))
+    page.add(_ledger(_unsaid(facts, _words_on(page) - said), page))
     page.add(rest)
     return Draft(page.text, page.sections, page.cites)
 
@@ -139,10 +140,13 @@ def _about_facts(lines: Iterable[Line], facts: Sequence[Fact]) -> Iterator[Line]
         yield replace(line, weight=line.weight + min(0.4, 0.1 * value)) if gains else line
 
 
-def _unsaid(facts: Iterable[Fact], text: str) -> list[Fact]:
-    """The facts that a text does not name, not even inside of a longer word."""
-    # Of a page there are few words that may be facts, and an escape sequence would hide some.
-    words = words_by_line(text.replace("\\", " "))
+def _words_on(page: Page) -> set[str]:
+    """The words of a page that may be facts; an escape sequence would hide some."""
+    return words_by_line(page.text.replace("\\", " "))
+
+
+def _unsaid(facts: Iterable[Fact], words: Set[str]) -> list[Fact]:
+    """The facts that none of the words names, not even inside of a longer one."""
     together = " ".join(words)
     return [fact for fact in facts if fact.text not in words and fact.text not in together]
 

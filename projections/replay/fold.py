@@ -1,7 +1,7 @@
 """The view of a replay: the very fold that serves agents, over a log that is held in memory."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 from ...domain.compaction import CompactionState
@@ -16,7 +16,7 @@ from ...domain.session_events import (
 )
 from ...domain.token_budget import estimate_text
 from ...domain.window import Item
-from ..compaction_window import items_of
+from ..compaction_window import item_of, items_of
 from ..entry import Entry
 from ..history_view import Coordinate, History, HistoryView, encoded
 from ..recorded import Recorded
@@ -50,6 +50,10 @@ class Fold:
         self._effective_from = 0
         self._besides: tuple[tuple[int, int, int], int, int] = ((0, 0, 0), 0, 0)
         self._retracted = Ranges()
+        self._made: dict[int, tuple[Entry, Item]] = {}
+        """Blocks as a policy sees them that nothing is to be said of besides."""
+        self._shown: tuple[History, int, tuple[Item, ...]] = (self.history, -1, ())
+        """All that a policy saw last, and of which view."""
 
     # Going on
 
@@ -154,17 +158,39 @@ class Fold:
         recording = self.recording
         return self.history.view(recording.key, recording.namespace, coordinate, None)
 
-    def items(self) -> list[Item]:
+    def items(self) -> Sequence[Item]:
         """The blocks of the view, as a policy sees them."""
-        entries = tuple(self.history.entries.values())
-        return items_of(
-            entries,
-            self._recalled(),
-            sizes=lambda: (entry.tokens for entry in entries),
-            open_calls=frozenset(self.history.open_calls),
-            pinned=self.history.pinned,
-            broken_off=self.history.broken_off,
-        )
+        history = self.history
+        if self._shown[0] is not history or self._shown[1] != history.position:
+            self._shown = history, history.position, self._items()
+        return self._shown[2]
+
+    def _items(self) -> tuple[Item, ...]:
+        history = self.history
+        if history.pinned or history.broken_off:
+            entries = tuple(history.entries.values())
+            return tuple(
+                items_of(
+                    entries,
+                    self._recalled(),
+                    sizes=lambda: (entry.tokens for entry in entries),
+                    open_calls=frozenset(history.open_calls),
+                    pinned=history.pinned,
+                    broken_off=history.broken_off,
+                )
+            )
+        # Nearly always so, and the same blocks are looked at before each call.
+        made = self._made
+        for position, entry in history.entries.items():
+            if position not in made or made[position][0] is not entry:
+                made[position] = entry, item_of(entry)
+        items = [made[position][1] for position in history.entries]
+        if history.open_calls:
+            waiting = history.open_calls
+            items = [
+                replace(item, is_open=True) if item.position in waiting else item for item in items
+            ]
+        return tuple(items)
 
     def originals(self, positions: Ranges) -> Iterable[Item]:
         """Blocks of the log, whatever became of them."""

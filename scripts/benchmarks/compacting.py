@@ -81,7 +81,8 @@ def summarised(material: Material, _: object) -> object:
 def forget() -> None:
     """A history of its own: what was read of the last one helps no longer."""
     for remembered in (
-        *(facts.sort_of, facts.found_in, prose.sentences, prose.cues, prose.is_constraint),
+        *(facts.sort_of, facts.found_in, facts.told_in, prose.sentences, prose.cues),
+        prose.is_constraint,
         *(requests.said_by_user, quotes.comparable, quotes.quote_in),
     ):
         remembered.cache_clear()
