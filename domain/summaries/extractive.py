@@ -1,6 +1,6 @@
 """Writes a summary by rules, in words that stand in the log: it needs no model and cannot fail."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ranges import Ranges
@@ -145,7 +145,7 @@ def _words_on(page: Page) -> set[str]:
     return words_by_line(page.text.replace("\\", " "))
 
 
-def _unsaid(facts: Iterable[Fact], words: Set[str]) -> list[Fact]:
+def _unsaid(facts: Iterable[Fact], words: set[str]) -> list[Fact]:
     """The facts that none of the words names, not even inside of a longer one."""
     together = " ".join(words)
     return [fact for fact in facts if fact.text not in words and fact.text not in together]
