@@ -12,7 +12,8 @@ from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.errors import RejectedSummaryError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import Extractive
-from cutbank.domain.summaries.gate import ALWAYS_SMALL, RULES, TOLERANCE, check
+from cutbank.domain.summaries.gate import ALWAYS_SMALL, RULES, TOLERANCE, Case, check
+from cutbank.domain.summaries.scripts import LATIN, dominant, is_latin
 from cutbank.domain.summaries.summariser import Draft, Material
 from cutbank.domain.window import Item
 
@@ -252,3 +253,29 @@ def test_any_piece_of_what_the_user_said_may_be_quoted(said: str, data: st.DataO
     end = data.draw(st.integers(begin, len(said)))
 
     check(Draft(f'x\n- User: "{said[begin:end]}" (#2)'), MATERIAL, user_texts=[said])
+
+
+BARE = "Now <tool_call> it"
+HARMLESS = ["plain words", "`<tool_call>` is markup", '- User: "<tool_call>" (#2)', "", "<invoked>"]
+
+
+@given(st.lists(st.sampled_from([BARE, *HARMLESS]), max_size=6))
+def test_markup_counts_in_whichever_line_it_stands(lines: list[str]) -> None:
+    case = Case(Draft("\n".join(lines)), MATERIAL, ())
+
+    assert (RULES["tool-calling"](case) is not None) == (BARE in lines)
+
+
+@given(st.lists(st.sampled_from([BARE, *HARMLESS]), max_size=6))
+def test_markup_between_fences_never_counts(lines: list[str]) -> None:
+    case = Case(Draft("\n".join(["```", *lines, "```"])), MATERIAL, ())
+
+    assert RULES["tool-calling"](case) is None
+
+
+@given(
+    st.text(st.characters(codec="utf-8"), max_size=80), st.sampled_from(["", "й" * 40, "日" * 14])
+)
+def test_no_other_script_is_ever_overlooked(text: str, more: str) -> None:
+    assert not is_latin(text + more) or dominant(text + more) in {None, LATIN}
+    assert not (more and is_latin(text + more))

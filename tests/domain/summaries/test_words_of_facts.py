@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.summaries.extraction.facts import words_of
+from cutbank.domain.summaries.extraction.facts import words_by_line, words_of
 
 # What a word is, without the haste: every position is looked at.
 PLAIN = re.compile(
@@ -30,6 +30,11 @@ def test_what_is_skipped_holds_no_word(text: str) -> None:
 @given(st.text(max_size=60))
 def test_no_text_hides_a_word(text: str) -> None:
     assert words_of(text) == PLAIN.findall(text)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_no_word_goes_on_in_the_next_line(text: str) -> None:
+    assert words_by_line(text) == set(words_of(text))
 
 
 @pytest.mark.parametrize(

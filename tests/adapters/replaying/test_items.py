@@ -1,0 +1,75 @@
+"""What a policy is shown of a replay is what stands in the view, whatever was remembered of it."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from every_policy import every_name, fitted
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from worked_live import STEPS, Agent, Time
+
+import cutbank
+from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.settings.settings import Settings
+from cutbank.domain.terms import Terms
+from cutbank.domain.window import Item
+from cutbank.projections.replay.by_policy import ByPolicy
+from cutbank.projections.replay.decider import Decided
+from cutbank.projections.replay.fold import Fold
+from cutbank.projections.replay.recording import Call
+from cutbank.projections.replay.replay import replayed
+
+LIMIT = 600
+
+
+class Looking(ByPolicy):
+    """Looks at the items before each decision and after it."""
+
+    def decided(self, fold: Fold, call: Call) -> list[Decided]:
+        check(fold)
+        decided = super().decided(fold, call)
+        check(fold)
+        return decided
+
+
+def check(fold: Fold) -> None:
+    items, history = fold.items(), fold.history
+    standing = [item for item in items if item.position in history.entries]
+
+    assert [item.position for item in items] == sorted({item.position for item in items})
+    assert {item.position for item in items} >= set(history.entries)
+    assert all(item.is_pinned for item in items if item.position not in history.entries)
+    for item, entry in zip(standing, history.entries.values(), strict=True):
+        assert item == Item(
+            entry.position,
+            entry.block,
+            entry.turn,
+            entry.tokens,
+            entry.call,
+            is_open=entry.position in history.open_calls,
+            is_pinned=entry.position in history.pinned,
+            is_unfinished=item.is_unfinished,
+            length=None if entry.shown is None else len(entry.shown),
+        )
+        assert history.broken_off or not item.is_unfinished
+
+
+@settings(max_examples=25)
+@given(steps=STEPS, name=st.sampled_from(every_name()))
+def test_a_policy_is_always_shown_the_view_as_it_stands(
+    name: str, steps: list[tuple[Any, ...]]
+) -> None:
+    time = Time()
+    with (
+        TemporaryDirectory() as folder,
+        cutbank.open(Path(folder) / "live.db", clock=time, settings=Settings()) as store,
+    ):
+        agent = Agent(store.session("live"), {"policy": fitted("pi", 2_000), "limit": 2_000}, time)
+        agent.do(steps)
+        recording = recording_of(agent.session)
+
+    decider = Looking(Terms(fitted(name, LIMIT), LIMIT), recording)
+    calls = list(replayed(recording, decider, limit=LIMIT))
+
+    assert len(calls) == len(recording.calls)
