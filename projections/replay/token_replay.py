@@ -94,6 +94,7 @@ def token_replayed(
     pins: PinRules = NO_PINS,
     minimum_gain: float = 0.0,
     regrowth: float = REGROWTH,
+    once_a_turn: bool = False,
 ) -> TokenReplay | NotByTokens:
     """What a replay comes to whose summaries have so many tokens each, or as many as may be.
 
@@ -106,7 +107,7 @@ def token_replayed(
     if summary_tokens < LEAST:
         return NotByTokens(f"summaries of less than {LEAST} tokens cannot be told apart")
     view = TracedView(trace, pins, limit)
-    terms = _Terms(policy, most, summary_tokens, minimum_gain, ceil(regrowth * limit))
+    terms = _Terms(policy, most, summary_tokens, minimum_gain, ceil(regrowth * limit), once_a_turn)
     run = _Run(view, terms)
     try:
         run.to_the_end()
@@ -130,6 +131,8 @@ class _Terms:
     minimum_gain: float
     regrown: int
     """What has to be said before it is tried again, once it came to nothing."""
+    once_a_turn: bool
+    """Whether one compaction by threshold has to do for all calls of a turn."""
 
 
 class _Run:
@@ -141,6 +144,8 @@ class _Run:
         self._offset = 0
         self._regrown_at = 0
         """From which call on there is enough that was said since there was nothing to gain."""
+        self._over_at = 0
+        """From which call on the turn is over that had its one compaction."""
         self._is_written = False
         """Whether the newest plan came to a summary."""
         self._rising = [0, *_drops(self.trace), len(self.trace.whole)]
@@ -148,7 +153,9 @@ class _Run:
     def to_the_end(self) -> None:
         call, answered = 0, 0
         while True:
-            due = self._first_above(max(call, answered, self._regrown_at), self.terms.most)
+            due = self._first_above(
+                max(call, answered, self._regrown_at, self._over_at), self.terms.most
+            )
             full = self._first_above(call, self.limit) if self.limit > 0 else len(self.trace.whole)
             call = min(due, full)
             if call == len(self.trace.whole):
@@ -190,6 +197,9 @@ class _Run:
             self.futile += 1
             return False
         self._regrown_at = 0
+        is_the_one = self.terms.once_a_turn and trigger is Trigger.THRESHOLD
+        turn = self.trace.turn
+        self._over_at = bisect_right(turn, turn[call], lo=call) if is_the_one else 0
         self.compactions.append(found)
         self._offset = found.offset
         return True

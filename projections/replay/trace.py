@@ -24,6 +24,7 @@ from ...domain.session_events import (
     SystemPromptSet,
     ToolCalled,
     ToolsSet,
+    TurnStarted,
 )
 from ...domain.token_budget import estimate_text
 from ..entry import Entry
@@ -32,7 +33,7 @@ from .recording import Recording
 
 KINDS = tuple(Kind)
 """By the numbers that stand for them in a trace."""
-FORMAT = f"1 {byteorder}"
+FORMAT = f"2 {byteorder}"
 """Of packed columns: they are as memory holds them."""
 
 Column: TypeAlias = "array[int]"
@@ -85,6 +86,8 @@ class Trace:
     """Tokens of all that stands in the log up to there, what no model is sent included."""
     answered: Column = _whole("I")
     """Where a model last spoke before it."""
+    turn: Column = _whole("I")
+    """Which turn was going on."""
     resets: Column = _whole("I")
     """Indices of the calls in front of which the system prompt, the tools or the settings were
     set: no cache holds their prompts."""
@@ -209,7 +212,7 @@ def _calls(trace: Trace, recording: Recording) -> None:
     trace.sees.extend(seen)
     said = [*accumulate((recorded.tokens for recorded in recording.log), initial=0)]
     trace.said.extend(said[sees] for sees in seen)
-    index = system = tools = answered = taken = 0
+    index = system = tools = answered = taken = turn = 0
     for call, sees in enumerate(seen):
         is_reset = False
         for recorded in recording.log[taken:sees]:
@@ -220,6 +223,8 @@ def _calls(trace: Trace, recording: Recording) -> None:
                     tools, is_reset = estimate_text(str(definitions)), True
                 case RequestSettingsSet():
                     is_reset = True
+                case TurnStarted(turn=started):
+                    turn = started
                 case ModelCalled() | ToolCalled():
                     answered = recorded.position
                 case BlockAppended(block=block) if block.kind in BY_ASSISTANT:
@@ -231,5 +236,6 @@ def _calls(trace: Trace, recording: Recording) -> None:
         trace.upto.append(index)
         trace.whole.append(system + tools + trace.running[index])
         trace.answered.append(answered)
+        trace.turn.append(turn)
         if is_reset:
             trace.resets.append(call)

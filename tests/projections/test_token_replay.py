@@ -54,8 +54,10 @@ policies: st.SearchStrategy[Policy] = pi | reserve_headroom | preserve_zone
 pin_rules = st.sampled_from([NO_PINS, PinRules(), PinRules(most=0.5)])
 
 
-def in_full(recording: Recording, terms: Terms, tokens: int) -> dict[str, Any]:
-    decider = ByPolicy(terms, recording, Writers((Sized(tokens),)))
+def in_full(
+    recording: Recording, terms: Terms, tokens: int, *, once_a_turn: bool
+) -> dict[str, Any]:
+    decider = ByPolicy(terms, recording, Writers((Sized(tokens),)), once_a_turn=once_a_turn)
     served = list(replayed(recording, decider, limit=terms.limit))
     return {
         "compactions": [
@@ -93,6 +95,7 @@ def by_tokens(replay: TokenReplay) -> dict[str, Any]:
     st.integers(8, 500),
     pin_rules,
     st.sampled_from([0.0, 0.2]),
+    st.booleans(),
 )
 # A call that waits over several compactions, with others beside it in one message.
 @example(
@@ -102,6 +105,7 @@ def by_tokens(replay: TokenReplay) -> dict[str, Any]:
     50,
     PinRules(),
     0.0,
+    False,
 )
 # A raw cut between a call and its result, from where it is as far to either side.
 @example(
@@ -117,6 +121,7 @@ def by_tokens(replay: TokenReplay) -> dict[str, Any]:
     50,
     NO_PINS,
     0.0,
+    False,
 )
 def test_tokens_alone_tell_what_a_full_replay_does(  # noqa: PLR0917 - Hypothesis names them
     acts: list[Act],
@@ -125,13 +130,20 @@ def test_tokens_alone_tell_what_a_full_replay_does(  # noqa: PLR0917 - Hypothesi
     summary_tokens: int,
     pins: PinRules,
     minimum_gain: float,
+    once_a_turn: bool,
 ) -> None:
     recording = recording_of(acts)
     trace = trace_of(recording)
     assert isinstance(trace, Trace)
 
     replay = token_replayed(
-        trace, policy, limit, summary_tokens, pins=pins, minimum_gain=minimum_gain
+        trace,
+        policy,
+        limit,
+        summary_tokens,
+        pins=pins,
+        minimum_gain=minimum_gain,
+        once_a_turn=once_a_turn,
     )
 
     if isinstance(replay, NotByTokens):
@@ -139,7 +151,7 @@ def test_tokens_alone_tell_what_a_full_replay_does(  # noqa: PLR0917 - Hypothesi
         return
     event(f"{min(len(replay.compactions), 3)} compactions or more")
     terms = Terms(policy, limit=limit, pins=pins, minimum_gain=minimum_gain)
-    assert by_tokens(replay) == in_full(recording, terms, summary_tokens)
+    assert by_tokens(replay) == in_full(recording, terms, summary_tokens, once_a_turn=once_a_turn)
 
 
 @settings(max_examples=100, deadline=None)
