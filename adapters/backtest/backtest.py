@@ -14,6 +14,7 @@ from ...domain.errors import BacktestError
 from ...domain.models import ModelFacts
 from ..compacting.by_settings import facts_by
 from ..event_log.databases import is_postgres
+from ..replaying.deciders import SIZED
 from ..sqlite.address import is_in_memory
 from .cache import Cache
 from .cluster import Cluster
@@ -83,7 +84,9 @@ class Backtest:
         self._setups = self.grid.setups()
         budgets = tuple(one for one in self.grid.budgets if one is not None) or CONTROL_BUDGETS
         limits = dict.fromkeys(self.grid.limits)
-        items: list[Item] = [*self._setups, *(ControlsAt(limit, budgets) for limit in limits)]
+        items: list[Item] = [*self._setups]
+        if self.grid.summariser != SIZED:
+            items += (ControlsAt(limit, budgets) for limit in limits)
         self._items = dict(enumerate(items))
 
     def measured(self) -> Measured:

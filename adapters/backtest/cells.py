@@ -17,7 +17,9 @@ from ...domain.fidelity.reading import Reading
 from ...domain.fidelity.sight import Sights
 from ...domain.fidelity.spells import Spell
 from ...domain.models import ModelFacts
+from ...domain.summaries.sized import Sized
 from ...domain.summaries.summariser import Summariser
+from ...domain.terms import Terms
 from ...projections.replay.as_recorded import AsRecorded
 from ...projections.replay.by_policy import ByPolicy
 from ...projections.replay.decider import Decider, Never
@@ -25,14 +27,17 @@ from ...projections.replay.neutral import rows_of
 from ...projections.replay.recorded_summaries import RecordedSummaries
 from ...projections.replay.replay import replayed
 from ...projections.replay.spells import spells_of
+from ...projections.replay.token_replay import TokenReplay, token_replayed
+from ...projections.replay.trace import NotByTokens, Trace, trace_of
 from ...projections.replay.writing import Writers
 from ..compacting.by_settings import order_by
 from ..compacting.summary_chain import SummaryChain
 from ..policy_catalog import policy_named
-from ..replaying.deciders import AS_RECORDED, NOBODY, Summaries, cached_by
+from ..replaying.deciders import AS_RECORDED, NOBODY, SIZED, Summaries, cached_by
 from ..settings.settings import Settings
+from .by_tokens import BEYOND_TOKENS, Answered, fields_of, priced_calls
 from .session_log import SessionLog, read_of
-from .tally import Tally
+from .tally import Tally, answered_in
 
 BOUND = "bound"
 
@@ -52,10 +57,12 @@ class Bench:
 
         Raises PolicyFailedError where the policy raises, or answers what is no plan.
         """
+        if setup.summariser == SIZED:
+            return self._by_tokens(setup, facts)
         recording, measure = self.log.recording, self._measure(setup.limit)
         began = process_time()
-        blank = read_of(self.log).blank.model_copy(update={"setup": setup})
-        tally = Tally(recording)
+        blank = self._blank.model_copy(update={"setup": setup})
+        tally = Tally(self._answered)
         served = replayed(recording, self._decider(setup, facts), limit=setup.limit)
         spells = spells_of(tally.counting(served))
         own = Measure(self._reading, own_boundaries(spells))
@@ -63,7 +70,7 @@ class Bench:
         return blank.model_copy(
             update={
                 **tally.as_fields(),
-                "why": _remark(tally),
+                "why": _remark(tally.refused, tally.compactions),
                 "bill": bill_of(tally.calls, facts),
                 "canonical": measure.scores(sights),
                 "own": own.scores(sights),
@@ -74,6 +81,48 @@ class Bench:
                 ),
                 "seconds": process_time() - began,
             }
+        )
+
+    def _by_tokens(self, setup: Setup, facts: ModelFacts | None) -> Cell:
+        """The same where there is no text: no fidelity, and nothing of how plans were repaired."""
+        began = process_time()
+        order = self._order(setup, facts)
+        assert setup.budget is not None, "a grid asks for it"
+        found = self._token_replay(order, setup.budget)
+        if isinstance(found, TokenReplay):
+            fields, calls = fields_of(found, setup.limit), priced_calls(found, self._answered)
+            why = _remark(fields["refused"], fields["compactions"])
+        else:
+            tally = Tally(self._answered)
+            decider = self._by_policy(order, setup)
+            for _ in tally.counting(replayed(self.log.recording, decider, limit=setup.limit)):
+                pass
+            fields, calls = tally.as_fields() | BEYOND_TOKENS, tally.calls
+            why = _remark(tally.refused, tally.compactions)
+        return self._blank.model_copy(
+            update={
+                **fields,
+                "setup": setup,
+                "why": why,
+                "bill": bill_of(calls, facts),
+                "seconds": process_time() - began,
+            }
+        )
+
+    def _token_replay(self, order: Terms, tokens: int) -> TokenReplay | NotByTokens:
+        trace = self._trace
+        if isinstance(trace, NotByTokens):
+            return trace
+        if order.must_pay:
+            return NotByTokens("a compaction has to pay for itself")
+        return token_replayed(
+            trace,
+            order.policy,
+            order.limit,
+            tokens,
+            pins=order.pins,
+            minimum_gain=order.minimum_gain,
+            once_a_turn=self.settings.compaction.once_a_turn,
         )
 
     def controls(self, limit: int, budgets: tuple[int, ...]) -> tuple[Control, ...]:
@@ -103,6 +152,18 @@ class Bench:
             yield blank.model_copy(update={"budget": budget, "bound": bound(measure, budget)})
 
     @cached_property
+    def _blank(self) -> Cell:
+        return read_of(self.log).blank
+
+    @cached_property
+    def _answered(self) -> tuple[Answered, ...]:
+        return tuple(answered_in(self.log.recording))
+
+    @cached_property
+    def _trace(self) -> Trace | NotByTokens:
+        return trace_of(self.log.recording)
+
+    @cached_property
     def _reading(self) -> Reading:
         return Reading(rows_of(self.log.recording))
 
@@ -121,7 +182,10 @@ class Bench:
             return Never()
         if setup.policy == AS_RECORDED:
             return AsRecorded(self.log.decisions, MAIN)
-        order = order_by(
+        return self._by_policy(self._order(setup, facts), setup)
+
+    def _order(self, setup: Setup, facts: ModelFacts | None) -> Terms:
+        return order_by(
             self.settings,
             setup.model or self.log.model,
             policy=policy_named(setup.policy, setup.settings),
@@ -129,10 +193,16 @@ class Bench:
             prices=facts,
             chain=SummaryChain(),  # a replay has writers of its own
         )
+
+    def _by_policy(self, order: Terms, setup: Setup) -> ByPolicy:
+        writers = Writers(self._writers(setup), setup.budget)
+        if setup.summariser == SIZED and setup.budget is not None:
+            # The policy says what a summary may take at most, as it does for any other.
+            writers = Writers((Sized(setup.budget),))
         return ByPolicy(
             order,
             self.log.recording,
-            Writers(self._writers(setup), setup.budget),
+            writers,
             once_a_turn=self.settings.compaction.once_a_turn,
         )
 
@@ -148,8 +218,8 @@ class Bench:
                 return ()
 
 
-def _remark(tally: Tally) -> str:
+def _remark(refused: int, compactions: int) -> str:
     """What a reader of the row has to know."""
-    if tally.refused and not tally.compactions:
-        return f"it never compacted, and {tally.refused} prompts were too large for the model"
+    if refused and not compactions:
+        return f"it never compacted, and {refused} prompts were too large for the model"
     return ""

@@ -11,7 +11,7 @@ from ...domain.backtest.cell import Setup
 from ...domain.errors import InvalidSettingError
 from ...domain.policies.policy import settings_of
 from ..policy_catalog import policy_class_named, policy_named
-from ..replaying.deciders import AS_RECORDED, NOBODY, SUMMARISERS
+from ..replaying.deciders import AS_RECORDED, NOBODY, SIZED, SUMMARISERS
 
 UNDECIDING = (NOBODY, AS_RECORDED)
 """What is named like a policy and asks none: it has no settings, and no summary is written."""
@@ -49,6 +49,8 @@ class Grid:
             raise InvalidSettingError(
                 f"there is no summariser {self.summariser!r} for replays; there is {known}"
             )
+        if self.summariser == SIZED and None in self.budgets:
+            raise InvalidSettingError(f"summaries by {SIZED} need a budget: that is their size")
         self._check_settings()
 
     def setups(self) -> tuple[Setup, ...]:

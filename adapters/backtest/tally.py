@@ -1,7 +1,7 @@
 """Counts what happens in one replay, call by call, as the calls go by."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,13 +10,15 @@ from ...domain.backtest.billing import PricedCall
 from ...projections.read_models.moments import said_at
 from ...projections.replay.recording import Call, Recording
 from ...projections.replay.served import Compacted, Served
+from .by_tokens import Answered
 
 
 @dataclass
 class Tally:
     """What a cell says of its calls and compactions; fidelity and prices come later."""
 
-    recording: Recording
+    answered: Sequence[Answered]
+    """Of each call, in order."""
     triggers: Counter[str] = field(default_factory=Counter)
     repairs: Counter[str] = field(default_factory=Counter)
     calls: list[PricedCall] = field(default_factory=list)
@@ -27,8 +29,6 @@ class Tally:
     broken: int = 0
     orphaned: int = 0
     stood_in: int = 0
-    _said: datetime | None = None
-    """When the newest block was said that the call before saw, where the log tells."""
 
     def counting(self, served: Iterable[Served]) -> Iterator[Served]:
         """Each call, counted and handed on."""
@@ -71,24 +71,28 @@ class Tally:
         self.orphaned += len(compacted.orphaned)
         self.stood_in += bool(compacted.refused)
 
-    def _gap(self, call: Call) -> float | None:
-        """Seconds since the call before, as far as the log tells."""
-        before, self._said = self._said, told_at(self.recording, call)
-        if before is None or self._said is None:
-            return None
-        return max(0.0, (self._said - before).total_seconds())
-
     def _priced(self, served: Served) -> PricedCall:
+        answered = self.answered[len(self.calls)]
         bought = sum(one.bought for one in served.compactions)
         wrote = sum(one.summary.tokens for one in served.compactions if one.bought and one.summary)
         return PricedCall(
             prompt=served.tokens,
             unchanged=served.unchanged,
-            output=_output(self.recording, served.call),
-            gap_s=self._gap(served.call),
+            output=answered.output,
+            gap_s=answered.gap_s,
             summary_input=bought,
             summary_output=wrote,
         )
+
+
+def answered_in(recording: Recording) -> Iterator[Answered]:
+    """What each call of a session has under any setup."""
+    before: datetime | None = None
+    for call in recording.calls:
+        said = told_at(recording, call)
+        gap = None if before is None or said is None else (said - before).total_seconds()
+        before = said
+        yield Answered(_output(recording, call), None if gap is None else max(0.0, gap))
 
 
 def _output(recording: Recording, call: Call) -> int:

@@ -12,6 +12,7 @@ from ...domain.backtest.totals import Total, control_totals_of, limits_of, total
 from ...domain.fidelity.scores import ratio
 from ...domain.pricing_in_words import dollars
 from ..backtest.in_words import IN_BRIEF, NOT_KNOWN, apart, named, part
+from ..replaying.deciders import SIZED
 from .printing import clipped, counted, say, say_table
 
 WIDE = 160
@@ -55,7 +56,7 @@ FIDELITY: Cells = {
 }
 TROUBLE: Cells = {
     "refused": lambda one: one.summed("refused"),
-    "broken": lambda one: one.summed("broken"),
+    "broken": lambda one: NOT_KNOWN if _is_sized(one) else one.summed("broken"),
     "futile": lambda one: one.summed("futile"),
     "seconds": lambda one: f"{one.seconds:.1f}",
 }
@@ -139,8 +140,16 @@ def _say_notes(totals: Sequence[Total]) -> None:
     for priced, of in dict.fromkeys((len(one.priced), len(one.cells)) for one in totals):
         if 0 < priced < of:
             say(f"* of {priced:,} of {counted(of, 'session')}: prices of the others are not known")
+    if any(map(_is_sized, totals)):
+        say(
+            f"by {SIZED}: a summary has a size and no text, so that nothing is said of what is kept"
+        )
     if any(one.summed("refused") for one in totals):
         say("refused: prompts larger than the limit; they count as if they had been sent")
+
+
+def _is_sized(total: Total) -> bool:
+    return total.setup.summariser == SIZED
 
 
 def _say_rows(heading: str, rows: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...domain.compaction import MAIN
 from ...domain.errors import InvalidSettingError
 from ...domain.policies.policy import Policy
+from ...domain.summaries.sized import Sized
 from ...domain.summaries.summariser import Draft, Material, Summariser
 from ...projections.replay.as_recorded import AsRecorded
 from ...projections.replay.by_policy import ByPolicy
@@ -30,7 +31,9 @@ NOBODY = "none"
 """All of the history is sent, whatever it takes."""
 AS_RECORDED = "recorded"
 """The compactions that took place: those of the session's source, and what was served since."""
-SUMMARISERS = ("extractive", "recorded", "llm")
+SIZED = "sized"
+"""Summaries of a size and without a text that says anything, to see what a size alone would do."""
+SUMMARISERS = ("extractive", "recorded", "llm", SIZED)
 """Who writes the summaries of a replay."""
 
 
@@ -56,6 +59,8 @@ class Summaries:
             )
         if self.budget is not None and self.budget < 1:
             raise InvalidSettingError(f"a budget cannot be {self.budget}; it is 1 token or more")
+        if self.summariser == SIZED and self.budget is None:
+            raise InvalidSettingError(f"summaries by {SIZED} need a budget: that is their size")
 
 
 def decider_named(
@@ -109,6 +114,10 @@ def writers_by(wanted: Summaries, session: "StoredSession", model: str | None = 
             first: tuple[Summariser, ...] = (RecordedSummaries.of(decisions_of(session, MAIN)),)
         case "llm":
             first = (cached_by(wanted, session.store.settings, model),)
+        case "sized":
+            assert wanted.budget is not None, "was checked when it was made"
+            # The policy says what a summary may take at most, as it does for any other.
+            return Writers((Sized(wanted.budget),))
         case _:
             first = ()
     return Writers(first, wanted.budget)
