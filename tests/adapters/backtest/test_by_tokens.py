@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
+from pydantic import JsonValue
 
 from cutbank import SessionStore
 from cutbank.adapters.backtest.cells import Bench
@@ -14,11 +15,11 @@ from cutbank.domain.fidelity.scores import Scores
 from cutbank.projections.replay.token_replay import TokenReplay
 from cutbank.projections.replay.trace import NotByTokens
 
-GOES_BY_TOKENS: tuple[str, dict[str, int]] = "pi", {"reserve_tokens": 200, "keep_tokens": 150}
-LOOKS_AT_TEXTS: tuple[str, dict[str, int]] = ("scored-pruning", {})
+GOES_BY_TOKENS: tuple[str, dict[str, JsonValue]] = "pi", {"reserve_tokens": 200, "keep_tokens": 150}
+LOOKS_AT_TEXTS: tuple[str, dict[str, JsonValue]] = ("scored-pruning", {})
 
 
-def setups(policy: str, settings: dict[str, int]) -> Iterator[Setup]:
+def setups(policy: str, settings: dict[str, JsonValue]) -> Iterator[Setup]:
     for limit, budget in product((500, 1_000, 2_000), (20, 100)):
         yield Setup(
             policy=policy, settings=settings, limit=limit, summariser="sized", budget=budget
