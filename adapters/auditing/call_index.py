@@ -1,8 +1,9 @@
 """Finds a call of a model by its number: counted as replays count, from a glance at each event."""
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from ...domain.blocks import BY_ASSISTANT
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled
@@ -27,6 +28,47 @@ class Record(NamedTuple):
     """Where the record stands."""
 
 
+class Counted(Sequence[Numbered]):
+    """Calls in order, held as rows of numbers.
+
+    As objects, of which a long session would have hundreds of thousands, they would be walked
+    through each time that memory is tidied up, whatever is read in between.
+    """
+
+    def __init__(self, calls: Iterable[Numbered] = ()) -> None:
+        self._sees, self._positions = array("q"), array("q")
+        self._ends = array("q", [0])
+        """Where the positions of each call's answer end, from the second on."""
+        self._told = array("q")
+        """Where a call's record stands; 0 where there is none."""
+        self._saw, self._names = array("q"), list[str]()
+        for call in calls:
+            self._sees.append(call.sees)
+            self._positions.extend(call.answer)
+            self._ends.append(len(self._positions))
+            self._told.append(call.told.originator_version if call.told else 0)
+            self._saw.append(call.told.position if call.told else 0)
+            self._names.append(call.told.call_id if call.told else "")
+
+    def __len__(self) -> int:
+        return len(self._sees)
+
+    @overload
+    def __getitem__(self, at: int) -> Numbered: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Numbered]: ...
+    def __getitem__(self, at: int | slice) -> Numbered | Sequence[Numbered]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(*at.indices(len(self)))]
+        at = range(len(self))[at]
+        version = self._told[at]
+        return Numbered(
+            self._sees[at],
+            tuple(self._positions[self._ends[at] : self._ends[at + 1]]),
+            Record(self._names[at], self._saw[at], version) if version else None,
+        )
+
+
 class CallIndex:
     """The calls of one session, in order.
 
@@ -39,9 +81,10 @@ class CallIndex:
         self.namespace = namespace
         self.key = key
         self._answers = Answers()
-        self._records: list[Record] = []
+        self._records: dict[str, tuple[int, int]] = {}
+        """What each call saw last, and where its newest record stands."""
         self._position = 0
-        self._calls: list[Numbered] = []
+        self._calls = Counted()
         self._advancing = Lock()
         """Threads may share a session."""
 
@@ -52,7 +95,7 @@ class CallIndex:
             head = self.store.head(chain)[0]
             if head != self._position:
                 if head < self._position:  # this is not the log that it was
-                    self._answers, self._records, self._position = Answers(), [], 0
+                    self._answers, self._records, self._position = Answers(), {}, 0
                 for segment in chain.segments:
                     last = head if segment.last is None else min(head, segment.last)
                     first = max(segment.first, self._position + 1)
@@ -63,14 +106,14 @@ class CallIndex:
                         for row in rows:
                             self._take(row)
                 self._position = head
-                self._calls = numbered(self._answers.found, in_order(self._records))
+                records = (Record(name, *record) for name, record in self._records.items())
+                self._calls = Counted(numbered(self._answers.found, in_order(records)))
             return self._calls
 
     def _take(self, row: StoredRow) -> None:
         if row.topic == ModelCalled.TOPIC:
             state = self._content(row)
-            position = row.originator_version
-            self._records.append(Record(state["call_id"], state["position"], position))
+            self._records[state["call_id"]] = state["position"], row.originator_version
         elif row.topic in {BlockAppended.TOPIC, ToolCalled.TOPIC}:
             state = self._content(row)
             block = state["block"]

@@ -1,5 +1,6 @@
 """Numbers the calls of a model: each answer is one, and so is each record that has no answer."""
 
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -29,22 +30,37 @@ class Answers:
     """
 
     def __init__(self) -> None:
-        self.found: list[list[int]] = []
-        self._messages: list[Message | None] = []
-        self._by_message: dict[Message, list[int]] = {}
+        # Numbers in rows: a session has so many answers that objects of them would be felt.
+        self._positions = array("q")
+        self._answers = array("q")
+        """Which answer each of these positions is a part of."""
+        self._by_message: dict[Message, int] = {}
+        self._count = 0
+        self._is_newest_named = False
         self._goes_on = False
+
+    @property
+    def found(self) -> list[list[int]]:
+        """The positions of each answer."""
+        found: list[list[int]] = [[] for _ in range(self._count)]
+        for position, answer in zip(self._positions, self._answers, strict=True):
+            found[answer].append(position)
+        return found
 
     def written(self, position: int, message: Message | None) -> None:
         """A model wrote the block at `position`."""
         if message is not None and message in self._by_message:
-            self._by_message[message].append(position)
-        elif message is None and self._goes_on and self._messages[-1] is None:
-            self.found[-1].append(position)
+            answer = self._by_message[message]
+        elif message is None and self._goes_on and not self._is_newest_named:
+            answer = self._count - 1
         else:
-            self.found.append([position])
-            self._messages.append(message)
+            answer = self._count
+            self._count += 1
+            self._is_newest_named = message is not None
             if message is not None:
-                self._by_message[message] = self.found[-1]
+                self._by_message[message] = answer
+        self._positions.append(position)
+        self._answers.append(answer)
         self._goes_on = True
 
     def interrupted(self) -> None:

@@ -11,11 +11,12 @@ from databases import asked, on_sqlite
 from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restored, rows, talk
 
 import cutbank
-from cutbank import Block, SessionStore
+from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.archive.writer import write_archive
 from cutbank.adapters.importing.importer import import_path
 from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import ExportError
+from cutbank.projections.audit.shown import Proof
 
 
 def test_what_is_restored_equals_what_was_stored(
@@ -39,6 +40,32 @@ def test_what_is_restored_equals_what_was_stored(
             for one in other.events.recorder.select_streams()
         )
     )
+
+
+def test_what_calls_were_sent_is_proved_in_what_was_restored(
+    told: SessionStore, other: SessionStore, tmp_path: Path
+) -> None:
+    session = told.session("main", create=False)
+    served = session.view()
+    session.append(Block.assistant("the last answer"))
+    session.record_call(served, call_id="call 4", renderer="anthropic/1")
+    fork = session.fork("late")
+    before = [session.audited_call(number) for number in range(1, calls_of(session) + 1)]
+
+    restored(other, archived(told, tmp_path / "all.cutbank"))
+
+    again = other.session("main", create=False)
+    for number, call in enumerate(before, start=1):
+        found = again.audited_call(number)
+        assert (found.shown, found.request()) == (call.shown, call.request())
+    proved = [call for call in before if call.shown.proof is Proof.PROVED]
+    assert len(proved) == 3
+    of_fork = other.session("late", create=False).audited_call(calls_of(fork))
+    assert of_fork.shown == before[-1].shown
+
+
+def calls_of(session: StoredSession) -> int:
+    return len(session.call_index.calls())
 
 
 @on_sqlite

@@ -23,6 +23,7 @@ from cutbank.domain.errors import (
 )
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.window import Plan, Window
+from cutbank.projections.replay.decider import Decider, Never
 from cutbank.projections.replay.replay import replayed
 
 LIMIT = 1_500
@@ -51,6 +52,21 @@ def state(store: SessionStore, session: StoredSession) -> Any:
 
 
 # What it says
+
+
+@on_sqlite
+def test_a_decider_that_never_decides_sends_all_of_the_history(session: StoredSession) -> None:
+    work(session, 5)
+    recording = recording_of(session)
+    decider: Decider = Never()  # for type checkers: it is a decider like any other
+
+    sent = [(served.view(), served.call.sees) for served in replayed(recording, decider)]
+
+    assert sent
+    for view, sees in sent:
+        blocks = [one.position for one in recording.log[:sees] if one.tokens]
+        assert [entry.position for entry in view.entries] == blocks
+        assert view.boundary is None
 
 
 def test_a_replay_writes_nothing(store: SessionStore, session: StoredSession) -> None:
