@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -59,10 +60,9 @@ def test_what_was_imported_cools_down_by_the_times_of_its_source(session: Stored
 
 def test_when_a_session_was_imported_changes_nothing() -> None:
     found: list[Any] = []
-    for by in (timedelta(), timedelta(days=400)):
-        with cutbank.open(
-            ":memory:", clock=lambda by=by: IMPORTED + by, settings=Settings()
-        ) as store:
+    for imported in (IMPORTED, IMPORTED + timedelta(days=400)):
+        clock = partial(imported.astimezone, UTC)
+        with cutbank.open(":memory:", clock=clock, settings=Settings()) as store:
             recording = told(store.session("a session"), list(range(120)))
             found.append(boundaries(recording))
 
