@@ -17,6 +17,8 @@ from .printing import clipped, counted, say, say_table
 
 WIDE = 160
 """Columns from which on all figures of a setup fit into one line."""
+NARROW = 92
+"""Columns below which not even the costs fit beside a policy's name."""
 NAMED = 20
 """Rows that are named one by one; the JSON has them all."""
 WHY = 200
@@ -87,6 +89,9 @@ def say_measured(measured: Measured) -> None:
 def _say_totals(totals: Sequence[Total]) -> None:
     is_wide = not sys.stdout.isatty() or shutil.get_terminal_size().columns >= WIDE
     parts = [COST | FIDELITY | TROUBLE] if is_wide else [COST, FIDELITY, TROUBLE]
+    if not is_wide and shutil.get_terminal_size().columns < NARROW:
+        cost = list(COST.items())
+        parts = [dict(cost[:3]), dict(cost[3:]), FIDELITY, TROUBLE]
     for columns in parts:
         say_table(
             ["policy", *columns],

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 PIPED_WIDTH = 1_000
 """Columns of a table that no screen limits."""
+NAME_WIDTH, LAST_WIDTH = 20, 12
+"""Columns that a row's name and what comes last have at least, however narrow a terminal is."""
 RUNS_SHOWN = 8
 
 # What moves a cursor, rings a bell or turns the reading direction is shown instead of obeyed.
@@ -65,28 +68,43 @@ def complain(text: str) -> None:
 
 
 def say_table(headings: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
-    """Columns; whole numbers stand right, with separators."""
+    """Columns; whole numbers stand right, with separators.
+
+    Names, which come first, may be folded, and what comes last cut short; nothing else is lost.
+    """
     # Only a table pays for rich.
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+    from rich.cells import cell_len  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     rows = list(rows)
+    cells = [
+        [f"{cell:,}" if isinstance(cell, int) else readable(cell) for cell in row] for row in rows
+    ]
+    needs = [max(map(cell_len, column)) + 1 for column in zip(headings, *cells, strict=True)]
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_WIDTH
+    least = min(needs[0], NAME_WIDTH) + sum(needs[1:])
+    is_cut = least > width and len(needs) > 2 and not any(isinstance(row[-1], int) for row in rows)
+    if is_cut:
+        last = max(min(needs[-1], LAST_WIDTH), needs[-1] - (least - width))
+        least += last - needs[-1]
+        needs[-1] = last
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for number, heading in enumerate(headings):
         counts = any(isinstance(row[number], int) for row in rows)
+        is_last = is_cut and number == len(headings) - 1
         table.add_column(
             heading,
             justify="right" if counts else "left",
-            overflow="fold",
+            overflow="ellipsis" if is_last else "fold",
             no_wrap=number > 0,  # a name may be long, and stays whole
+            max_width=needs[-1] - 1 if is_last else None,
         )
-    for row in rows:
-        cells = (f"{cell:,}" if isinstance(cell, int) else readable(cell) for cell in row)
-        table.add_row(*(Text(cell) for cell in cells))
-    width = None if sys.stdout.isatty() else PIPED_WIDTH
-    Console(file=sys.stdout, width=width, highlight=False).print(table)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    Console(file=sys.stdout, width=max(width, least), highlight=False).print(table, crop=False)
 
 
 def readable(text: str) -> str:

@@ -58,6 +58,7 @@ class Measure:
             boundaries=len(self.boundaries),
             stakes=len(self.stakes),
             hits=len(hit),
+            told_hits=sum(stake.key in sights.at(stake.call).summary.carried for stake in hit),
             hard_stakes=len(hard),
             hard_hits=sum(stake.is_hard for stake in hit),
             uses=sum(stake.uses for stake in self.stakes),

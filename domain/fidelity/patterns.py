@@ -22,7 +22,7 @@ _UNITS = """
 """What numbers are counted in; singulars tell of next to nothing."""
 
 NAME = r"[A-Za-z_$][\w$]*"
-PART = r"[\w.@~+$%-]++"
+IN_A_PART = r"[\w.@~+$%-]"
 LONGEST = 200
 
 
@@ -40,7 +40,7 @@ ANCHOR = re.compile(
                         | \d{{1,2}}:\d\d(?::\d\d(?:\.\d+)?)?
                       ) (?!\w) )
     | (?P<flag>       (?<![\w-]) --[A-Za-z][\w-]* )
-    | (?P<path>       (?<![\w/.@~+$%-]) (?:{PART})?+(?:/++{PART})+ )
+    | (?P<path>       (?<![\w/.@~+$%-]) {IN_A_PART}*+(?:/++{IN_A_PART}++)+ )
     | (?P<file>       (?<![\w.]) \.?\w[\w.-]*\.(?:{_one_of(_EXTENSIONS)}) (?![\w(-]|\.\w) )
     | (?P<hash>       (?<!\w) (?=[a-fA-F]*\d)(?=\d*[a-fA-F]) [0-9a-fA-F]{{7,64}} (?!\w) )
     | (?P<code>       (?<!\w) [A-Z]{{1,4}}\d{{3,5}} (?!\w) )

@@ -44,6 +44,8 @@ class Scores(Record):
     view named."""
     carried: int = 0
     """Distinct anchors that the summaries carry."""
+    told_hits: int = 0
+    """Hits that a summary carries: the others are in what is kept word for word."""
     novel: int = 0
     """Anchors of summaries that stand nowhere in history: suspected inventions."""
 
@@ -79,8 +81,8 @@ class Scores(Record):
 
     @property
     def precision(self) -> float | None:
-        """Stakes hit of the distinct anchors that summaries carry."""
-        return ratio(self.hits, self.carried)
+        """Stakes that summaries hit, of the distinct anchors that they carry."""
+        return ratio(self.told_hits, self.carried)
 
 
 def ratio(part: float, whole: float) -> float | None:

@@ -323,6 +323,21 @@ def test_it_can_be_read_without_a_script_and_by_ear(store: SessionStore) -> None
         assert section["aria-labelledby"] in found.ids
 
 
+def test_the_legend_has_the_fates_of_the_page_and_one_thing_is_one(store: SessionStore) -> None:
+    found = page(a_session(store))
+
+    legend = {given["class"] for given in found.named("span") if given.get("class")}
+    swatches = {name for name in legend if name and name.startswith("swatch")}
+    told = {
+        given["data-fate"]
+        for given in found.named("details")
+        if given.get("data-fate") not in {None, "never-sent"}
+    }
+    assert swatches == {f"swatch fate-{fate}" for fate in told}
+    assert "1 boundary, " in found.texts["boundaries"]
+    assert "1 boundaries" not in found.texts["boundaries"]
+
+
 def test_a_session_of_nothing_has_a_page(store: SessionStore) -> None:
     session = store.session("empty")
 

@@ -132,7 +132,9 @@ def test_a_narrow_terminal_has_the_figures_below_each_other(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "90")
+    monkeypatch.setenv("COLUMNS", "60")
+    narrowest = lines(told_apart(), capsys)
+    monkeypatch.setenv("COLUMNS", "100")
     narrow = lines(told_apart(), capsys)
     monkeypatch.setenv("COLUMNS", "220")
     wide = lines(told_apart(), capsys)
@@ -140,6 +142,7 @@ def test_a_narrow_terminal_has_the_figures_below_each_other(
     caveats = 2
     assert max(map(len, narrow[:-caveats])) <= 120
     assert sum(line.startswith("policy") for line in narrow) == 8
+    assert sum(line.startswith("policy") for line in narrowest) == 10
     assert sum(line.startswith("policy") for line in wide) == 4
     for figure in ("72,028", "1.00", "refused"):
         assert any(figure in line for line in narrow)

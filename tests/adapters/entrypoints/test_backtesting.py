@@ -95,6 +95,9 @@ def _sessions(file: Path) -> list[StoredSession]:
         (("all", "--no-cache", "--cache", "c.db"), "--no-cache takes no --cache"),
         (("all", "--cluster", "nowhere"), "cannot be reached"),
         (("empty",), "empty holds no transcripts"),
+        (("all", "--policies", "none", "--set", "a=1"), "a: none take no settings"),
+        (("all", "--namespace", "else"), "there are no sessions in namespace 'else'"),
+        (("all", "--report", "full/of"), "full/of: no report can be written there"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(
@@ -106,6 +109,7 @@ def test_what_cannot_be_is_said_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
+    Path("full").write_text("a file")
 
     answer = run("backtest", words[0], *POLICIES, *words[1:])
 
@@ -113,6 +117,19 @@ def test_what_cannot_be_is_said_in_one_line(
     assert why in answer.err
     assert answer.err.count("\n") == 1
     assert answer.out == ""
+
+
+@on_sqlite
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_measured(
+    run: Run, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache.db"
+    (tmp_path / "file").write_text("no folder")
+
+    answer = run("backtest", "long", *POLICIES, "--report", tmp_path / "file", "--cache", cache)
+
+    assert (answer.code, answer.err.count("\n")) == (2, 1)
+    assert not cache.exists()
 
 
 @on_sqlite

@@ -1,10 +1,16 @@
 """`cutbank replay` on a terminal: what it says, what it leaves behind, and how it refuses."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 from databases import on_sqlite
+
+from cutbank.adapters.entrypoints.replay_lines import say_replay
+from cutbank.adapters.replaying.result import Replay, Sent
+from cutbank.domain.compaction_events import Trigger
+from cutbank.projections.replay.served import Futile
 
 from .conftest import Run
 
@@ -23,6 +29,37 @@ def test_each_compaction_has_its_lines_and_totals_come_last(run: Run, long_talk:
     )
     assert f"{told['tokens']:,} tokens in all, the largest {told['peak']:,}" in answer.out
     assert answer.err == ""
+
+
+def test_calls_in_a_row_that_came_to_the_same_share_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def sent(call: int, reason: str) -> Sent:
+        futile = (Futile(Trigger.OVERFLOW, reason),)
+        return Sent(call, 3 * call, 9_000, 0, futile=futile, is_refused=True)
+
+    calls = [sent(n, f"no room: {9_000 + n:,} tokens; the largest is #{n}") for n in range(2, 9)]
+    other = sent(9, "nobody answers (after 3 s)")
+
+    say_replay(Replay("s", "default", "pi", 8_000, "extractive", (*calls, other)))
+
+    assert capsys.readouterr().out.splitlines()[:4] == [
+        "calls 2-8: overflow: no room: 9,002 tokens",
+        "          refused: the prompt is larger than the limit",
+        "call 9: overflow: nobody answers",
+        "          refused: the prompt is larger than the limit",
+    ]
+
+
+@on_sqlite
+def test_a_stored_lineage_is_named_with_the_command_that_shows_it(
+    run: Run, long_talk: Path
+) -> None:
+    said = run(*PI, "--lineage", "what if").out
+
+    program, *words = shlex.split(said.splitlines()[-1])
+    assert program == "cutbank"
+    assert run(*words).code == 0
 
 
 def test_json_tells_of_every_call(run: Run, long_talk: Path) -> None:

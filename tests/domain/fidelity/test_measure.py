@@ -69,6 +69,15 @@ def test_a_summary_carries_what_it_says_and_the_parts_of_it() -> None:
     assert hits(replace(NOTHING, summary="the zone file, and rows")) == []
 
 
+def test_what_is_kept_anyway_is_no_merit_of_the_summary() -> None:
+    scores = MEASURE.scores(
+        [replace(NOTHING, kept=Ranges.span(1, 1), summary="rows.toml and zone_of")]
+    )
+
+    assert (scores.hits, scores.told_hits, scores.carried) == (3, 2, 2)
+    assert scores.precision == 1.0
+
+
 def test_the_view_of_the_call_that_needed_it_counts() -> None:
     later = replace(NOTHING, call=4, summary="zone_of zone.py rows.toml")
 

@@ -34,8 +34,8 @@ def test_where_nothing_was_at_stake_there_is_no_score() -> None:
 
 
 def test_precision_is_of_all_facts_that_summaries_carry() -> None:
-    assert Scores(hits=3, stakes=4, carried=60).precision == 0.05
-    assert Scores(hits=3, stakes=4).precision is None
+    assert Scores(hits=4, told_hits=3, stakes=5, carried=60).precision == 0.05
+    assert Scores(hits=4, told_hits=3, stakes=5).precision is None
 
 
 @given(COUNTS, COUNTS, COUNTS)
