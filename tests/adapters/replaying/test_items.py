@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from worked_live import STEPS, Agent, Time
 
 import cutbank
+from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.terms import Terms
@@ -73,3 +74,17 @@ def test_a_policy_is_always_shown_the_view_as_it_stands(
     calls = list(replayed(recording, decider, limit=LIMIT))
 
     assert len(calls) == len(recording.calls)
+
+
+def test_a_result_that_was_shortened_is_shown_as_short_as_it_is(session: StoredSession) -> None:
+    session.append(Block.user("look"))
+    session.append(ToolCall(tool_call_id="c", name="ls", arguments="{}"))
+    session.append(ToolResult(tool_call_id="c", content="found " * 4_000))
+    session.append(Block.assistant("that is a lot"), Block.user("and now?"))
+    session.append(Block.assistant("nothing more"))
+    recording = recording_of(session)
+
+    decider = Looking(Terms(fitted("pi", LIMIT), LIMIT), recording)
+    drawn = [one for call in replayed(recording, decider, limit=LIMIT) for one in call.compactions]
+
+    assert any(one.boundary.trims for one in drawn)
