@@ -6,8 +6,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from worked_live import Time
-
 import cutbank
 from cutbank import Block, StoredSession
 from cutbank.adapters.replaying.recordings import recording_of
