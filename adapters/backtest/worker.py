@@ -4,6 +4,7 @@ Orders and answers are pickled objects, over a connection that whoever started t
 it. Its end says to stop; what is measured then is lost, and measured again another time.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -32,10 +33,15 @@ from .errands import (
 )
 from .session_log import SessionLog, read_of
 
+COLLECT_AFTER = 100_000
+"""Objects that come before the collector looks for cycles."""
+
 
 def main() -> None:
     """Work until the connection ends."""
     connection = Connection(int(sys.argv[1]))
+    # What measures makes next to no cycles, and holds much that the collector walks for nothing.
+    gc.set_threshold(COLLECT_AFTER)
     # What a policy prints is no answer of the program's.
     os.dup2(2, 1)
     Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
@@ -60,12 +66,14 @@ def _run(errand: Errand, connection: Connection, stores: dict[str, SessionStore]
     except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
         yield Unread(said_of(error))
         return
+    gc.freeze()  # the session stays until all is measured, and is not walked
     yield read
     order: Order = connection.recv()
     bench = Bench(log, order.settings)
     for number, facts in order.items:
         yield Begun(number)
         yield _measured(bench, number, errand.items[number], facts)
+    gc.unfreeze()
     yield Finished()
 
 
