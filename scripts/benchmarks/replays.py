@@ -37,9 +37,9 @@ SETTINGS = 100
 
 def replays(options: Options) -> Found:
     """Of the turns that everything is measured with, by the time of one processor."""
-    rounds = 3 if options.smoke else 7
+    rounds = 3
     with open_store(options.folder / "replays.db", synchronous="NORMAL") as store:
-        session = told(store, 700 if options.smoke else 50_000)
+        session = told(store, 700 if options.smoke else 10_000)
         recording = recording_of(session)
         gc.collect()
         gc.freeze()
