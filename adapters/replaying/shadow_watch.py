@@ -6,6 +6,9 @@ from threading import Condition, Thread, current_thread
 
 from .shadow import Shadow
 
+LAST_WORDS_S = 5.0
+"""What a decision may take that a store waits for when it is closed."""
+
 logger = logging.getLogger("cutbank.compaction")
 
 
@@ -16,7 +19,8 @@ class ShadowWatch:
     it is, and the agent's view is what it would have been without.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience_s: float = LAST_WORDS_S) -> None:
+        self.patience_s = patience_s
         self._changing = Condition()
         self._waiting: deque[tuple[Shadow, int]] = deque()
         self._thread: Thread | None = None
@@ -39,13 +43,18 @@ class ShadowWatch:
             return self._changing.wait_for(lambda: self._thread is None, timeout_s)
 
     def stop(self) -> None:
-        """End after the decision that is being made; calls that wait for one get none."""
+        """End after the decision that is being made; calls that wait for one get none.
+
+        A policy that comes to no end is left behind: what it decides is stored nowhere.
+        """
         with self._changing:
             self._is_ended = True
             self._waiting.clear()
             thread = self._thread
         if thread is not None and thread is not current_thread():
-            thread.join()
+            thread.join(self.patience_s)
+            if thread.is_alive():
+                logger.warning("a shadow's policy is at it still, and is left behind")
 
     def _work(self) -> None:
         while True:

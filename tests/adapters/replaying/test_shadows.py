@@ -185,6 +185,22 @@ def test_a_store_is_closed_while_shadows_have_work_left(database: str) -> None:
         assert store.session("s").view().entries
 
 
+def test_a_store_is_closed_though_a_shadow_comes_to_no_end(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    Waits.asked.clear()
+    Waits.answers.clear()
+    try:
+        with cutbank.open(database, settings=Settings()) as store:
+            store.shadows.patience_s = 0.01
+            talk(store.session("s"), 1, shadows=[Waits()])
+            assert Waits.asked.wait(PATIENCE_S)
+
+        assert "left behind" in caplog.text
+    finally:
+        Waits.answers.set()
+
+
 def test_lists_of_sessions_say_nothing_of_shadows(
     store: SessionStore, session: StoredSession
 ) -> None:
