@@ -47,6 +47,10 @@ class BacktestError(CutbankError):
     """A backtest cannot be run as it was asked for; says what is missing or in the way."""
 
 
+class CacheFileError(CutbankError):
+    """A file that keeps what was worked out before cannot be used; deleted, it loses only time."""
+
+
 class RejectedSummaryError(CutbankError):
     """A draft failed the gate; says by which rule, and why."""
 

@@ -16,7 +16,7 @@ from ..compacting.by_settings import facts_by
 from ..event_log.databases import is_postgres
 from ..replaying.deciders import SIZED
 from ..sqlite.address import is_in_memory
-from .cache import Cache
+from .cache import Cache, cache_in
 from .cluster import Cluster
 from .crew import TIMEOUT_S, Crew
 from .errands import Answer, ControlsAt, Errand, Item, Order, Place, Read, Result, named
@@ -93,7 +93,7 @@ class Backtest:
         """Run it. What is done is in the cache whenever this ends, and however."""
         with ExitStack() as stack:
             if self.running.cache is not None:
-                self._cache = stack.enter_context(Cache(self.running.cache))
+                self._cache = stack.enter_context(cache_in(self.running.cache))
             self._tell(0)
             for answer in stack.enter_context(closing(self._workforce(stack).answers())):
                 self._take(answer)

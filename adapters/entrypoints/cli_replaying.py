@@ -90,8 +90,9 @@ def replay(
             allow_llm=allow_llm,
             progress=progress,
         )
-    for damage in done.damage:
-        remark(f"{damage}: it was not used")
+    if done.damaged:
+        were = "summary was" if done.damaged == 1 else "summaries were"
+        remark(f"{done.damaged} {were} damaged in the cache, and not used")
     if call.as_json:
         say_json(as_json(done))
     else:

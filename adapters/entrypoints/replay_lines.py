@@ -65,7 +65,7 @@ def as_json(replay: Replay) -> dict[str, Any]:
         "refused": replay.refused,
         "summarisers": replay.summarisers,
         "stood_in": replay.stood_in,
-        "damage": list(replay.damage),
+        "damaged": replay.damaged,
         "sent": [_sent_as_json(sent) for sent in replay.calls],
     }
 

@@ -9,7 +9,8 @@ from ...domain.models import ModelFacts
 from ...domain.session_events import Usage
 from ...domain.summaries.summariser import Draft, Material
 from ...domain.token_budget import estimate_text
-from .summary_cache import SummaryCache, key_of
+from ..sqlite.proven_rows import key_of
+from .summary_cache import SummaryCache
 
 Asks = Callable[[Material], Draft]
 """Has a model write, and waits for it."""
@@ -63,7 +64,7 @@ class CachedSummaries:
         price = f"about ${sum(known):.2f}" if len(known) == len(costs) else "a price nobody knows"
         are = "1 summary is" if len(costs) == 1 else f"{len(costs):,} summaries are"
         raise MissingSummariesError(
-            f"{are} not in the cache {self.cache.file}: to ask {self.model} would take "
+            f"{are} not in the cache {self.cache.path}: to ask {self.model} would take "
             f"about {tokens:,} tokens and {price}; --allow-llm asks it"
         )
 

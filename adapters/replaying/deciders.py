@@ -128,7 +128,7 @@ def cached_by(wanted: Summaries, known: "Settings", model: str | None) -> "Cache
     from ..summarisers import form_prompts, prompts  # noqa: PLC0415 - who needs it pays for it
     from ..summarisers.llm import Llm  # noqa: PLC0415 - as above
     from .cached_summaries import CachedSummaries  # noqa: PLC0415 - as above
-    from .summary_cache import SummaryCache  # noqa: PLC0415 - as above
+    from .summary_cache import summaries_in  # noqa: PLC0415 - as above
 
     if known.summary.model is None and model is None:
         raise InvalidSettingError(
@@ -161,7 +161,7 @@ def cached_by(wanted: Summaries, known: "Settings", model: str | None) -> "Cache
             form_prompts.SYSTEM,
             [llm.from_originals, llm.by_form, llm.names_facts, llm.base_url],
         ],
-        cache=SummaryCache(wanted.cache),
+        cache=summaries_in(wanted.cache),
         asks=ask if wanted.allow_llm else None,
         facts=by_settings.facts_by(known, name),
         counts_missing=wanted.counts_missing,

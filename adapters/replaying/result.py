@@ -72,8 +72,8 @@ class Replay:
     calls: tuple[Sent, ...]
     lineage: str | None = None
     """Where the decisions were stored, if they were."""
-    damage: tuple[str, ...] = ()
-    """Entries of the cache of summaries that could not be believed, a line each."""
+    damaged: int = 0
+    """Summaries of the cache that were not what had been written there, and were not used."""
 
     @property
     def compactions(self) -> tuple[Compacted, ...]:

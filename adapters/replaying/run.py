@@ -82,7 +82,7 @@ def run_replay(
         summariser=summaries.summariser,
         calls=tuple(listing.calls),
         lineage=lineage,
-        damage=tuple(kept.cache.damage) if kept else (),
+        damaged=kept.cache.damaged if kept else 0,
     )
 
 

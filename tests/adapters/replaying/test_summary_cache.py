@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 from databases import on_sqlite
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cutbank import Block, StoredSession
 from cutbank.adapters.compacting import by_settings
 from cutbank.adapters.replaying.cached_summaries import CachedSummaries
-from cutbank.adapters.replaying.summary_cache import SummaryCache, key_of
+from cutbank.adapters.replaying.summary_cache import summaries_in
 from cutbank.adapters.settings.settings import Settings
+from cutbank.adapters.sqlite.proven_rows import key_of
 from cutbank.adapters.summarisers.llm import Llm
-from cutbank.domain.errors import InvalidSettingError, MissingSummariesError, StorageError
+from cutbank.domain.errors import InvalidSettingError, MissingSummariesError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summariser import Draft, Material
@@ -36,79 +35,6 @@ def file(tmp_path: Path) -> Path:
 def material(text: str = "clay", **more: Any) -> Material:
     item = Item(position=3, block=Block.user(text), turn=1, tokens=40)
     return Material(gone=(item,), covers=Ranges.span(1, 4), budget=100, **more)
-
-
-# The file
-
-
-@given(
-    text=st.text(),
-    sections=st.dictionaries(st.text(), st.text()),
-    cites=st.frozensets(st.integers(1, 90)).map(Ranges.of),
-    usage=st.none() | st.builds(Usage, input=st.integers(0, 9), output=st.integers(0, 9)),
-    was_truncated=st.booleans(),
-)
-def test_a_draft_comes_back_as_it_was(
-    tmp_path_factory: pytest.TempPathFactory, text: str, **fields: Any
-) -> None:
-    draft = Draft(text, **fields)
-    with SummaryCache(tmp_path_factory.mktemp("cache") / "s.db") as cache:
-        cache.put("key", draft)
-
-        assert cache.get("key") == draft
-        assert cache.get("other") is None
-
-
-@pytest.mark.parametrize(
-    "harm",
-    [
-        "UPDATE summaries SET draft = replace(draft, 'clay', 'gold')",
-        "UPDATE summaries SET draft = 'nonsense'",
-        "UPDATE summaries SET digest = NULL",
-        "UPDATE summaries SET draft = NULL",
-    ],
-)
-def test_an_entry_that_was_changed_is_told_and_not_used(file: Path, harm: str) -> None:
-    with SummaryCache(file) as cache:
-        cache.put("key", DRAFT)
-    with sqlite3.connect(file) as db:
-        db.execute(harm)
-    db.close()
-
-    with SummaryCache(file) as cache:
-        assert cache.get("key") is None
-        assert len(cache.damage) == 1
-        cache.put("key", DRAFT)
-        assert cache.get("key") == DRAFT
-
-
-def test_an_entry_under_another_key_is_not_used(file: Path) -> None:
-    with SummaryCache(file) as cache:
-        cache.put("key", DRAFT)
-        with sqlite3.connect(file) as db:
-            db.execute("UPDATE summaries SET key = 'other'")
-        db.close()
-
-        assert cache.get("other") is None
-        assert cache.damage
-
-
-def test_a_file_that_is_no_database_is_one_line(tmp_path: Path) -> None:
-    file = tmp_path / "summaries.db"
-    file.write_text("nothing of the kind, and long enough to be looked at " * 40, encoding="utf-8")
-
-    with pytest.raises(StorageError, match="delete it, or name another with --cache"):
-        SummaryCache(file)
-
-    assert file.read_text(encoding="utf-8").startswith("nothing of the kind")
-
-
-def test_two_may_share_a_file(file: Path) -> None:
-    with SummaryCache(file) as one, SummaryCache(file) as other:
-        one.put("a", DRAFT)
-        other.put("b", DRAFT)
-
-        assert one.get("b") == other.get("a") == DRAFT
 
 
 # The key
@@ -132,7 +58,7 @@ def test_another_question_has_another_answer(file: Path, other: Material) -> Non
         asked.append(one)
         return DRAFT
 
-    with SummaryCache(file) as cache:
+    with summaries_in(file) as cache:
         summaries = CachedSummaries("m", ["words"], cache, ask)
         for one in (material(), material(), other, other):
             summaries.summarise(one)
@@ -241,14 +167,14 @@ def test_a_damaged_entry_is_told_and_asked_anew(
     first = session.replay("pi", **how, allow_llm=True)
     asked = len(model.asked)
     with sqlite3.connect(file) as db:
-        db.execute("UPDATE summaries SET draft = replace(draft, 'clay', 'gold')")
+        db.execute("UPDATE kept SET content = CAST(replace(content, 'clay', 'gold') AS BLOB)")
     db.close()
 
     with pytest.raises(MissingSummariesError):
         session.replay("pi", **how)
     again = session.replay("pi", **how, allow_llm=True)
 
-    assert len(again.damage) >= 1
+    assert again.damaged >= 1
     assert len(model.asked) > asked
     assert not any("gold" in one.summary.text for one in again.compactions if one.summary)
     assert len(again.compactions) == len(first.compactions)

@@ -1,0 +1,184 @@
+"""A cache gives back what was put in, tells what is damaged, and is anybody's at once."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.adapters.backtest.cache import cache_in
+from cutbank.adapters.replaying.summary_cache import summaries_in
+from cutbank.domain.backtest.cell import Cell, Setup
+from cutbank.domain.backtest.result import Control
+from cutbank.domain.errors import CacheFileError
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.session_events import Usage
+from cutbank.domain.summaries.summariser import Draft
+
+CELL = Cell(session="a", namespace="n", source=None, setup=Setup(policy="pi", limit=9), calls=3)
+CONTROL = Control(session="a", namespace="n", source=None, limit=9, name="drop")
+TEXTS = st.text(st.characters())
+"""With halves of surrogate pairs, as models write them."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "folder" / "cache.db"
+
+
+def test_what_was_put_in_comes_out_and_what_was_put_last_counts(path: Path) -> None:
+    with cache_in(path) as cache:
+        cache.put("k", CELL)
+        cache.put("k", CELL.model_copy(update={"calls": 4}))
+        cache.put("controls", (CONTROL, CONTROL))
+
+    with cache_in(path) as cache:
+        assert cache.get("k") == CELL.model_copy(update={"calls": 4})
+        assert cache.get("controls") == (CONTROL, CONTROL)
+        assert cache.get("another") is None
+        assert cache.damaged == 0
+
+
+@given(
+    text=TEXTS,
+    sections=st.dictionaries(TEXTS, TEXTS),
+    cites=st.frozensets(st.integers(1, 90)).map(Ranges.of),
+    usage=st.none() | st.builds(Usage, input=st.integers(0, 9), output=st.integers(0, 9)),
+    cost_usd=st.none() | st.floats(0, 1e6),
+    was_truncated=st.booleans(),
+)
+def test_a_draft_comes_back_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, text: str, **fields: Any
+) -> None:
+    draft = Draft(text, **fields)
+    with summaries_in(tmp_path_factory.mktemp("cache") / "s.db") as cache:
+        cache.put("key", draft)
+
+        assert cache.get("key") == draft
+
+
+@given(
+    at=st.integers(0, 10_000),
+    to=st.integers(0, 255),
+    column=st.sampled_from(("content", "digest")),
+)
+def test_a_row_that_was_changed_is_never_used(
+    tmp_path_factory: pytest.TempPathFactory, at: int, to: int, column: str
+) -> None:
+    path = tmp_path_factory.mktemp("cache") / "cache.db"
+    with cache_in(path) as cache:
+        cache.put("k", CELL)
+    with sqlite3.connect(path) as connection:
+        (was,) = connection.execute(f"SELECT {column} FROM kept").fetchone()  # noqa: S608
+        at %= len(was)
+        now = was[:at] + bytes([to]) + was[at + 1 :]
+        connection.execute(f"UPDATE kept SET {column} = ?", (now,))  # noqa: S608
+    connection.close()
+
+    with cache_in(path) as cache:
+        found = cache.get("k")
+        damaged = cache.damaged
+
+    assert (found, damaged) == ((CELL, 0) if now == was else (None, 1))
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE kept SET digest = NULL",
+        "UPDATE kept SET content = NULL",
+        "UPDATE kept SET content = 'nonsense'",
+        "INSERT OR REPLACE INTO kept SELECT 'k', content, digest FROM kept WHERE key = 'other'",
+    ],
+)
+def test_a_row_that_was_spoilt_is_told_and_can_be_put_anew(path: Path, harm: str) -> None:
+    with cache_in(path) as cache:
+        cache.put("k", CELL)
+        cache.put("other", CELL)
+    with sqlite3.connect(path) as connection:
+        connection.execute(harm)
+    connection.close()
+
+    with cache_in(path) as cache:
+        assert cache.get("k") is None
+        assert cache.damaged == 1
+        cache.put("k", CELL)
+        assert cache.get("k") == CELL
+
+
+def test_what_was_kept_as_something_else_is_missing(path: Path) -> None:
+    with summaries_in(path) as cache:
+        cache.put("k", Draft("They spoke of clay."))
+
+    with cache_in(path) as cache:
+        assert cache.get("k") is None
+        assert cache.damaged == 1
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"no database at all " * 400)
+
+
+def another(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE letters (text)")
+    connection.close()
+
+
+def torn(path: Path) -> None:
+    with cache_in(path) as cache:
+        cache.put("k", CELL)
+    path.write_bytes(path.read_bytes()[:700])
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+@pytest.mark.parametrize("damage", [garbage, another, torn, folder])
+def test_a_file_that_is_no_cache_is_refused_in_one_line_and_left_alone(
+    path: Path, damage: Callable[[Path], None]
+) -> None:
+    path.parent.mkdir()
+    damage(path)
+    before = path.read_bytes() if path.is_file() else None
+
+    with pytest.raises(CacheFileError, match=r"cache\.db.*--cache") as refused:
+        cache_in(path)
+
+    assert "\n" not in str(refused.value)
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_many_at_once_lose_nothing(path: Path, attempt: int) -> None:
+    """From the making of the file on: one cannot switch to a log while another writes."""
+    failed: list[BaseException] = []
+    starting = Barrier(6)
+
+    def put(own: int) -> None:
+        try:
+            starting.wait()
+            with cache_in(path) as cache:
+                for number in range(10):
+                    cache.put(f"{own}-{number}", CELL)
+                    cache.put(f"shared-{number}", CELL)
+                    assert cache.get(f"shared-{number}") == CELL
+        except BaseException as error:  # noqa: BLE001 - looked at by the test
+            failed.append(error)
+
+    threads = [Thread(target=put, args=(own,)) for own in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert not failed
+    with cache_in(path) as cache:
+        kept = [cache.get(f"{own}-{number}") for own in range(6) for number in range(10)]
+        assert kept == [CELL] * 60
+        assert cache.damaged == 0
