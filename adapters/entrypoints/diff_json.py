@@ -74,6 +74,7 @@ def _summary(summary: Summary) -> dict[str, Any]:
 def _fact(fact: LostFact) -> dict[str, Any]:
     return {
         "fact": fact.text,
+        "key": fact.key,
         "kind": fact.kind,
         "handles": runs(fact.handles),
         "times": fact.times,

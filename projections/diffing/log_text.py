@@ -15,6 +15,7 @@ class Log:
         self.rows = rows
         self._words = Words(rows.roots)
         self._facts: dict[str, Mapping[str, AnchorKind]] = {}
+        self._spelled: dict[str, Mapping[str, str]] = {}
         self._carried: dict[str, frozenset[str]] = {}
         self.tool_names = frozenset(row.tool for row in rows.rows if row.tool)
         self.by_position: Mapping[int, Row] = {row.position: row for row in rows.rows}
@@ -29,6 +30,16 @@ class Log:
     def anchors_in(self, text: str) -> Iterator[Anchor]:
         """The facts of a text, each with its place."""
         return self._words.anchors(text)
+
+    def spelled_in(self, text: str) -> Mapping[str, str]:
+        """How the facts of a text are spelled in it, each where it stands first."""
+        found = self._spelled.get(text)
+        if found is None:
+            spelled: dict[str, str] = {}
+            for key, _, start, end in self.anchors_in(text):
+                spelled.setdefault(key, text[start:end])
+            found = self._spelled[text] = spelled
+        return found
 
     def carried_in(self, text: str) -> frozenset[str]:
         """The keys that some fact in a text carries; each text is read once."""

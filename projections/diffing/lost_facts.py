@@ -25,7 +25,10 @@ DECISION: SentenceKind = "decision"
 class LostFact:
     """Something that can be looked up by its handles, and not be guessed."""
 
+    key: str
+    """What it is known by, however it is spelled: a path without the project's folder."""
     text: str
+    """The words, as they stand where the view tells it first."""
     kind: AnchorKind | SentenceKind
     """Of a sentence what it is: `constraint` in a user's words, `decision` in the agent's."""
     handles: Ranges
@@ -66,7 +69,7 @@ class LostFact:
             -self.uses,
             -self.times,
             -self.newest,
-            self.text,
+            self.key,
         )
 
 
@@ -111,9 +114,11 @@ def _anchors(
                     again.setdefault(key, row.position)
             elif key not in again:
                 used[key].append(row.position)
+    words = before.words(keys)
     for key, kind in keys.items():
         yield LostFact(
-            text=key,
+            key=key,
+            text=words[key],
             kind=kind,
             handles=Ranges.of(told[key]),
             by_user=key in by_user,
@@ -137,7 +142,7 @@ def _sentences(lines: Iterable[Line], after: ViewText) -> Iterator[LostFact]:
     untold = after.untold(text for text, _ in handles)
     for (text, kind), told in handles.items():
         if text in untold:
-            yield LostFact(text, kind, told, by_user=text in quoted)
+            yield LostFact(text, text, kind, told, by_user=text in quoted)
 
 
 _KINDS: Mapping[Section, SentenceKind] = {

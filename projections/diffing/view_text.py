@@ -77,6 +77,17 @@ class ViewText:
                 if key in keys:
                     yield entry.position, key
 
+    def words(self, keys: Iterable[str]) -> Mapping[str, str]:
+        """How these facts are spelled in it, each where it is told first."""
+        missing = set(keys)
+        found: dict[str, str] = {}
+        for text in self.texts():
+            if here := missing & self._log.facts_in(text).keys():
+                spelled = self._log.spelled_in(text)
+                found |= {key: spelled[key] for key in here}
+                missing -= here
+        return found
+
     def tells(self, key: str) -> bool:
         """Whether a fact is in it, be it as a part of something else."""
         return key in self.carried or key in self.whole

@@ -105,6 +105,20 @@ def test_a_rule_and_a_decision_are_lost_unless_they_are_said_nearly_so(
     assert not any("reservoir" in text for text in facts)
 
 
+def test_a_fact_is_told_in_the_words_that_the_view_told_it_first(session: StoredSession) -> None:
+    session.append(
+        Block.user("Go."),
+        *_looked("src/one.py", "--- a/src/two.py\n112 lines, 7ms; 112lines, 7 ms\n" + FILLER * 4),
+    )
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+
+    facts = {fact.key: fact.text for fact in compacted(session).lost}
+
+    assert (facts["112lines"], facts["7ms"]) == ("112 lines", "7ms")
+    assert facts["src/two.py"] == "a/src/two.py"
+    assert facts["src/one.py"] == "src/one.py"
+
+
 def test_what_the_agent_used_again_comes_first(session: StoredSession) -> None:
     session.append(Block.user("Go."), *_looked("src/one.py"), *_looked("src/two.py"))
     session.append(Block.user("And now?"), Block.assistant(FILLER))
@@ -271,10 +285,11 @@ def test_a_lost_fact_is_in_the_old_view_and_nowhere_in_the_new_one(what: list[Ac
                     for view in views_around(session, number, lineage)
                 )
                 for fact in found.lost:
-                    assert fact.text not in new.whole
+                    assert fact.key not in new.whole
                     if isinstance(fact.kind, AnchorKind):
-                        assert fact.text in old.carried
-                        assert fact.text not in new.carried
+                        assert fact.key in old.carried
+                        assert fact.key not in new.carried
+                        assert fact.text in old.whole
                         summary = found.summary_before
                         assert fact.handles or (summary and fact.text in summary.text)
 
