@@ -3,12 +3,25 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...domain.compaction import MAIN, RECORDED
 from ...projections.lineage_tree import LineageTree, lineage_tree
 from ..replaying.recordings import decisions_of, recording_of
 
 if TYPE_CHECKING:
     from ...projections.replay.recording import Call
     from ..stored_session import StoredSession
+
+
+def lineages_of(session: "StoredSession") -> list[str]:
+    """The lineages that say all that was ever compacted in a session.
+
+    Nobody may have written to a fork's `main`, which begins as its parent's. What was imported is
+    told on `recorded`.
+    """
+    written = session.lineages
+    if {MAIN, RECORDED}.isdisjoint(written) and decisions_of(session, MAIN):
+        return [MAIN, *written]
+    return written
 
 
 def trees_of(

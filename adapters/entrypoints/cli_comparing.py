@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ..auditing import diffs
-from ..auditing.lineages import trees_of
+from ..auditing.lineages import lineages_of, trees_of
 from ..auditing.places import HOW, Place
 from ..stored_session import StoredSession
 from . import diff_json, diff_lines, handles, lineage_json, lineage_lines
@@ -67,7 +67,7 @@ def lineage(
     with opened_session(call, session) as found:
         if named is not None:
             found.check_lineage(named)
-        trees = trees_of(found, [named] if named else found.lineages)
+        trees = trees_of(found, [named] if named else lineages_of(found))
         if html is not None:
             write_page(found, html, named, full=full)
     if call.as_json:

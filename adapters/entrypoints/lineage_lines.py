@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...domain.compaction_events import CompactionFailed
+from ...domain.compaction_events import CompactionFailed, CompactionReverted, PreparationDropped
 from ...projections.lineage_tree import Attempt, LineageTree, Node, Standing
 from ...projections.read_models.moments import moment
 from .printing import clipped, counted, say, say_table, shortly
@@ -108,14 +108,26 @@ def _node(
 
 
 def _standing(node: Node) -> str:
-    if node.standing in {Standing.SERVED, Standing.BUILT_UPON, Standing.UNDONE}:
-        since = "" if node.first_call is None else f", call {node.first_call} on"
-        return f"{node.standing} from #{node.served_from}{since}"
-    if node.standing is Standing.DROPPED:
-        return f"dropped: {node.ended_by.reason}"  # type: ignore[union-attr]
-    if node.standing is Standing.REVERTED and node.ended_by is not None:
-        return f"reverted at #{node.ended_by.effective_from}"  # type: ignore[union-attr]
-    return str(node.standing)
+    return ", ".join(filter(None, (_became(node), _served(node))))
+
+
+def _became(node: Node) -> str | None:
+    match node.standing, node.ended_by:
+        case Standing.SERVED, _:
+            return None
+        case Standing.DROPPED, PreparationDropped(reason=reason):
+            return f"dropped: {reason}"
+        case Standing.REVERTED, CompactionReverted(effective_from=at):
+            return f"reverted at #{at}"
+        case standing, _:
+            return str(standing)
+
+
+def _served(node: Node) -> str | None:
+    if node.served_from is None:
+        return None
+    call = "" if node.first_call is None else f", call {node.first_call} on"
+    return f"served from #{node.served_from}{call}"
 
 
 def _about(node: Node) -> Iterator[str]:

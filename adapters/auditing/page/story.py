@@ -24,7 +24,7 @@ from ....projections.replay.served import Served
 from ...recall import recalled
 from ...replaying.recordings import decisions_of, recording_of
 from ..diffs import diff
-from ..lineages import trees_of
+from ..lineages import lineages_of, trees_of
 
 if TYPE_CHECKING:
     from ...stored_session import StoredSession
@@ -104,7 +104,7 @@ def story_of(session: "StoredSession", lineage: str | None = None) -> Story:
     """What there is to tell; fates are those of `lineage`, `main` unless said."""
     recording = recording_of(session)
     log = Log(rows_of(recording))
-    known = session.lineages
+    known = lineages_of(session)
     about = lineage or MAIN
     # What was never compacted on main goes on with what its source recorded.
     names = list(dict.fromkeys([*known, about])) if lineage or not known else known

@@ -7,7 +7,7 @@ from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.auditing.lineages import trees_of
+from cutbank.adapters.auditing.lineages import lineages_of, trees_of
 from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.lineage_tree import Standing
@@ -110,6 +110,24 @@ def test_a_fork_tells_whose_boundaries_it_goes_on_from(session: StoredSession) -
 
     assert [node.lineage for node in tree.nodes] == ["main of a session", "main"]
     assert tree.continues == "main of a session"
+
+
+def test_what_a_fork_inherits_is_told_though_nobody_compacted_in_it(
+    session: StoredSession,
+) -> None:
+    talk(session, 8)
+    untouched = session.fork("before anything")
+    session.compact(POLICY, limit=LIMIT)
+    fork = session.fork("a fork")
+
+    assert lineages_of(untouched) == []
+    assert lineages_of(fork) == ["main"]
+    (tree,) = trees_of(fork, lineages_of(fork))
+    assert tree.served == 3
+
+    fork.compact(POLICY, limit=LIMIT, lineage="what-if")
+
+    assert lineages_of(fork) == ["main", "what-if"]
 
 
 def test_a_lineage_that_does_not_exist_is_named(session: StoredSession) -> None:
