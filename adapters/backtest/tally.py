@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from ...domain.backtest.billing import PricedCall
-from ...projections.read_models.moments import said_at
 from ...projections.replay.recording import Call, Recording
 from ...projections.replay.served import Compacted, Served
+from ...projections.replay.session_time import SessionTime
 from .by_tokens import Answered
 
 
@@ -86,13 +85,18 @@ class Tally:
 
 
 def answered_in(recording: Recording) -> Iterator[Answered]:
-    """What each call of a session has under any setup."""
-    before: datetime | None = None
+    """What each call of a session has under any setup.
+
+    A call was made when the newest was said of what it sees and a time is told of. What stands last
+    is often the record of the call before, of which an import knows no time.
+    """
+    time = SessionTime(recording)
+    before = None
     for call in recording.calls:
-        said = told_at(recording, call)
-        gap = None if before is None or said is None else (said - before).total_seconds()
-        before = said
-        yield Answered(_output(recording, call), None if gap is None else max(0.0, gap))
+        now = time.advance(call.sees)
+        gap = None if before is None else (now - before).total_seconds()
+        before = now if time.is_told else None
+        yield Answered(_output(recording, call), gap)
 
 
 def _output(recording: Recording, call: Call) -> int:
@@ -101,12 +105,3 @@ def _output(recording: Recording, call: Call) -> int:
     if usage is not None and usage.output is not None:
         return usage.output
     return sum(recording.at(position).tokens for position in call.answer)
-
-
-def told_at(recording: Recording, call: Call) -> datetime | None:
-    """When what a call saw last was said; None where only the time of an import is known."""
-    if not call.sees:
-        return None
-    event = recording.at(call.sees).event
-    said = said_at(event)
-    return None if recording.source is not None and said == event.timestamp else said
