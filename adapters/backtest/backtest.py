@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -68,7 +69,9 @@ class Backtest:
     running: Running = Running()
     _results: dict[tuple[str, int], Result] = field(default_factory=dict, init=False)
     _keys: dict[tuple[str, int], str] = field(default_factory=dict, init=False)
-    _facts: dict[str, ModelFacts | None] = field(default_factory=dict, init=False)
+    _facts: dict[tuple[str, datetime | None], ModelFacts | None] = field(
+        default_factory=dict, init=False
+    )
     _skipped: dict[str, str] = field(default_factory=dict, init=False)
     _cache: Cache | None = field(default=None, init=False)
     _done: int = field(default=0, init=False)
@@ -170,9 +173,11 @@ class Backtest:
         model = item.model or read.model
         if model is None:
             return None
-        if model not in self._facts:
-            self._facts[model] = facts_by(self.store.settings, model)
-        return self._facts[model]
+        # Who names a model asks what it costs now; a recorded one cost what it did then.
+        at = None if item.model else read.called
+        if (model, at) not in self._facts:
+            self._facts[model, at] = facts_by(self.store.settings, model, at=at)
+        return self._facts[model, at]
 
     # What comes of it
 

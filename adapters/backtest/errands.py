@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from ...domain.backtest.cell import Cell, Outcome, Setup
 from ...domain.backtest.result import Control
@@ -58,6 +59,8 @@ class Read:
 
     digest: str
     model: str | None
+    called: datetime | None
+    """When its model was called last; None where the log does not tell."""
     blank: Cell
     """A cell in which nothing is measured."""
 

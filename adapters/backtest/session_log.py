@@ -4,6 +4,7 @@ import pickle
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from ...domain.event import Event
 from ...domain.session_events import ModelCalled
 from ...projections.read_models.moments import said_at
 from ...projections.replay.recording import Recording
+from ...projections.replay.session_time import SessionTime
 from ..event_log.event_mapper import dumps
 from ..replaying.recordings import decisions_of, recording_of
 from .errands import Read
@@ -57,6 +59,13 @@ class SessionLog:
         called = (event.model for event in events if isinstance(event, ModelCalled))
         return next(filter(None, called), None)
 
+    @property
+    def called(self) -> datetime | None:
+        """When the model was called last, by the session's own time."""
+        time = SessionTime(self.recording)
+        now = time.advance(max((call.sees for call in self.recording.calls), default=0))
+        return now if time.is_told else None
+
     def packed(self) -> bytes:
         """For another machine, which need not have the database."""
         return zlib.compress(pickle.dumps(self, protocol=5), 1)
@@ -80,4 +89,4 @@ def read_of(log: SessionLog) -> Read:
         blocks=recording.blocks,
         calls=len(recording.calls),
     )
-    return Read(log.digest, log.model, blank)
+    return Read(log.digest, log.model, log.called, blank)

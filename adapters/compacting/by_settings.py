@@ -1,6 +1,7 @@
 """What the settings make of a compaction: who decides, who writes, what stays, what it may cost."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -81,11 +82,11 @@ def overrides_by(settings: Settings) -> Mapping[str, ModelOverride]:
     return {name: ModelOverride(**dict(model)) for name, model in settings.models.items()}
 
 
-def facts_by(settings: Settings, model: str) -> ModelFacts | None:
-    """What is known of a model, the user's own knowledge first."""
+def facts_by(settings: Settings, model: str, *, at: datetime | None = None) -> ModelFacts | None:
+    """What is known of a model, the user's own knowledge first; prices of `at`, or of today."""
     from ..models.model_catalog import facts_of  # noqa: PLC0415 - it takes half a second to load
 
-    return facts_of(model, overrides_by(settings), betas=settings.compaction.betas)
+    return facts_of(model, overrides_by(settings), at=at, betas=settings.compaction.betas)
 
 
 def llm_by(settings: Settings, model: str | None = None) -> Summariser:
