@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .anchors import Anchor, anchors_of
+from .anchors import Anchor, anchors_of, carried_by
 from .patterns import ACROSS, TELLING
 
 # Letters of Latin scripts; what has a capital inside is a name, and is taken for a fact.
@@ -40,24 +40,37 @@ class Line(NamedTuple):
     spots: tuple[Spot, ...]
 
 
+class Piece(NamedTuple):
+    """What stands in a stretch of a line that can be read alone."""
+
+    facts: tuple[str, ...]
+    """The keys of the facts in it."""
+    carried: tuple[str, ...]
+    """The keys that these carry."""
+    words: tuple[str, ...]
+    """Its plain words, in order, in lower case."""
+
+
 class PlainWords:
     """Reads the plain words of many texts that have most of their lines and words in common."""
 
     def __init__(self, roots: Iterable[str] = ()) -> None:
         self._roots = tuple(roots)
-        self._of = _PlainWordsOf(self._roots)
+        self._pieces = _Pieces(self._roots)
         self._lines: dict[str, Line] = {}
 
     def lines(self, text: str) -> Iterator[list[str]]:
         """Line by line the plain words, in order, in lower case."""
         for line in text.split("\n"):
-            if ACROSS.search(line) is None:
-                # No fact reaches over white space here: each word can be read alone.
-                words = [word for piece in line.split() for word in self._of[piece]]
-            else:
-                words = [spot.word for spot in self.line(line).spots]
-            if words:
+            if words := [word for piece in self.pieces(line) for word in piece.words]:
                 yield words
+
+    def pieces(self, line: str) -> list[Piece]:
+        """What stands in one line, from left to right."""
+        if ACROSS.search(line) is None:
+            # No fact reaches over white space here: each word can be read alone.
+            return [self._pieces[word] for word in line.split()]
+        return [_piece(self.line(line))]
 
     def words(self, text: str) -> frozenset[str]:
         """The different plain words of a text."""
@@ -71,20 +84,24 @@ class PlainWords:
         return line
 
 
-class _PlainWordsOf(dict[str, tuple[str, ...]]):
-    """Of each piece of text without white space the plain words in it."""
+class _Pieces(dict[str, Piece]):
+    """What stands in each stretch without white space; most are one of few."""
 
     def __init__(self, roots: tuple[str, ...]) -> None:
         super().__init__()
         self._roots = roots
 
-    def __missing__(self, piece: str) -> tuple[str, ...]:
-        words: tuple[str, ...] = ()
-        # Most pieces that hold facts hold nothing that could be a word.
-        if _WORD.search(piece):
-            words = tuple(spot.word for spot in _read(piece, self._roots).spots)
-        self[piece] = words
-        return words
+    def __missing__(self, text: str) -> Piece:
+        piece = self[text] = _piece(_read(text, self._roots))
+        return piece
+
+
+def _piece(line: Line) -> Piece:
+    return Piece(
+        tuple(fact.key for fact in line.facts),
+        tuple(key for fact in line.facts for key in carried_by(fact)),
+        tuple(spot.word for spot in line.spots),
+    )
 
 
 def _read(line: str, roots: tuple[str, ...]) -> Line:

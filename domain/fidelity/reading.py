@@ -39,7 +39,6 @@ class Reading:
         self.words = Words(rows.roots)
         self.plain = PlainWords(rows.roots)
         self.contexts = Contexts(self.plain)
-        self._lines = Lines(self.words, self.plain)
         self._told: dict[str, Told] = {}
         self._facts: dict[str, Mapping[str, AnchorKind]] = {}
         known: dict[str, frozenset[str]] = {}
@@ -157,6 +156,11 @@ class Reading:
     def _newest_below(self, call: int) -> int:
         below = self.seen_by(call)
         return self.rows.rows[below - 1].position if below else 0
+
+    @cached_property
+    def _lines(self) -> Lines:
+        """Those of texts that stand for history, which are asked for what prose has again."""
+        return Lines(self.plain, {again.pair for again in self.pairs.again})
 
     def told(self, text: str) -> Told:
         """A text that stands for history, read once: the same summary is asked of many times."""

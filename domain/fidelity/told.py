@@ -1,57 +1,66 @@
 """A text that stands for history, as a summary does, read once for all that is measured."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from itertools import chain
+from typing import NamedTuple
 
-from .plain_words import Pair, PlainWords
-from .words import Words
-
-Read = TypeVar("Read")
+from .anchors import LINE, pieces_of
+from .plain_words import Pair, Piece, PlainWords
 
 APART = 3
 """How many plain words a pair's second may come after its first in a summary."""
 
 
-class Lines:
-    """What lines carry, each read once: a summary has most of its lines from the one before.
+class ToldLine(NamedTuple):
+    """What one line carries, some of it twice: no fact and no pair reaches over a line's end."""
 
-    No fact and no pair reaches over a line's end.
-    """
-
-    def __init__(self, words: Words, plain: PlainWords) -> None:
-        self.carried = _Once(words.carried)
-        """Of each line the keys that some fact in it carries."""
-        self.facts = _Once(words.facts)
-        """The facts that stand in it themselves."""
-        self.bag = _Once(plain.words)
-        """Its plain words."""
-        self.pairs = _Once(
-            lambda line: {
-                pair for words in plain.lines(line) for pair in pairs_within(words, APART)
-            }
-        )
-        """Pairs of plain words that stand near each other in it."""
+    carried: Sequence[str]
+    """The keys that some fact in it carries."""
+    facts: Sequence[str]
+    """The facts that stand in it themselves."""
+    words: Sequence[str]
+    """Its plain words."""
+    pairs: Sequence[Pair]
+    """Of the pairs of plain words that are asked for those that stand near each other in it."""
 
 
-class _Once(dict[str, frozenset[Read]]):
-    def __init__(self, read: Callable[[str], Iterable[Read]]) -> None:
+class Lines(dict[str, ToldLine]):
+    """What lines carry, each read once: a summary has most of its lines from the one before."""
+
+    def __init__(self, plain: PlainWords, asked: Iterable[Pair]) -> None:
         super().__init__()
-        self._read = read
+        self._plain = plain
+        self._asked = frozenset(either for a, b in asked for either in ((a, b), (b, a)))
 
-    def __missing__(self, line: str) -> frozenset[Read]:
-        found = self[line] = frozenset(self._read(line))
-        return found
+    def __missing__(self, text: str) -> ToldLine:
+        pieces = self._plain.pieces(text)
+        telling = [piece for piece in self._for_facts(text, pieces) if piece.facts]
+        words = [word for piece in pieces for word in piece.words]
+        line = self[text] = ToldLine(
+            [key for piece in telling for key in piece.carried],
+            [key for piece in telling for key in piece.facts],
+            words,
+            self._pairs(words),
+        )
+        return line
 
-    def all(self, lines: Iterable[str]) -> frozenset[Read]:
-        """What the lines have together."""
-        return frozenset[Read]().union(*map(self.__getitem__, lines))
+    def _pairs(self, words: Sequence[str]) -> Sequence[Pair]:
+        near = (zip(words, words[apart:], strict=False) for apart in range(1, APART + 1))
+        found = self._asked.intersection(chain.from_iterable(near))
+        return [(a, b) if a < b else (b, a) for a, b in found]
+
+    def _for_facts(self, text: str, pieces: list[Piece]) -> Iterable[Piece]:
+        """The same pieces, unless the line is too long for facts to be read across its cuts."""
+        if len(text) <= LINE:
+            return pieces
+        return (piece for _, part in pieces_of(text) for piece in self._plain.pieces(part))
 
 
 @dataclass(frozen=True)
 class Told:
-    """What one text carries: each facet is read when it is first asked for."""
+    """What one text carries: each facet is put together when it is first asked for."""
 
     text: str
     lines: Lines
@@ -59,26 +68,26 @@ class Told:
     @cached_property
     def carried(self) -> frozenset[str]:
         """The keys that some fact of the text carries."""
-        return self.lines.carried.all(self._lines)
+        return frozenset(chain.from_iterable(line.carried for line in self._lines))
 
     @cached_property
     def facts(self) -> frozenset[str]:
         """The facts that stand in it themselves."""
-        return self.lines.facts.all(self._lines)
+        return frozenset(chain.from_iterable(line.facts for line in self._lines))
 
     @cached_property
     def pairs(self) -> frozenset[Pair]:
-        """Pairs of plain words that stand near each other in a line."""
-        return self.lines.pairs.all(self._lines)
+        """Of the pairs that are asked for those of which a line has both words near each other."""
+        return frozenset(chain.from_iterable(line.pairs for line in self._lines))
 
     @cached_property
     def bag(self) -> frozenset[str]:
         """Its plain words."""
-        return self.lines.bag.all(self._lines)
+        return frozenset(chain.from_iterable(line.words for line in self._lines))
 
-    @property
-    def _lines(self) -> set[str]:
-        return set(self.text.split("\n"))
+    @cached_property
+    def _lines(self) -> list[ToldLine]:
+        return [self.lines[line] for line in set(self.text.split("\n"))]
 
 
 def pairs_within(words: Sequence[str], apart: int) -> set[Pair]:
