@@ -47,14 +47,35 @@ def largest_shortened(window: Window, stays: Sequence[Item]) -> tuple[Trim, ...]
     Both ends of a result are shown, twice as much of its beginning as of its end. Pinned ones, and
     what people and models said, are left as they are.
     """
-    most = max(window.limit // SHARE, LEAST) if window.limit > 0 else LEAST
+    most = shortened_to(window.limit)
     before = {trim.position for trim in window.boundary.trims} if window.boundary else set()
-    room = most * CHARS_PER_TOKEN - MARK
     return tuple(
-        Trim(position=item.position, head=room * 2 // 3, tail=room // 3)
+        both_ends(item.position, most)
         for item in _results(window, stays)
-        if item.tokens > most and item.position not in before and _shown(item, None) > room + MARK
+        if item.position not in before and is_large(item.tokens, _shown(item, None), most)
     )
+
+
+def shortened_to(limit: int) -> int:
+    """Tokens that the largest results are shortened to where a model holds `limit`; 0 is not
+    known."""
+    return max(limit // SHARE, LEAST) if limit > 0 else LEAST
+
+
+def is_large(tokens: int, characters: int, most: int) -> bool:
+    """Whether a result is so large that it may be shortened, by its text that shows."""
+    return tokens > most and characters > most * CHARS_PER_TOKEN
+
+
+def both_ends(position: int, most: int) -> Trim:
+    """Of a result, as much as takes so many tokens."""
+    room = most * CHARS_PER_TOKEN - MARK
+    return Trim(position=position, head=room * 2 // 3, tail=room // 3)
+
+
+def saved(tokens: int, characters: int, shown: int) -> int:
+    """What it takes off so many tokens to show fewer characters, as a plan reckons it."""
+    return tokens - ceil(tokens * shown / characters) if shown < characters else 0
 
 
 def _results(window: Window, stays: Iterable[Item]) -> Iterator[Item]:
@@ -69,8 +90,7 @@ def _results(window: Window, stays: Iterable[Item]) -> Iterator[Item]:
 
 
 def _saved(item: Item, trim: Trim, earlier: Trim | None) -> int:
-    now, then = _shown(item, earlier), _shown(item, trim)
-    return item.tokens - ceil(item.tokens * then / now) if then < now else 0
+    return saved(item.tokens, _shown(item, earlier), _shown(item, trim))
 
 
 def _shown(item: Item, trim: Trim | None) -> int:
@@ -78,4 +98,9 @@ def _shown(item: Item, trim: Trim | None) -> int:
     whole = len(item.block.text)
     if trim is None and item.length is not None:
         return item.length
-    return whole if trim is None else min(whole, trim.head + trim.tail + MARK)
+    return whole if trim is None else reckoned(whole, trim)
+
+
+def reckoned(whole: int, trim: Trim) -> int:
+    """Characters that a trim shows of so many, its mark being taken for one like any other."""
+    return min(whole, trim.head + trim.tail + MARK)

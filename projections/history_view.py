@@ -105,8 +105,20 @@ def trimmed(text: str, trim: Trim) -> str:
     left_out = len(text) - trim.head - trim.tail
     if left_out <= 0:
         return text
-    mark = f"\n[... {left_out:,} characters left out; recall #{trim.position} ...]\n"
-    return text[: trim.head] + mark + (text[-trim.tail :] if trim.tail else "")
+    end = text[-trim.tail :] if trim.tail else ""
+    return text[: trim.head] + _mark(left_out, trim.position) + end
+
+
+def trimmed_length(whole: int, trim: Trim) -> int:
+    """Characters that `trimmed` leaves of so many."""
+    left_out = whole - trim.head - trim.tail
+    if left_out <= 0:
+        return whole
+    return trim.head + len(_mark(left_out, trim.position)) + trim.tail
+
+
+def _mark(left_out: int, position: int) -> str:
+    return f"\n[... {left_out:,} characters left out; recall #{position} ...]\n"
 
 
 class History:

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 
 from cutbank.adapters.event_log.event_mapper import tokens_of
-from cutbank.domain.blocks import Block, ToolCall, ToolResult
+from cutbank.domain.blocks import Block, Media, Text, ToolCall, ToolResult
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session import Session
+from cutbank.domain.session_events import Ends
 from cutbank.projections.recorded import Recorded
 from cutbank.projections.replay.recording import Recording
 
@@ -45,7 +46,15 @@ class Talk:
         if waiting:
             name = waiting[-1 if n % 2 else 0]
             message = f"results {n % 4}" if n % 5 == 0 else None
-            self.session.append(ToolResult(tool_call_id=name, content="r" * n, message_id=message))
+            text = Text(text="r" * n)
+            picture = Media(type="image", mime="image/png", data=b"1")
+            content = [text, picture, picture] if n % 7 == 0 else text.text
+            result = ToolResult(tool_call_id=name, content=content, message_id=message)
+            # Some were too large when they came.
+            self.session.append(result, Ends(head=n // 2, tail=n // 4) if n % 6 == 0 else None)
+
+    def large(self, n: int) -> None:
+        self.result(10 * n)
 
     def abandon(self, n: int) -> None:
         for name in list(self.session.state.open_calls)[: n % 2]:
@@ -109,5 +118,5 @@ def recording_of(acts: Sequence[Act]) -> Recording:
 
 SIZES = st.integers(1, 2_000) | st.integers(1, 200) | st.integers(1, 8_000)
 OFTEN = ("user", "assistant", "calls", "result", "result", "result", "call")
-SELDOM = ("developer", "note", "abandon", "system", "tools", "settings", "end")
+SELDOM = ("large", "developer", "note", "abandon", "system", "tools", "settings", "end")
 acts = st.lists(st.tuples(st.sampled_from(OFTEN * 3 + SELDOM), SIZES), min_size=20, max_size=80)

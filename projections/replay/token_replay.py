@@ -7,7 +7,6 @@ from itertools import pairwise
 from math import ceil
 from typing import NamedTuple
 
-from ...domain.blocks import Kind
 from ...domain.compaction_events import Trigger
 from ...domain.deferred import Deferred
 from ...domain.errors import NothingToCompactError
@@ -16,13 +15,10 @@ from ...domain.policies.policy import Policy, lets_be
 from ...domain.summaries.gate import ALWAYS_SMALL
 from ...domain.summaries.sized import LEAST, size
 from ...domain.terms import REGROWTH
-from ...domain.trims import LEAST as LEAST_SHORTENED
-from ...domain.trims import SHARE
 from ...domain.window import Plan
-from .trace import KINDS, NotByTokens, Trace
+from .shortening import Shortening
+from .trace import NotByTokens, Trace
 from .traced_view import Kept, Sums, TracedView, TracedWindow
-
-RESULT = KINDS.index(Kind.TOOL_RESULT)
 
 
 class TokenCompaction(NamedTuple):
@@ -38,6 +34,8 @@ class TokenCompaction(NamedTuple):
     after: int
     summary: int
     """Of these, the summary's."""
+    unchanged: int
+    """At the beginning of the prompt, what the one before had as well."""
     offset: int
     """What every later prompt has less than if nothing had ever left; below 0."""
 
@@ -65,7 +63,7 @@ class TokenReplay:
         for call in self.trace.resets:
             same[call] = 0
         for compaction in self.compactions:
-            same[compaction.call] = min(same[compaction.call], self.trace.request(compaction.call))
+            same[compaction.call] = min(same[compaction.call], compaction.unchanged)
         return [min(before, now) for before, now in zip(same, prompts, strict=True)]
 
     @property
@@ -139,6 +137,7 @@ class _Run:
     def __init__(self, view: TracedView, terms: _Terms) -> None:
         self.view, self.trace, self.limit = view, view.trace, view.limit
         self.terms = terms
+        self.shortening = Shortening(view.trace, view.limit)
         self.compactions: list[TokenCompaction] = []
         self.futile = 0
         self._offset = 0
@@ -217,33 +216,54 @@ class _Run:
         if plan is None:
             return None
         held = view.held()
+        if not held.isdisjoint(view.shortened):
+            raise _BeyondTokensError("a result that was shortened is pinned")
         cut = None if plan.cut is None else view.nearest_cut(plan.cut, held)
+        first = view.first if cut is None else cut
+        carried = view.carried if cut is None else view.carried_over(first, held)
+        stays = sum(map(view.tokens, carried)) + view.blocks(first)
+        request, shorter = self.trace.request(call), list[int]()
+        if cut is None or 0 < self.limit < request + stays:
+            shorter = self._shortened(carried, first, held)
+            if cut is None and not shorter:
+                raise NothingToCompactError("no cut is legal, and no result large")
+        besides = request + stays - sum(map(self.shortening.saved, shorter))
+        self._check_gain(before, besides, request, trigger)
+        # Where nothing leaves, what stands for earlier blocks goes on standing for them.
+        unchanged, summary = request + view.summary, view.summary
         if cut is None:
-            self._check_large(view.carried, view.first)
-            raise NothingToCompactError("no cut is legal")
-        carried = view.carried_over(cut, held)
-        kept = sum(map(self.trace.tokens, carried)) + view.blocks(cut)
-        request = self.trace.request(call)
-        if 0 < self.limit < request + kept:
-            self._check_large(carried, cut)
-        self._check_gain(before, request + kept, request, trigger)
-        if plan.summary_tokens < LEAST:
-            raise _BeyondTokensError(f"a summary may have {plan.summary_tokens} tokens")
-        left = before - request - view.summary - kept
-        worth = max(left + view.summary - 1, ALWAYS_SMALL)
-        summary = size(self.terms.summary, plan.summary_tokens, worth)
+            unchanged += view.in_front_of(shorter[0])
+        else:
+            unchanged, left = request, before - request - view.summary - stays
+            summary = self._size(plan.summary_tokens, left + view.summary)
         self._is_written = True
-        self._check_gain(before, request + kept + summary, request, trigger)
-        view.first, view.carried, view.summary = cut, carried, summary
+        self._check_gain(before, besides + summary, request, trigger)
+        if cut is not None:
+            view.cut(cut, carried, summary)
+        view.shortened |= {index: self.shortening.tokens(index) for index in shorter}
         return TokenCompaction(
             call=call,
             trigger=trigger,
-            first_kept=self.trace.position[cut],
+            first_kept=self.trace.position[first],
             before=before,
-            after=request + kept + summary,
+            after=besides + summary,
             summary=summary,
+            unchanged=unchanged,
             offset=view.offset,
         )
+
+    def _size(self, most: int, replaced: int) -> int:
+        """Tokens of a summary that may have so many, and replaces so many."""
+        if most < LEAST:
+            raise _BeyondTokensError(f"a summary may have {most} tokens")
+        return size(self.terms.summary, most, max(replaced - 1, ALWAYS_SMALL))
+
+    def _shortened(self, carried: tuple[int, ...], first: int, held: frozenset[int]) -> list[int]:
+        """The largest results of those that stay, but for pinned ones and those that were before."""
+        view, large = self.view, self.shortening.large
+        begin, end = bisect_left(large, first), bisect_left(large, view.end)
+        found = (*filter(set(large).__contains__, carried), *large[begin:end])
+        return [index for index in found if index not in view.shortened and index not in held]
 
     def _planned(self, used: int, trigger: Trigger) -> Plan | None:
         view = self.view
@@ -265,14 +285,6 @@ class _Run:
         if plan is not None and (plan.trims or plan.drops):
             raise _BeyondTokensError(f"{self.terms.policy.name} shortens or drops blocks")
         return plan
-
-    def _check_large(self, carried: tuple[int, ...], first: int) -> None:
-        """Refuse where results are so large that they would be shortened."""
-        most = max(self.limit // SHARE, LEAST_SHORTENED) if self.limit > 0 else LEAST_SHORTENED
-        trace = self.trace
-        for index in (*carried, *range(first, self.view.end)):
-            if trace.kind[index] == RESULT and trace.tokens(index) > most:
-                raise _BeyondTokensError(f"#{trace.position[index]} would be shortened")
 
     def _check_gain(self, before: int, after: int, request: int, trigger: Trigger) -> None:
         if after >= before:

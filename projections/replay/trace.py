@@ -33,7 +33,7 @@ from .recording import Recording
 
 KINDS = tuple(Kind)
 """By the numbers that stand for them in a trace."""
-FORMAT = f"2 {byteorder}"
+FORMAT = f"3 {byteorder}"
 """Of packed columns: they are as memory holds them."""
 
 Column: TypeAlias = "array[int]"
@@ -57,6 +57,10 @@ class Trace:
     """Tokens of all blocks in front of each; the last one is the sum of all."""
     message: Column = _whole("I")
     """A number for each message id; 0 for none."""
+    text: Column = _whole("I")
+    """Characters of a result's whole text; 0 of any other block."""
+    shown: Column = _whole("I")
+    """Of these, how many show."""
     call: Column = _whole("I")
     """Of a result, the block that asked for it."""
     answer: Column = _whole("I")
@@ -167,6 +171,9 @@ def _blocks(trace: Trace, entries: Sequence[Entry]) -> None:
         trace.position.append(entry.position)
         trace.kind.append(numbers[kind])
         trace.message.append(names.setdefault(name, len(names) + 1) if name else 0)
+        is_result = kind is Kind.TOOL_RESULT
+        trace.text.append(len(entry.block.text) if is_result else 0)
+        trace.shown.append(len(entry.text) if is_result else 0)
         if entry.turn == 1 and kind in PROMPTS:
             trace.first_prompts.append(index)
 

@@ -1,7 +1,7 @@
 """A view over a trace: what shows, what is carried, and where the next cut may stand."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, cast, overload
 
@@ -31,6 +31,8 @@ class TracedView:
     """Indices in front of `first` that stayed, in order."""
     summary: int = 0
     """Tokens of the summary that stands for the rest."""
+    shortened: dict[int, int] = field(default_factory=dict)
+    """Results that show shortened, and the tokens of what shows of each."""
 
     def __post_init__(self) -> None:
         trace = self.trace
@@ -44,13 +46,33 @@ class TracedView:
         """Tokens of a prompt, less those that it had if nothing had ever left."""
         return (
             self.summary
-            + sum(map(self.trace.tokens, self.carried))
+            + sum(map(self.tokens, self.carried))
             - self.trace.running[self.first]
+            - self._less_from(self.first)
         )
+
+    def tokens(self, index: int) -> int:
+        """Of a block as it shows."""
+        shown = self.shortened.get(index)
+        return self.trace.tokens(index) if shown is None else shown
 
     def blocks(self, first: int) -> int:
         """Tokens of the blocks from one on."""
-        return self.trace.running[self.end] - self.trace.running[first]
+        return self.trace.running[self.end] - self.trace.running[first] - self._less_from(first)
+
+    def in_front_of(self, index: int) -> int:
+        """Tokens of the blocks before one."""
+        if index < self.first:
+            return sum(self.tokens(one) for one in self.carried if one < index)
+        return sum(map(self.tokens, self.carried)) + self.blocks(self.first) - self.blocks(index)
+
+    def _less_from(self, first: int) -> int:
+        """By how much the blocks from one on are smaller than they were recorded."""
+        return sum(
+            self.trace.tokens(index) - shown
+            for index, shown in self.shortened.items()
+            if index >= first
+        )
 
     # What stays whatever is cut
 
@@ -77,7 +99,7 @@ class TracedView:
         return self.first <= index < self.end or index in self.carried
 
     def _is_small(self, index: int) -> bool:
-        return self.trace.tokens(index) <= self._room
+        return self.tokens(index) <= self._room
 
     def _first_prompt(self) -> frozenset[int]:
         first = next(filter(self.shows, self.trace.first_prompts), None)
@@ -188,6 +210,15 @@ class TracedView:
                     return index, other
         return None
 
+    # What goes on
+
+    def cut(self, first: int, carried: tuple[int, ...], summary: int) -> None:
+        """Have the blocks in front of one leave, but for those that are carried."""
+        self.first, self.carried, self.summary = first, carried, summary
+        self.shortened = {
+            index: tokens for index, tokens in self.shortened.items() if self.shows(index)
+        }
+
     # What a policy is shown
 
     def items(self) -> list[Item]:
@@ -197,7 +228,7 @@ class TracedView:
         trace = self.trace
         shape = Shape(KINDS[trace.kind[index]], trace.message[index] or None)
         # Who goes by tokens alone asks no more of a block.
-        return Item(trace.position[index], cast(AnyBlock, shape), 0, trace.tokens(index))
+        return Item(trace.position[index], cast(AnyBlock, shape), 0, self.tokens(index))
 
 
 @dataclass(frozen=True)
@@ -258,9 +289,8 @@ class Sums(Sequence[int]):
     """What precedes each item of the kept window, in tokens; and the sum of all."""
 
     def __init__(self, view: TracedView) -> None:
-        self._running, self._first = view.trace.running, view.first
+        self._view, self._first, self._all = view, view.first, view.blocks(view.first)
         self._length = view.end - view.first + 1
-        self._before = self._running[self._first]
 
     @overload
     def __getitem__(self, index: int) -> int: ...
@@ -274,7 +304,7 @@ class Sums(Sequence[int]):
         at = index + self._length if index < 0 else index
         if not 0 <= at < self._length:
             raise IndexError(index)
-        return self._running[self._first + at] - self._before
+        return self._all - self._view.blocks(self._first + at)
 
     def __len__(self) -> int:
         return self._length

@@ -7,12 +7,15 @@ from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from token_sessions import Act, acts, recording_of
 
+from cutbank.domain.blocks import Kind
+from cutbank.domain.compaction_events import Trim
 from cutbank.domain.pins import NO_PINS, PinRules
 from cutbank.domain.policies.catalog import POLICIES, policy_named
 from cutbank.domain.policies.policy import NEVER, Policy, lets_be
 from cutbank.domain.summaries.sized import Sized
 from cutbank.domain.terms import Terms
 from cutbank.domain.window import Window
+from cutbank.projections.history_view import trimmed, trimmed_length
 from cutbank.projections.replay.by_policy import ByPolicy
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replayed
@@ -51,7 +54,8 @@ preserve_zone = st.builds(
     steps_back=st.booleans(),
 )
 policies: st.SearchStrategy[Policy] = pi | reserve_headroom | preserve_zone
-pin_rules = st.sampled_from([NO_PINS, PinRules(), PinRules(most=0.5)])
+RESULTS_STAY = PinRules(kinds=frozenset({Kind.TOOL_RESULT}), most=0.5)
+pin_rules = st.sampled_from([NO_PINS, PinRules(), PinRules(most=0.5), RESULTS_STAY])
 
 
 def in_full(
@@ -147,9 +151,11 @@ def test_tokens_alone_tell_what_a_full_replay_does(  # noqa: PLR0917 - Hypothesi
     )
 
     if isinstance(replay, NotByTokens):
-        event(replay.reason.partition("#")[2].partition(" ")[2] or replay.reason)
+        event(replay.reason)
         return
+    nothing_left = any(one.unchanged > trace.request(one.call) for one in replay.compactions)
     event(f"{min(len(replay.compactions), 3)} compactions or more")
+    event("results were shortened, and nothing left" if nothing_left else "blocks left")
     terms = Terms(policy, limit=limit, pins=pins, minimum_gain=minimum_gain)
     assert by_tokens(replay) == in_full(recording, terms, summary_tokens, once_a_turn=once_a_turn)
 
@@ -197,24 +203,44 @@ def test_a_session_whose_view_others_had_changed_has_no_trace(verb: str, why: st
     assert why in found.reason
 
 
-def test_results_that_would_be_shortened_are_left_to_a_full_replay() -> None:
-    recording = recording_of(
-        [
-            ("user", 40),
-            ("calls", 3),
-            ("result", 20_000),
-            ("assistant", 40),
-            ("user", 40),
-            ("call", 3),
-        ]
-    )
-    trace = trace_of(recording)
+LARGE = [
+    *(("user", 40), ("calls", 3), ("result", 20_000)),
+    *(("assistant", 40), ("user", 40), ("call", 3)),
+]
+
+
+def test_where_nothing_may_leave_large_results_are_shortened_and_the_rest_is_as_it_was() -> None:
+    trace = trace_of(recording_of([*LARGE, ("user", 40), ("call", 3)]))
+    assert isinstance(trace, Trace)
+    keeps_all = policy_named("pi", {"keep_tokens": 100_000, "fits_limit": False})
+
+    replay = token_replayed(trace, keeps_all, 2_000, 100)
+
+    assert isinstance(replay, TokenReplay)
+    (shortened,) = replay.compactions
+    assert shortened.before > 5_000
+    assert shortened.after < 600
+    assert shortened.summary == 0
+    assert shortened.unchanged == trace.running[3] > 0
+
+
+def test_a_shortened_result_that_a_rule_pins_is_left_to_a_full_replay() -> None:
+    trace = trace_of(recording_of([*LARGE, *[("user", 4_000), ("call", 3)] * 2]))
     assert isinstance(trace, Trace)
 
-    found = token_replayed(trace, policy_named("pi", {}), 2_000, 100)
+    found = token_replayed(trace, policy_named("pi", {}), 2_000, 100, pins=RESULTS_STAY)
 
     assert isinstance(found, NotByTokens)
-    assert "would be shortened" in found.reason
+    assert "pinned" in found.reason
+
+
+@given(st.integers(0, 3_000), st.integers(0, 900), st.integers(0, 900), st.integers(1, 2_000_000))
+def test_the_length_of_a_shortened_text_is_told_by_the_length_of_the_whole(
+    whole: int, head: int, tail: int, position: int
+) -> None:
+    trim = Trim(position=position, head=head, tail=tail)
+
+    assert trimmed_length(whole, trim) == len(trimmed("x" * whole, trim))
 
 
 def test_summaries_that_could_be_the_same_are_left_to_a_full_replay() -> None:
