@@ -48,7 +48,7 @@ class Talk:
             message = f"results {n % 4}" if n % 5 == 0 else None
             text = Text(text="r" * n)
             picture = Media(type="image", mime="image/png", data=b"1")
-            content = [text, picture, picture] if n % 7 == 0 else text.text
+            content = (text, picture, picture) if n % 7 == 0 else text.text
             result = ToolResult(tool_call_id=name, content=content, message_id=message)
             # Some were too large when they came.
             self.session.append(result, Ends(head=n // 2, tail=n // 4) if n % 6 == 0 else None)

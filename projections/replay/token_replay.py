@@ -8,7 +8,6 @@ from math import ceil
 from typing import NamedTuple
 
 from ...domain.compaction_events import Trigger
-from ...domain.deferred import Deferred
 from ...domain.errors import NothingToCompactError
 from ...domain.pins import NO_PINS, PinRules
 from ...domain.policies.policy import Policy, lets_be
@@ -18,7 +17,8 @@ from ...domain.terms import REGROWTH
 from ...domain.window import Plan
 from .shortening import Shortening
 from .trace import NotByTokens, Trace
-from .traced_view import Kept, Sums, TracedView, TracedWindow
+from .traced_view import TracedView
+from .traced_window import TracedWindow
 
 
 class TokenCompaction(NamedTuple):
@@ -152,10 +152,10 @@ class _Run:
     def to_the_end(self) -> None:
         call, answered = 0, 0
         while True:
-            due = self._first_above(
-                max(call, answered, self._regrown_at, self._over_at), self.terms.most
-            )
-            full = self._first_above(call, self.limit) if self.limit > 0 else len(self.trace.whole)
+            asked = max(call, answered, self._regrown_at, self._over_at)
+            due = full = self._first_above(asked, self.terms.most)
+            if self.limit > 0 and (call < asked or self.limit < self.terms.most):
+                full = self._first_above(call, self.limit)
             call = min(due, full)
             if call == len(self.trace.whole):
                 return
@@ -222,7 +222,8 @@ class _Run:
         first = view.first if cut is None else cut
         carried = view.carried if cut is None else view.carried_over(first, held)
         stays = sum(map(view.tokens, carried)) + view.blocks(first)
-        request, shorter = self.trace.request(call), list[int]()
+        request = self.trace.request(call)
+        shorter: list[int] = []
         if cut is None or 0 < self.limit < request + stays:
             shorter = self._shortened(carried, first, held)
             if cut is None and not shorter:
@@ -240,7 +241,8 @@ class _Run:
         self._check_gain(before, besides + summary, request, trigger)
         if cut is not None:
             view.cut(cut, carried, summary)
-        view.shortened |= {index: self.shortening.tokens(index) for index in shorter}
+        for index in shorter:
+            view.shorten(index, self.shortening.tokens(index))
         return TokenCompaction(
             call=call,
             trigger=trigger,
@@ -258,24 +260,15 @@ class _Run:
             raise _BeyondTokensError(f"a summary may have {most} tokens")
         return size(self.terms.summary, most, max(replaced - 1, ALWAYS_SMALL))
 
-    def _shortened(self, carried: tuple[int, ...], first: int, held: frozenset[int]) -> list[int]:
-        """The largest results of those that stay, but for pinned ones and those that were before."""
+    def _shortened(self, carried: tuple[int, ...], first: int, held: set[int]) -> list[int]:
+        """The largest results that stay, but for pinned ones and those that were before."""
         view, large = self.view, self.shortening.large
         begin, end = bisect_left(large, first), bisect_left(large, view.end)
-        found = (*filter(set(large).__contains__, carried), *large[begin:end])
+        found = (*(index for index in carried if index in large), *large[begin:end])
         return [index for index in found if index not in view.shortened and index not in held]
 
     def _planned(self, used: int, trigger: Trigger) -> Plan | None:
-        view = self.view
-        window = TracedWindow(
-            items=Deferred(view.items),
-            after=self.trace.position[view.end - 1] if view.end else 0,
-            limit=self.limit,
-            trigger=trigger,
-            in_use=used,
-            kept=Kept(view),
-            sums=Sums(view),
-        )
+        window = TracedWindow(self.view, trigger, used)
         try:
             plan = self.terms.policy.plan(window)
         except NothingToCompactError as nothing:

@@ -1,13 +1,14 @@
 """A view over a trace: what shows, what is carried, and where the next cut may stand."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import NamedTuple, cast, overload
+from itertools import chain
+from typing import NamedTuple, cast
 
 from ...domain.blocks import AnyBlock, Kind
 from ...domain.pins import PinRules
-from ...domain.window import Item, Window
+from ...domain.window import Item
 from .trace import KINDS, Trace
 
 
@@ -38,6 +39,9 @@ class TracedView:
         trace = self.trace
         self._ties = (trace.call, trace.answer, trace.before, trace.behind)
         self._room = self.pins.most * self.limit if self.limit > 0 else float("inf")
+        self._pinned_kinds = [bytes([KINDS.index(kind)]) for kind in self.pins.kinds]
+        self._items: dict[int, Item] = {}
+        """Blocks as policies see them, those that one has looked at."""
 
     # How large it is
 
@@ -53,12 +57,15 @@ class TracedView:
 
     def tokens(self, index: int) -> int:
         """Of a block as it shows."""
-        shown = self.shortened.get(index)
-        return self.trace.tokens(index) if shown is None else shown
+        if self.shortened and index in self.shortened:
+            return self.shortened[index]
+        running = self.trace.running
+        return running[index + 1] - running[index]
 
     def blocks(self, first: int) -> int:
         """Tokens of the blocks from one on."""
-        return self.trace.running[self.end] - self.trace.running[first] - self._less_from(first)
+        running = self.trace.running
+        return running[self.end] - running[first] - self._less_from(first)
 
     def in_front_of(self, index: int) -> int:
         """Tokens of the blocks before one."""
@@ -68,6 +75,8 @@ class TracedView:
 
     def _less_from(self, first: int) -> int:
         """By how much the blocks from one on are smaller than they were recorded."""
+        if not self.shortened:
+            return 0
         return sum(
             self.trace.tokens(index) - shown
             for index, shown in self.shortened.items()
@@ -76,21 +85,22 @@ class TracedView:
 
     # What stays whatever is cut
 
-    def held(self) -> frozenset[int]:
+    def held(self) -> set[int]:
         """What a cut carries over: what rules pin, and the calls that wait.
 
         What a rule has pinned once stays in view, and so the rule goes on holding.
         """
-        pinned = {*self._of_kinds(), *(self._first_prompt() if self.pins.first_prompt else ())}
-        return frozenset((*filter(self._is_small, pinned), *filter(self.shows, self._open())))
+        held = {index for index in self._pinned() if self.tokens(index) <= self._room}
+        held.update(filter(self.shows, self._open()))
+        return held
 
-    def carried_over(self, cut: int, held: frozenset[int]) -> tuple[int, ...]:
+    def carried_over(self, cut: int, held: set[int]) -> tuple[int, ...]:
         """What stays of the blocks in front of a cut, pairs and messages whole."""
         stays = {one for one in held if one < cut}
         for index in stays.union(self.carried):
-            group = self._bound(index)
-            if len(group) == 1:
+            if not self._is_tied(index):
                 continue  # whether it stays is its own affair
+            group = self._bound(index)
             if any(one in held or one >= cut for one in group):
                 stays |= {one for one in group if one < cut}
         return tuple(sorted(stays))
@@ -98,30 +108,32 @@ class TracedView:
     def shows(self, index: int) -> bool:
         return self.first <= index < self.end or index in self.carried
 
-    def _is_small(self, index: int) -> bool:
-        return self.tokens(index) <= self._room
+    def _pinned(self) -> Iterable[int]:
+        """What the rules are about, however large it is."""
+        kinds = self.trace.kinds
+        for kind in self._pinned_kinds:
+            yield from (index for index in self.carried if kinds[index] == kind[0])
+            at = kinds.find(kind, self.first, self.end)
+            while at >= 0:
+                yield at
+                at = kinds.find(kind, at + 1, self.end)
+        if self.pins.first_prompt:
+            yield from self._first_prompt()
 
-    def _first_prompt(self) -> frozenset[int]:
+    def _first_prompt(self) -> Iterable[int]:
+        """All pieces that show of what people said first of what shows."""
         first = next(filter(self.shows, self.trace.first_prompts), None)
         if first is None:
-            return frozenset()
+            return ()
+        if not self._is_tied(first):
+            return (first,)
         pieces = {first}
         for ties in (self.trace.before, self.trace.behind):
             at = first
             while ties[at]:
                 at = ties[at] - 1
                 pieces.add(at)
-        return frozenset(filter(self.shows, pieces))
-
-    def _of_kinds(self) -> Iterator[int]:
-        kinds = self.trace.kinds
-        for kind in self.pins.kinds:
-            number = bytes([KINDS.index(kind)])
-            yield from (index for index in self.carried if kinds[index] == number[0])
-            at = kinds.find(number, self.first, self.end)
-            while at >= 0:
-                yield at
-                at = kinds.find(number, at + 1, self.end)
+        return filter(self.shows, pieces)
 
     def _open(self) -> Iterator[int]:
         """Calls that wait for their answer."""
@@ -132,8 +144,15 @@ class TracedView:
                 yield at
             at -= 1
 
+    def _is_tied(self, index: int) -> bool:
+        """Whether it may have to leave or stay together with others."""
+        call, answer, before, behind = self._ties
+        return bool(call[index] or answer[index] or before[index] or behind[index])
+
     def _bound(self, index: int) -> set[int]:
         """All that leaves or stays together with a block."""
+        if not self._is_tied(index):
+            return {index}
         group, news = {index}, [index]
         columns = self._ties
         while news:
@@ -147,24 +166,27 @@ class TracedView:
 
     # Where it may be cut
 
-    def nearest_cut(self, wanted: int, held: frozenset[int]) -> int | None:
+    def nearest_cut(self, wanted: int, held: set[int]) -> int | None:
         """The index of the legal cut that is next to a position; None where there is none."""
         least = self._goes_after(held) + 1
         if least > self.end - 1:
             return None
         position = self.trace.position
-        at = self._at(wanted)
+        # The last block whose position is not above the wanted one.
+        at = bisect_right(position, wanted, self.first, self.end) - 1
         before = self._whole_before(at, least) if at >= least else None
+        if before is not None and position[before] == wanted:
+            return before
         after = self._whole_behind(max(at + 1, least))
         if before is None or after is None:
             return after if before is None else before
         return before if wanted - position[before] <= position[after] - wanted else after
 
-    def _goes_after(self, held: frozenset[int]) -> int:
+    def _goes_after(self, held: set[int]) -> int:
         """The last block of those that at least have to leave; the view's end if none can."""
         seen: set[int] = set()
         last = self.end
-        for index in (*self.carried, *range(self.first, self.end)):
+        for index in chain(self.carried, range(self.first, self.end)):
             if index >= last:
                 break
             if index not in held and index not in seen:
@@ -173,17 +195,6 @@ class TracedView:
                 if held.isdisjoint(group):
                     last = min(last, max(group))
         return max(last, self.first - 1)
-
-    def _at(self, wanted: int) -> int:
-        """The last block whose position is not above the wanted one."""
-        low, high = self.first, self.end
-        while low < high:
-            middle = (low + high) // 2
-            if self.trace.position[middle] <= wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return low - 1
 
     def _whole_before(self, at: int, least: int) -> int | None:
         while at >= least:
@@ -215,9 +226,15 @@ class TracedView:
     def cut(self, first: int, carried: tuple[int, ...], summary: int) -> None:
         """Have the blocks in front of one leave, but for those that are carried."""
         self.first, self.carried, self.summary = first, carried, summary
-        self.shortened = {
-            index: tokens for index, tokens in self.shortened.items() if self.shows(index)
-        }
+        if self.shortened:
+            self.shortened = {
+                index: tokens for index, tokens in self.shortened.items() if self.shows(index)
+            }
+
+    def shorten(self, index: int, tokens: int) -> None:
+        """Have a result show shortened, with so many tokens."""
+        self.shortened[index] = tokens
+        self._items.pop(index, None)
 
     # What a policy is shown
 
@@ -225,86 +242,12 @@ class TracedView:
         return [self.item(index) for index in (*self.carried, *range(self.first, self.end))]
 
     def item(self, index: int) -> Item:
-        trace = self.trace
-        shape = Shape(KINDS[trace.kind[index]], trace.message[index] or None)
-        # Who goes by tokens alone asks no more of a block.
-        return Item(trace.position[index], cast(AnyBlock, shape), 0, self.tokens(index))
-
-
-@dataclass(frozen=True)
-class TracedWindow(Window):
-    """A window whose kept part is looked up in a trace, for who looks at few of its blocks."""
-
-    kept: "Kept | None" = None
-    sums: "Sums | None" = None
-
-    @property
-    def begins(self) -> int:
-        assert self.kept is not None
-        return self.kept.begins
-
-    @property
-    def open_to_cut(self) -> Sequence[Item]:  # type: ignore[override]  # made as it is looked at
-        assert self.kept is not None
-        return self.kept
-
-    @property
-    def running(self) -> Sequence[int]:  # type: ignore[override]  # as above
-        assert self.sums is not None
-        return self.sums
-
-    @cached_property
-    def tokens(self) -> int:
-        return self.used
-
-
-class Kept(Sequence[Item]):
-    """The kept window's items, each made when it is looked at."""
-
-    def __init__(self, view: TracedView) -> None:
-        self._view = view
-        self._first, self._end = view.first, view.end
-
-    @property
-    def begins(self) -> int:
-        return self._view.trace.position[self._first] if len(self) else 1
-
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
-        found = range(self._first, self._end)[index]
-        if isinstance(found, range):
-            return tuple(map(self._view.item, found))
-        return self._view.item(found)
-
-    def __len__(self) -> int:
-        return self._end - self._first
-
-
-class Sums(Sequence[int]):
-    """What precedes each item of the kept window, in tokens; and the sum of all."""
-
-    def __init__(self, view: TracedView) -> None:
-        self._view, self._first, self._all = view, view.first, view.blocks(view.first)
-        self._length = view.end - view.first + 1
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[int, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> int | tuple[int, ...]:
-        if isinstance(index, slice):
-            return tuple(self[at] for at in range(self._length)[index])
-        at = index + self._length if index < 0 else index
-        if not 0 <= at < self._length:
-            raise IndexError(index)
-        return self._all - self._view.blocks(self._first + at)
-
-    def __len__(self) -> int:
-        return self._length
+        found = self._items.get(index)
+        if found is None:
+            trace = self.trace
+            shape = Shape(KINDS[trace.kind[index]], trace.message[index] or None)
+            # Who goes by tokens alone asks no more of a block.
+            block = cast(AnyBlock, shape)
+            found = Item(trace.position[index], block, 0, self.tokens(index))
+            self._items[index] = found
+        return found
