@@ -152,21 +152,25 @@ def calls_of(items: Sequence[Item]) -> dict[int, Item]:
 
 
 def _artifact(text: str) -> dict[str, Any]:
-    # Most results are no such thing, and are not parsed.
-    if "artifact_path" not in text and "physical_path" not in text:
+    # Most results are no such thing, and are not parsed: nor searched, where none can be.
+    if not _may_be_object(text) or not ("artifact_path" in text or "physical_path" in text):
         return {}
     told = _object(text)
     return told if _text(told.get("artifact_path")) or _text(told.get("physical_path")) else {}
 
 
 def _object(text: str) -> dict[str, Any]:
-    if not text.lstrip().startswith("{"):
+    if not _may_be_object(text):
         return {}
     try:
         tree = json.loads(text)
     except (ValueError, RecursionError):
         return {}
     return tree if isinstance(tree, dict) else {}
+
+
+def _may_be_object(text: str) -> bool:
+    return text.lstrip().startswith("{")
 
 
 def _objects(value: object) -> list[dict[str, Any]]:

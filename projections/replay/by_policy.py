@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 
 from ...domain.blocks import Kind
 from ...domain.compaction import Compaction, CompactionState, lineage_id
@@ -11,7 +12,7 @@ from ...domain.deferred import Deferred
 from ...domain.errors import NothingToCompactError, PolicyFailedError
 from ...domain.event import Event
 from ...domain.planned_price import order_of
-from ...domain.policies.policy import is_due
+from ...domain.policies.policy import is_due, lets_be
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended
 from ...domain.summaries.summariser import Draft, Material
@@ -84,9 +85,8 @@ class ByPolicy:
         decided: list[Decided] = []
         limit = self.terms.limit
         if not fold.history.is_same_request:
-            window = self._window(fold, Trigger.THRESHOLD)
             if (
-                self._is_due(window, call)
+                self._is_due(fold, call)
                 and not self._was_this_turns(fold)
                 and not self._is_futile(fold)
             ):
@@ -145,13 +145,20 @@ class ByPolicy:
         except Exception as error:  # whatever a user's policy raises
             raise self._failed(call, error) from error
 
-    def _is_due(self, window: Window, call: Call) -> bool:
+    def _is_due(self, fold: Fold, call: Call) -> bool:
         try:
-            return is_due(self.terms.policy, window)
+            if self._lets_be is not None and fold.tokens <= self._lets_be:
+                return False
+            return is_due(self.terms.policy, self._window(fold, Trigger.THRESHOLD))
         except NothingToCompactError:
             return True  # it would, and there is nothing: that is said where it is carried out
         except Exception as error:  # whatever a user's policy raises
             raise self._failed(call, error) from error
+
+    @cached_property
+    def _lets_be(self) -> int | None:
+        """The most tokens at which the policy need not be asked; None where it always has to be."""
+        return lets_be(self.terms.policy, self.terms.limit)
 
     def _failed(self, call: Call, error: Exception) -> PolicyFailedError:
         what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

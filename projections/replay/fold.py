@@ -1,14 +1,16 @@
 """The view of a replay: the very fold that serves agents, over a log that is held in memory."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from ...domain.compaction import CompactionState
 from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
+    BlockPinned,
     BlocksRetracted,
+    BlockUnpinned,
     ModelCalled,
     RequestSettingsSet,
     SystemPromptSet,
@@ -16,12 +18,14 @@ from ...domain.session_events import (
 )
 from ...domain.token_budget import estimate_text
 from ...domain.window import Item
-from ..compaction_window import item_of, items_of
 from ..entry import Entry
 from ..history_view import Coordinate, History, HistoryView, encoded
 from ..recorded import Recorded
+from .items import Items
 from .recording import Recording
 
+_SENT_BESIDES = (SystemPromptSet, ToolsSet, RequestSettingsSet)
+_CHANGES_WHAT_STANDS = frozenset({*_SENT_BESIDES, BlocksRetracted, BlockPinned, BlockUnpinned})
 Said = tuple[CompactBoundary, Summary | None]
 
 
@@ -48,30 +52,36 @@ class Fold:
         self.history = History(sees=_sees_nothing)
         self._drawn: dict[int, Said] = {}
         self._effective_from = 0
-        self._besides: tuple[tuple[int, int, int], int, int] = ((0, 0, 0), 0, 0)
         self._retracted = Ranges()
-        self._made: dict[int, tuple[Entry, Item]] = {}
-        """Blocks as a policy sees them that nothing is to be said of besides."""
-        self._shown: tuple[History, int, tuple[Item, ...]] = (self.history, -1, ())
-        """All that a policy saw last, and of which view."""
+        self._items = Items()
+        self.request_tokens = 0
+        """Of the system prompt and the tools."""
+        self._summary_tokens = 0
 
     # Going on
 
     def advance(self, position: int) -> None:
         """Take in the log up to a position."""
         for at in range(self.history.position, position):
-            self._take(self.recording.log[at])
+            recorded = self.recording.log[at]
+            if type(recorded.event) in _CHANGES_WHAT_STANDS:
+                self._change(recorded)
+            else:
+                self.history.apply(recorded)
 
-    def _take(self, recorded: Recorded) -> None:
+    def _change(self, recorded: Recorded) -> None:
+        self._items.forget()
         event = recorded.event
         if isinstance(event, BlocksRetracted):
             self._retracted |= event.positions
             self._stays(self._tokens_before(event.positions))
-        elif isinstance(event, SystemPromptSet | ToolsSet | RequestSettingsSet):
+        elif isinstance(event, _SENT_BESIDES):
             self._stays(0)
         self.history.apply(recorded)
         if isinstance(event, BlocksRetracted) and self.history.is_undone():
             self._redo()
+        elif isinstance(event, _SENT_BESIDES):
+            self.request_tokens = _tokens_besides(self.history)
 
     def called(self) -> None:
         """A model was sent the view as it stands now: a cache may hold all of it from now on."""
@@ -128,6 +138,7 @@ class Fold:
         )
         history.position = position
         self.history = history
+        self._summary_tokens = summary.tokens if summary else 0
 
     def resume(self, position: int, state: CompactionState, version: int) -> None:
         """Go on at a position where a lineage left off, of which all that it drew is known."""
@@ -144,13 +155,7 @@ class Fold:
     @property
     def tokens(self) -> int:
         """Estimated tokens of the prompt as it stands now."""
-        request, summary = self._sizes()
-        return request + summary + self.history.tokens
-
-    @property
-    def request_tokens(self) -> int:
-        """Of the system prompt and the tools."""
-        return self._sizes()[0]
+        return self.request_tokens + self._summary_tokens + self.history.tokens
 
     def view(self) -> HistoryView:
         """What a model is sent now."""
@@ -160,37 +165,7 @@ class Fold:
 
     def items(self) -> Sequence[Item]:
         """The blocks of the view, as a policy sees them."""
-        history = self.history
-        if self._shown[0] is not history or self._shown[1] != history.position:
-            self._shown = history, history.position, self._items()
-        return self._shown[2]
-
-    def _items(self) -> tuple[Item, ...]:
-        history = self.history
-        if history.pinned or history.broken_off:
-            entries = tuple(history.entries.values())
-            return tuple(
-                items_of(
-                    entries,
-                    self._recalled(),
-                    sizes=lambda: (entry.tokens for entry in entries),
-                    open_calls=frozenset(history.open_calls),
-                    pinned=history.pinned,
-                    broken_off=history.broken_off,
-                )
-            )
-        # Nearly always so, and the same blocks are looked at before each call.
-        made = self._made
-        for position, entry in history.entries.items():
-            if position not in made or made[position][0] is not entry:
-                made[position] = entry, item_of(entry)
-        items = [made[position][1] for position in history.entries]
-        if history.open_calls:
-            waiting = history.open_calls
-            items = [
-                replace(item, is_open=True) if item.position in waiting else item for item in items
-            ]
-        return tuple(items)
+        return self._items.of(self.history, self._recalled)
 
     def originals(self, positions: Ranges) -> Iterable[Item]:
         """Blocks of the log, whatever became of them."""
@@ -219,38 +194,32 @@ class Fold:
 
     def _tokens_before(self, positions: Ranges) -> int:
         """Tokens in front of the first of these blocks."""
-        request, summary = self._sizes()
-        before = 0
+        before = self.request_tokens + self._summary_tokens
         for position, entry in self.history.entries.items():
             if position in positions:
                 break
             before += entry.tokens
-        return request + summary + before
+        return before
 
     def _same_as(self, before: History) -> int:
         """Tokens at the beginning of the prompt that are what they were before."""
-        request, summary = self._sizes()
         now = self.history
         said = (
             (now.summary.text if now.summary else None),
             (before.summary.text if before.summary else None),
         )
         if said[0] != said[1]:
-            return request
-        same = request + summary
+            return self.request_tokens
+        same = self.request_tokens + self._summary_tokens
         for one, other in zip(now.entries.values(), before.entries.values(), strict=False):
             if one.position != other.position or one.shown != other.shown:
                 break
             same += one.tokens
         return same
 
-    def _sizes(self) -> tuple[int, int]:
-        """Tokens of the request, and of the summary; counted once each."""
-        history = self.history
-        known = (id(history.system), id(history.tools), id(history.summary))
-        if self._besides[0] != known:
-            system = estimate_text(history.system.event.text) if history.system else 0  # type: ignore[attr-defined]
-            tools = estimate_text(str(history.tools.event.tools)) if history.tools else 0  # type: ignore[attr-defined]
-            summary = history.summary.tokens if history.summary else 0
-            self._besides = (known, system + tools, summary)
-        return self._besides[1], self._besides[2]
+
+def _tokens_besides(history: History) -> int:
+    """Of the system prompt and the tools."""
+    system = estimate_text(history.system.event.text) if history.system else 0  # type: ignore[attr-defined]
+    tools = estimate_text(str(history.tools.event.tools)) if history.tools else 0  # type: ignore[attr-defined]
+    return system + tools

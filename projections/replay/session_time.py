@@ -39,12 +39,11 @@ class SessionTime:
         return next(self._told(log), log[0].event.timestamp)
 
     def _told(self, log: Sequence[Recorded]) -> Iterator[datetime]:
-        is_imported = self._recording.is_imported
         for recorded in log:
             event = recorded.event
             block = block_of(event)
             if block is not None and block.origin is not None:
                 if (told := source_time(block)) is not None:
                     yield told
-            elif block is not None or not is_imported:
+            elif block is not None or not self._recording.is_imported:
                 yield event.timestamp

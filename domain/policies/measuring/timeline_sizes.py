@@ -23,7 +23,8 @@ class TimelineSizes:
 
     def total(self, window: Window) -> int:
         """Tokens in use."""
-        return self.total_of(window, self.running(window))
+        # What the store reckons is known without a look at the blocks.
+        return self.total_of(window, () if self.unit == RECKONED else self.running(window))
 
     def total_of(self, window: Window, running: Sequence[int]) -> int:
         """The same, once it is known what the blocks take that may leave."""
