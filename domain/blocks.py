@@ -4,7 +4,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, field_serializer, field_validator
 
@@ -153,6 +153,8 @@ class Block(Said):
 class ToolCall(Said):
     """A request to a tool. `arguments` is JSON text, kept as the model wrote it."""
 
+    kind: ClassVar[Kind] = Kind.TOOL_CALL
+
     tool_call_id: str = Field(min_length=1)
     name: str
     arguments: str = "{}"
@@ -179,10 +181,6 @@ class ToolCall(Said):
         )
 
     @property
-    def kind(self) -> Kind:
-        return Kind.TOOL_CALL
-
-    @property
     def text(self) -> str:
         return self.arguments
 
@@ -198,14 +196,12 @@ class ToolCall(Said):
 class ToolResult(Said):
     """The answer to a tool call, tied to it by `tool_call_id`."""
 
+    kind: ClassVar[Kind] = Kind.TOOL_RESULT
+
     tool_call_id: str = Field(min_length=1)
     content: str | tuple[Part, ...] = ""
     """Plain text, or parts in the order in which the tool gave them."""
     is_error: bool = False
-
-    @property
-    def kind(self) -> Kind:
-        return Kind.TOOL_RESULT
 
     @property
     def text(self) -> str:

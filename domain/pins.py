@@ -21,17 +21,21 @@ class PinRules:
     most: float = 0.05
     """The part of the model's context that one such block may take; a larger one is no rule."""
 
-    def applied(self, items: Sequence[Item], limit: int) -> tuple[Item, ...]:
-        """The items, those that a rule holds for marked as pinned."""
+    def applied(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
+        """The items, those that a rule holds for marked as pinned; the same where none is new."""
         room = self.most * limit if limit > 0 else float("inf")
         prompt = _first_prompt(items) if self.first_prompt else frozenset()
-        return tuple(
-            replace(item, is_pinned=True)
-            if not item.is_pinned
-            and item.tokens <= room
-            and (item.kind in self.kinds or item.position in prompt)
-            else item
+        new = {
+            item.position
             for item in items
+            if not item.is_pinned
+            and (item.block.kind in self.kinds or item.position in prompt)
+            and item.tokens <= room
+        }
+        if not new:
+            return items
+        return tuple(
+            [replace(item, is_pinned=True) if item.position in new else item for item in items]
         )
 
 
@@ -41,8 +45,9 @@ def _first_prompt(items: Sequence[Item]) -> frozenset[int]:
     if first is None:
         return frozenset()
     message = first.block.message_id
-    pieces = (item for item in items if message and item.block.message_id == message)
-    return frozenset({first.position, *(item.position for item in pieces)})
+    if not message:
+        return frozenset({first.position})
+    return frozenset(item.position for item in items if item.block.message_id == message)
 
 
 NO_PINS = PinRules(first_prompt=False, kinds=frozenset())

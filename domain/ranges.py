@@ -1,8 +1,9 @@
 """Sets of positions, run-length: what a boundary keeps, hides and covers."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from operator import le, sub
+from operator import itemgetter, le, sub
 from typing import Any, Self
 
 from pydantic import GetCoreSchemaHandler
@@ -21,9 +22,7 @@ class Ranges:
     __slots__ = ("runs",)
 
     def __init__(self, runs: Iterable[Run] = ()) -> None:
-        ordered = sorted(runs)
-        # What was stored was merged then, and a long session's digest has tens of thousands.
-        self.runs: tuple[Run, ...] = tuple(ordered if _is_merged(ordered) else _merged(ordered))
+        self.runs: tuple[Run, ...] = tuple(_in_order(runs))
 
     @classmethod
     def of(cls, positions: Iterable[int]) -> Self:
@@ -43,17 +42,22 @@ class Ranges:
         return made
 
     def __or__(self, other: "Ranges") -> "Ranges":
-        if not other.runs:
-            return self
-        return Ranges((*self.runs, *other.runs)) if self.runs else other
+        longer, shorter = self._by_length(other)
+        if not shorter.runs:
+            return longer
+        begins, ends = longer._beside(shorter)
+        between = _in_order((*longer.runs[begins:ends], *shorter.runs))
+        return Ranges._as_they_are((*longer.runs[:begins], *between, *longer.runs[ends:]))
 
     def __sub__(self, other: "Ranges") -> "Ranges":
         if not self.runs or not other.runs:
             return self
-        left: list[Run] = []
-        holes = iter((*other.runs, (_BEYOND, _BEYOND)))
+        begins, ends = self._beside(other)
+        left = list(self.runs[:begins])
+        at, upto = other._beside(self)
+        holes = iter((*other.runs[at:upto], (_BEYOND, _BEYOND)))
         hole = next(holes)
-        for first, last in self.runs:
+        for first, last in self.runs[begins:ends]:
             start = first
             while hole[1] < start:
                 hole = next(holes)
@@ -66,20 +70,29 @@ class Ranges:
                 hole = next(holes)
             if start <= last:
                 left.append((start, last))
+        left += self.runs[ends:]
         return Ranges._as_they_are(left)
 
+    def _by_length(self, other: "Ranges") -> tuple["Ranges", "Ranges"]:
+        """Both, that of more runs first."""
+        return (self, other) if len(self.runs) >= len(other.runs) else (other, self)
+
+    def _beside(self, other: "Ranges") -> tuple[int, int]:
+        """Which runs reach between the first and the last position of the other, or touch them."""
+        begins = bisect_left(self.runs, other.runs[0][0] - 1, key=_last)
+        return begins, bisect_right(self.runs, other.runs[-1][1] + 1, begins, key=_first)
+
     def __and__(self, other: "Ranges") -> "Ranges":
-        return self - (self - other)
+        longer, shorter = self._by_length(other)
+        if not shorter.runs:
+            return shorter
+        begins, ends = longer._beside(shorter)
+        near = Ranges._as_they_are(longer.runs[begins:ends])
+        return near - (near - shorter)
 
     def __contains__(self, position: int) -> bool:
-        low, high = 0, len(self.runs)
-        while low < high:
-            middle = (low + high) // 2
-            if self.runs[middle][1] < position:
-                low = middle + 1
-            else:
-                high = middle
-        return low < len(self.runs) and self.runs[low][0] <= position
+        at = bisect_left(self.runs, position, key=_last)
+        return at < len(self.runs) and self.runs[at][0] <= position
 
     def __iter__(self) -> Iterator[int]:
         for first, last in self.runs:
@@ -122,20 +135,23 @@ class Ranges:
 
 
 _BEYOND = 2**63
-_NOWHERE = -_BEYOND
+_first, _last = itemgetter(0), itemgetter(1)
 
 
-def _single(positions: Iterable[int]) -> Iterator[Run]:
+def _single(ordered: Sequence[int]) -> Iterable[Run]:
     """The runs of positions in order, some of which may come twice."""
-    first = last = _NOWHERE
-    for position in positions:
-        if position > last + 1:
-            if last != _NOWHERE:
-                yield first, last
-            first = position
-        last = position
-    if last != _NOWHERE:
-        yield first, last
+    gaps = map(sub, islice(ordered, 1, None), ordered)
+    ends = [at for at, gap in enumerate(gaps) if gap > 1]
+    firsts = [ordered[at + 1] for at in ends]
+    lasts = [ordered[at] for at in ends]
+    return zip((*ordered[:1], *firsts), (*lasts, *ordered[-1:]), strict=True)
+
+
+def _in_order(runs: Iterable[Run]) -> Iterable[Run]:
+    """The same set in runs that stand in order, and of which none touches another."""
+    ordered = sorted(runs)
+    # What was stored was merged then, and a long session's digest has tens of thousands.
+    return ordered if _is_merged(ordered) else _merged(ordered)
 
 
 def _is_merged(ordered: Sequence[Run]) -> bool:

@@ -1,17 +1,18 @@
 """Turns a policy's raw plan into the nearest legal one, and says what had to be changed for it."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .bonds import bound
 from .compaction_events import Repair, Trim
 from .cut_points import legal_cuts, nearest
-from .cut_points.bonds import bound
 from .cut_points.carried import carried_over, is_carried, leaves_unsaid
 from .cut_points.shown import never_seen
 from .errors import NothingToCompactError
 from .ranges import Ranges
 from .trims import effective, largest_shortened, tokens_saved
-from .window import Item, Plan, Window
+from .window import Item, Plan, Window, position_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +37,8 @@ def made_legal(window: Window, plan: Plan) -> Legal:
     shortened. Raises NothingToCompactError where nothing of this helps.
     """
     cut, repairs = _cut(window, plan)
-    carried = carried_over(window.items, cut) if cut is not None else frozenset[int]()
     begins = cut if cut is not None else _first(window)
-    stays = tuple(
-        item
-        for item in window.items
-        if cut is None or item.position >= cut or item.position in carried
-    )
+    stays = _behind(window, cut) if cut is not None else tuple(window.items)
     if plan.drops:
         stays, dropping = _dropped(stays, plan.drops, never_seen(window))
         repairs += dropping
@@ -79,6 +75,13 @@ def _cut(window: Window, plan: Plan) -> tuple[int | None, tuple[Repair, ...]]:
     if cut is None or cut == plan.cut:
         return cut, ()
     return cut, (Repair(rule="nearest-legal-cut", wanted=plan.cut, got=cut),)
+
+
+def _behind(window: Window, cut: int) -> tuple[Item, ...]:
+    """The items from the cut on, and those in front of it that are carried along."""
+    carried = carried_over(window, cut)
+    at = bisect_left(window.items, cut, key=position_of)
+    return (*(item for item in window.items[:at] if item.position in carried), *window.items[at:])
 
 
 def _first(window: Window) -> int:
@@ -151,7 +154,7 @@ def _is_too_large(window: Window, stays: Sequence[Item], trims: Sequence[Trim]) 
     if window.limit <= 0:
         return False
     earlier = window.boundary.trims if window.boundary else ()
-    blocks = sum(item.tokens for item in stays) - tokens_saved(stays, trims, earlier)
+    blocks = sum([item.tokens for item in stays]) - tokens_saved(stays, trims, earlier)
     return window.request + blocks > window.limit
 
 

@@ -21,6 +21,8 @@ def tokens_saved(items: Iterable[Item], trims: Iterable[Trim], earlier: Iterable
     """What `trims` take off the items, as these are shown under the `earlier` trims."""
     shown = {trim.position: trim for trim in earlier}
     wanted = {trim.position: trim for trim in trims}
+    if not wanted:
+        return 0
     return sum(
         _saved(item, wanted[item.position], shown.get(item.position))
         for item in items
@@ -28,8 +30,10 @@ def tokens_saved(items: Iterable[Item], trims: Iterable[Trim], earlier: Iterable
     )
 
 
-def effective(window: Window, stays: Iterable[Item], trims: Iterable[Trim]) -> tuple[Trim, ...]:
+def effective(window: Window, stays: Iterable[Item], trims: Sequence[Trim]) -> tuple[Trim, ...]:
     """Those of the trims that shorten something: a tool result that stays and is longer."""
+    if not trims:
+        return ()
     shown = {trim.position: trim for trim in window.boundary.trims} if window.boundary else {}
     results = {item.position: item for item in _results(window, stays)}
     return tuple(

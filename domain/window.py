@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from .blocks import AnyBlock, Kind
+from .bonds import bound
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
 from .counting.gauge import Gauge, Sort
 from .models import ModelFacts
@@ -45,7 +46,7 @@ class Item:
         return self.block.kind
 
 
-_position = attrgetter("position")
+position_of = attrgetter("position")
 
 
 @dataclass(frozen=True)
@@ -105,19 +106,24 @@ class Window:
     @cached_property
     def open_to_cut(self) -> tuple[Item, ...]:
         """The items of the kept window: those that a new cut may take out."""
-        return tuple(self.items[bisect_left(self.items, self.begins, key=_position) :])
+        return tuple(self.items[bisect_left(self.items, self.begins, key=position_of) :])
 
     @cached_property
     def tokens(self) -> int:
         """Tokens of the whole view, as reckoned or estimated."""
-        blocks = sum(item.tokens for item in self.items)
+        blocks = self.block_tokens
         return blocks + self.overhead if self.in_use is None else max(blocks, self.in_use)
+
+    @cached_property
+    def block_tokens(self) -> int:
+        """Tokens of the blocks alone."""
+        return sum([item.tokens for item in self.items])
 
     @property
     def besides(self) -> int:
         """Tokens of what is sent besides the blocks: system prompt, tools, standing summary, and
         what no log holds."""
-        return self.tokens - sum(item.tokens for item in self.items)
+        return self.tokens - self.block_tokens
 
     @property
     def used(self) -> int:
@@ -157,7 +163,12 @@ class Window:
     @cached_property
     def running(self) -> tuple[int, ...]:
         """Prefix sums of the tokens of `open_to_cut`; `running[i]` is what precedes item i."""
-        return tuple(accumulate((item.tokens for item in self.open_to_cut), initial=0))
+        return tuple(accumulate([item.tokens for item in self.open_to_cut], initial=0))
+
+    @cached_property
+    def groups(self) -> list[list[Item]]:
+        """The items by what leaves or stays together: pairs, and pieces of one message."""
+        return bound(self.items)
 
 
 class OnFailure(StrEnum):

@@ -77,7 +77,9 @@ def planned(
     plan = _asked(terms, window)
     if plan is None:
         return None
-    window = replace(window, items=terms.pins.applied(window.items, terms.limit))
+    items = terms.pins.applied(window.items, terms.limit)
+    if items is not window.items:
+        window = replace(window, items=items)
     settlement = settle(window, plan)
     found = Planned(
         window=window,

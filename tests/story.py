@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, Trim
 from cutbank.domain.coverage import Fate, Settlement, fate, settle
-from cutbank.domain.cut_points.bonds import bound
+from cutbank.domain.bonds import bound
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.token_budget import estimate

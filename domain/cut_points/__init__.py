@@ -1,5 +1,7 @@
 """Where a history may be cut: each rule gives a set of positions, and a legal cut is in all."""
 
+from bisect import bisect_left
+
 from ..window import Window
 from .carried import leaves_something_to_go
 from .messages import keeps_messages_whole
@@ -21,4 +23,7 @@ def legal_cuts(window: Window) -> frozenset[int]:
 
 def nearest(cuts: frozenset[int], wanted: int) -> int | None:
     """The legal cut closest to the wanted one; of two as close, the one that keeps more."""
-    return min(cuts, key=lambda cut: (abs(cut - wanted), cut), default=None)
+    ordered = sorted(cuts)
+    at = bisect_left(ordered, wanted)
+    beside = ordered[max(0, at - 1) : at + 1]
+    return min(beside, key=lambda cut: (abs(cut - wanted), cut), default=None)

@@ -1,10 +1,7 @@
 """Pins and open calls stay in every view: a cut carries them over, and must leave some to go."""
 
-from collections.abc import Sequence
-
 from ..ranges import Ranges
 from ..window import Item, Window
-from .bonds import bound
 
 
 def is_carried(item: Item) -> bool:
@@ -18,9 +15,9 @@ def leaves_something_to_go(window: Window) -> frozenset[int]:
     goes_after = min(
         (
             max(item.position for item in group)
-            for group in bound(window.items)
-            if not any(is_carried(item) for item in group)
-            and not all(item.position in unsaid for item in group)
+            for group in window.groups
+            if not any(map(is_carried, group))
+            and not (unsaid and all(item.position in unsaid for item in group))
         ),
         default=window.after,
     )
@@ -33,7 +30,7 @@ def leaves_unsaid(window: Window) -> Ranges:
     return Ranges.of([*window.hides, *(replacement.position for replacement in replaced)])
 
 
-def carried_over(items: Sequence[Item], cut: int) -> frozenset[int]:
+def carried_over(window: Window, cut: int) -> frozenset[int]:
     """Positions before the cut that stay: pins and open calls, with their pairs and messages whole.
 
     A call that was open at an earlier boundary was carried then, and its result may stand behind
@@ -41,8 +38,8 @@ def carried_over(items: Sequence[Item], cut: int) -> frozenset[int]:
     """
     return frozenset(
         item.position
-        for group in bound(items)
-        if any(is_carried(item) or item.position >= cut for item in group)
+        for group in window.groups
+        if any(item.is_pinned or item.is_open or item.position >= cut for item in group)
         for item in group
         if item.position < cut
     )

@@ -6,9 +6,10 @@ from .spans import cuts_outside
 
 def keeps_messages_whole(window: Window) -> frozenset[int]:
     """Cuts that leave every provider message on one side."""
-    spans: dict[str, tuple[int, int]] = {}
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
     for item in window.open_to_cut:
         if message := item.block.message_id:
-            first, _ = spans.get(message, (item.position, 0))
-            spans[message] = (first, item.position)
-    return cuts_outside(window.open_to_cut, spans.values())
+            first.setdefault(message, item.position)
+            last[message] = item.position
+    return cuts_outside(window.open_to_cut, zip(first.values(), last.values(), strict=True))

@@ -13,7 +13,9 @@ def cuts_outside(items: Sequence[Item], spans: Iterable[tuple[int, int]]) -> fro
     legal: set[int] = set()
     parted_up_to = 0
     for item in items:
-        if item.position > parted_up_to:
-            legal.add(item.position)
-        parted_up_to = max(parted_up_to, reach.get(item.position, 0))
+        position = item.position
+        if position > parted_up_to:
+            legal.add(position)
+        if position in reach and reach[position] > parted_up_to:
+            parted_up_to = reach[position]
     return frozenset(legal)

@@ -84,13 +84,12 @@ class ByPolicy:
         self._now = max(self._now, self._time.advance(call.sees))
         decided: list[Decided] = []
         limit = self.terms.limit
-        if not fold.history.is_same_request:
-            if (
-                self._is_due(fold, call)
-                and not self._was_this_turns(fold)
-                and not self._is_futile(fold)
-            ):
-                decided.append(self._compacted(fold, Trigger.THRESHOLD, call))
+        if not fold.history.is_same_request and (
+            self._is_due(fold, call)
+            and not self._was_this_turns(fold)
+            and not self._is_futile(fold)
+        ):
+            decided.append(self._compacted(fold, Trigger.THRESHOLD, call))
         if 0 < limit < fold.tokens:
             # The provider refuses it; the loop then compacts whatever the threshold says, once.
             decided.append(self._compacted(fold, Trigger.OVERFLOW, call))

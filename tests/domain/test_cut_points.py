@@ -6,7 +6,7 @@ import pytest
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.cut_points import legal_cuts, nearest
-from cutbank.domain.cut_points.bonds import bound
+from cutbank.domain.bonds import bound
 from cutbank.domain.cut_points.carried import carried_over, leaves_something_to_go
 from cutbank.domain.cut_points.messages import keeps_messages_whole
 from cutbank.domain.cut_points.pairs import keeps_pairs_together
@@ -125,7 +125,7 @@ def test_what_was_hidden_is_not_something_to_go() -> None:
 def test_pins_and_open_calls_are_carried_with_pair_and_message(
     history: str, cut: int, carried: set[int]
 ) -> None:
-    assert carried_over(talk(history).items, cut) == carried
+    assert carried_over(talk(history), cut) == carried
 
 
 def test_groups_that_turn_out_to_be_bound_become_one() -> None:
