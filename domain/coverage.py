@@ -105,7 +105,7 @@ def settle(window: Window, plan: Plan) -> Settlement:
     """
     legal = made_legal(window, plan)
     cut, stays = legal.cut, legal.stays
-    pinned = Ranges.of(item.position for item in stays if item.is_pinned)
+    pinned = Ranges.of([item.position for item in stays if item.is_pinned])
     earlier = window.boundary
     covered = window.summary.covers if window.summary else Ranges()
     was_hidden = earlier.hidden if earlier else Ranges()
@@ -116,14 +116,15 @@ def settle(window: Window, plan: Plan) -> Settlement:
     hides = leaves_unsaid(window) & universe
     hidden = (was_hidden | hides) - shown - pinned
     # What stays may have left long ago: a pin brings it back, and what it is bound to.
-    standing = Ranges.of(item.position for item in stays)
-    left = Ranges.of(item.position for item in window.items) - standing
+    standing = {item.position for item in stays}
+    leaves = [item for item in window.items if item.position not in standing]
+    left = Ranges.of([item.position for item in leaves])
     # Without a cut nothing leaves but what is dropped, not even what no model is sent.
     begins = cut if legal.is_cut else 1
-    kept = ((universe & Ranges.span(begins, window.after)) - left | standing) - hidden
+    kept = ((universe & Ranges.span(begins, window.after)) - left | Ranges.of(standing)) - hidden
     covers = (covered | universe) - kept - hidden
     trims = _trims(window, legal.trims, kept, pinned | shown)
-    kept_items = [item for item in stays if item.position in kept]
+    kept_items = [item for item in stays if item.position not in hidden] if hidden else stays
     return Settlement(
         after=window.after,
         first_kept=cut,
@@ -135,12 +136,8 @@ def settle(window: Window, plan: Plan) -> Settlement:
         replacements=replacements,
         split_turn=split_turn(window.items, cut, covers) if legal.is_cut else None,
         repairs=legal.repairs,
-        gone=tuple(
-            item
-            for item in window.items
-            if item.position not in kept and item.position not in hidden
-        ),
-        kept_tokens=sum(item.tokens for item in kept_items)
+        gone=tuple([item for item in leaves if item.position not in hidden]),
+        kept_tokens=sum([item.tokens for item in kept_items])
         - tokens_saved(kept_items, trims, earlier.trims if earlier else ()),
     )
 
@@ -158,8 +155,10 @@ def newly_hidden(window: Window, settlement: Settlement) -> tuple[HiddenBlock, .
 def _replacements(window: Window, stays: Sequence[Item], pinned: Ranges) -> tuple[Replacement, ...]:
     """Hidden blocks that leave a text in their place; half of a tool pair always does."""
     texts = {r.position: r.text for r in window.boundary.replacements} if window.boundary else {}
-    kinds = {item.position: item.kind for item in stays}
     was_hidden = window.boundary.hidden if window.boundary else Ranges()
+    if not (texts or was_hidden or window.hides):
+        return ()
+    kinds = {item.position: item.kind for item in stays}
     # Of a pair that a pin brings back, one half may have been hidden long ago.
     hides = dict.fromkeys(p for p in kinds if p in was_hidden) | window.hides
     for position, text in hides.items():

@@ -93,29 +93,28 @@ def _dropped(
     items: Sequence[Item], drops: Ranges, unseen: Ranges
 ) -> tuple[tuple[Item, ...], tuple[Repair, ...]]:
     """What stays of the items once pairs and messages leave as a whole, and what that changed."""
-    groups = bound(items)
-    leaving = [group for group in groups if _leaves(group, drops)]
+    wanted = frozenset([item.position for item in items if item.position in drops])
+    touched = [group for group in bound(items) if any(item.position in wanted for item in group)]
+    leaving = [group for group in touched if _leaves(group, wanted)]
     if not leaving:
         # Each drop would part a pair: the first that may leave does, with all that it is bound to.
-        touched = (group for group in groups if any(item.position in drops for item in group))
         leaving = [group for group in touched if not any(map(is_carried, group))][:1]
     repairs: tuple[Repair, ...] = ()
-    gone = Ranges.of(item.position for group in leaving for item in group)
+    gone = frozenset(item.position for group in leaving for item in group)
     shows = [group for group in leaving if any(item.position not in unseen for item in group)]
-    if shows and all(item.position in gone | unseen for item in items):
-        newest = Ranges.of(item.position for item in max(shows, key=_newest))
+    if shows and all(item.position in gone or item.position in unseen for item in items):
+        newest = frozenset(item.position for item in max(shows, key=_newest))
         gone -= newest
-        repairs = (Repair(rule="never-empty", stays=newest),)
-    wanted = Ranges.of(item.position for item in items if item.position in drops)
-    stays, leaves = wanted - gone, gone - wanted
+        repairs = (Repair(rule="never-empty", stays=Ranges.of(newest)),)
+    stays, leaves = Ranges.of(wanted - gone), Ranges.of(gone - wanted)
     for repair in repairs:
         stays -= repair.stays
     if stays or leaves:
         repairs = (Repair(rule="whole-groups", stays=stays, leaves=leaves), *repairs)
-    return tuple(item for item in items if item.position not in gone), repairs
+    return tuple([item for item in items if item.position not in gone]), repairs
 
 
-def _leaves(group: Sequence[Item], drops: Ranges) -> bool:
+def _leaves(group: Sequence[Item], drops: frozenset[int]) -> bool:
     """Whether a group leaves of which some was to leave: as most of it would, by tokens.
 
     It stays with its newest block, which a policy keeps for being recent.

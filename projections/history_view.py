@@ -25,6 +25,7 @@ from ..domain.session_events import (
     ToolCalled,
     ToolReturned,
     ToolsSet,
+    TurnStarted,
 )
 from ..domain.token_budget import estimate_text
 from .entry import Entry as Entry  # noqa: PLC0414 - a view's entries are imported from here
@@ -156,6 +157,7 @@ class History:
         self.broken_off: dict[int, float] = {}
         """Calls that came to no end, by what they saw last, and up to where their answers stand."""
         self.pinned = boundary.pinned if boundary else Ranges()
+        self._was_pinned = frozenset(self.pinned)
         self.hides: dict[int, str | None] = {}
         self.retracted = Ranges()
         self.reopened = Ranges()
@@ -181,11 +183,7 @@ class History:
         """Advance by one event; the boundary's kept events first, then all that follow it."""
         position = self.position = recorded.position
         match recorded.event:
-            case BlockAppended(block=block, turn=turn):
-                if block.kind in BY_ASSISTANT:
-                    self.answered = position
-                if block.kind not in NOT_SENT:
-                    self._show(recorded, block, turn)
+            # The most frequent come first.
             case ToolCalled(block=block, turn=turn):
                 self.answered = position
                 self.open_calls[position] = block.tool_call_id
@@ -193,6 +191,13 @@ class History:
             case ToolReturned(block=block, turn=turn, call=call, shown=ends):
                 self.open_calls.pop(call, None)
                 self._show(recorded, block, turn, call, ends)
+            case BlockAppended(block=block, turn=turn):
+                if block.kind in BY_ASSISTANT:
+                    self.answered = position
+                if block.kind not in NOT_SENT:
+                    self._show(recorded, block, turn)
+            case TurnStarted():
+                pass
             case ToolCallAbandoned(tool_call_id=name, reason=reason, turn=turn, call=call):
                 self.open_calls.pop(call, None)
                 answer = ToolResult(
@@ -241,9 +246,14 @@ class History:
         ends: Ends | None = None,
     ) -> None:
         position = recorded.position
-        is_pinned = self.boundary is not None and position in self.boundary.pinned
         entry = Entry(
-            position, block, turn, recorded.tokens, recorded.digest, call, is_pinned=is_pinned
+            position,
+            block,
+            turn,
+            recorded.tokens,
+            recorded.digest,
+            call,
+            is_pinned=position in self._was_pinned,
         )
         shown = self._replacements.get(position)
         trim = self._trims.get(position) or (

@@ -1,7 +1,9 @@
 """Pins and open calls stay in every view: a cut carries them over, and must leave some to go."""
 
+from bisect import bisect_right
+
 from ..ranges import Ranges
-from ..window import Item, Window
+from ..window import Item, Window, position_of
 
 
 def is_carried(item: Item) -> bool:
@@ -21,7 +23,9 @@ def leaves_something_to_go(window: Window) -> frozenset[int]:
         ),
         default=window.after,
     )
-    return frozenset(item.position for item in window.open_to_cut if item.position > goes_after)
+    items = window.open_to_cut
+    goes = bisect_right(items, goes_after, key=position_of)
+    return frozenset([item.position for item in items[goes:]])
 
 
 def leaves_unsaid(window: Window) -> Ranges:

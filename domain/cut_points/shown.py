@@ -11,23 +11,21 @@ PAIRED = frozenset({Kind.TOOL_CALL, Kind.TOOL_RESULT})
 
 def leaves_something_to_see(window: Window) -> frozenset[int]:
     """Cuts behind which a block shows, or in front of which one is carried over."""
-    unseen = never_seen(window)
     last = window.after
     if not any(map(is_carried, window.items)):
+        unseen = never_seen(window)
         last = max((i.position for i in window.items if i.position not in unseen), default=0)
     return frozenset(item.position for item in window.open_to_cut if item.position <= last)
 
 
 def never_seen(window: Window) -> Ranges:
     """What leaves with the next boundary whatever it cuts, and what no model is sent."""
+    hides = {position for position, text in window.hides.items() if text is None}
     return Ranges.of(
-        item.position
-        for item in window.items
-        if item.kind in NOT_SENT
-        or (
-            not item.is_pinned
-            and item.kind not in PAIRED
-            and item.position in window.hides
-            and window.hides[item.position] is None
-        )
+        [
+            item.position
+            for item in window.items
+            if item.block.kind in NOT_SENT
+            or (item.position in hides and not item.is_pinned and item.block.kind not in PAIRED)
+        ]
     )

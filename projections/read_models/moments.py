@@ -23,9 +23,13 @@ def said_at(event: Event) -> datetime:
     return (source_time(block) if block else None) or event.timestamp
 
 
+_SAYS = (BlockAppended, ToolCalled, ToolReturned)
+"""Made once, for most that is done with events asks first what was said."""
+
+
 def block_of(event: Event) -> AnyBlock | None:
     """What was said, where something was."""
-    return event.block if isinstance(event, BlockAppended | ToolCalled | ToolReturned) else None
+    return event.block if isinstance(event, _SAYS) else None
 
 
 def source_time(block: AnyBlock) -> datetime | None:
