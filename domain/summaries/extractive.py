@@ -1,13 +1,13 @@
 """Writes a summary by rules, in words that stand in the log: it needs no model and cannot fail."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..ranges import Ranges
 from ..token_budget import CHARS_PER_TOKEN, estimate_text
 from .extraction.candidates import by_weight, candidates, stems
 from .extraction.excerpts import excerpts
-from .extraction.facts import Fact, Sort, facts_of, words_by_line, words_of
+from .extraction.facts import Fact, Sort, facts_of
 from .extraction.file_lists import file_lists
 from .extraction.page import LIST_ROW, Page
 from .extraction.sections import Line, Section, carried, laid_out
@@ -105,10 +105,9 @@ def _on_a_page(
     lines = by_weight(_about_facts(lines, facts))
     rest = page.add_shares(lines, shares(material))
     rest = page.add(rest, spare=int(room * FOR_FACTS))
-    said = _words_on(page)
-    facts = _unsaid(facts, said)
+    facts, length = _unsaid(facts, page.words()), page.length
     page.add(excerpts(facts, material.gone), spare=int(room * FOR_LEDGER))
-    page.add(_ledger(_unsaid(facts, _words_on(page) - said), page))
+    page.add(_ledger(_unsaid(facts, page.words(length)), page))
     page.add(rest)
     return Draft(page.text, page.sections, page.cites)
 
@@ -124,9 +123,7 @@ def shares(material: Material) -> dict[Section, float]:
 
 def _facts_in(lines: Iterable[Line]) -> dict[str, int]:
     """The facts that an earlier summary's ledger lists, and where they were last seen."""
-    return {
-        fact: line.newest for line in lines for fact in line.text.partition(": ")[2].split(", ")
-    }
+    return {fact: line.newest for line in lines for fact in line.wording.facts}
 
 
 def _about_facts(lines: Iterable[Line], facts: Sequence[Fact]) -> Iterator[Line]:
@@ -134,15 +131,13 @@ def _about_facts(lines: Iterable[Line], facts: Sequence[Fact]) -> Iterator[Line]
     usual = sum(fact.worth for fact in facts) / max(len(facts), 1)
     worth = {fact.text: fact.worth / usual for fact in facts}
     for line in lines:
+        words = line.wording.words
+        if worth.keys().isdisjoint(words):
+            yield line
+            continue
         # In the order of the words: a sum of fractions depends on it.
-        value = sum(worth.pop(word, 0.0) for word in words_of(line.text))
-        gains = value and not line.is_quote
-        yield replace(line, weight=line.weight + min(0.4, 0.1 * value)) if gains else line
-
-
-def _words_on(page: Page) -> set[str]:
-    """The words of a page that may be facts; an escape sequence would hide some."""
-    return words_by_line(page.text.replace("\\", " "))
+        value = sum(worth.pop(word, 0.0) for word in words)
+        yield line if line.is_quote else line.weighing(line.weight + min(0.4, 0.1 * value))
 
 
 def _unsaid(facts: Iterable[Fact], words: set[str]) -> list[Fact]:
@@ -166,21 +161,18 @@ def _ledger(facts: Iterable[Fact], page: Page) -> Iterator[Line]:
 
 def _rows(sort: Sort, facts: Sequence[Fact]) -> Iterator[Line]:
     """Facts of one sort, as many a row as a line has room for together with its handles."""
-    rows: list[list[Fact]] = []
+    rows: list[list[tuple[str, int]]] = []
     length, most = 0, LIST_ROW - _HANDLES
     for fact in facts:
-        said = len(folded(fact.text))
-        if rows and length + len(", ") + said <= most:
-            rows[-1].append(fact)
-            length += len(", ") + said
+        said = folded(fact.text)
+        if rows and length + len(", ") + len(said) <= most:
+            rows[-1].append((said, fact.newest))
+            length += len(", ") + len(said)
         else:
-            rows.append([fact])
-            length = len(f"{sort}: ") + said
+            rows.append([(said, fact.newest)])
+            length = len(f"{sort}: ") + len(said)
     for row in rows:
+        text = f"{sort}: {', '.join(said for said, _ in row)}"
         # Another writer's summary need not say where it took a fact from.
-        handles = Ranges.of(fact.newest for fact in row if fact.newest)
-        yield Line(Section.CONTEXT, _listed(sort, row), handles)
-
-
-def _listed(sort: Sort, facts: Iterable[Fact]) -> str:
-    return f"{sort}: {', '.join(folded(fact.text) for fact in facts)}"
+        handles = Ranges.of(newest for _, newest in row if newest)
+        yield Line(Section.CONTEXT, text, handles)

@@ -46,7 +46,7 @@ def candidates(material: Material, earlier: Iterable[Line]) -> list[Line]:
         *_turns_request(items, material.prefix),
     ]
     wished = stems(material.instructions or "")
-    return by_weight(_as_wished(line, wished) for line in lines)
+    return by_weight(_as_wished(line, wished) for line in lines) if wished else by_weight(lines)
 
 
 def by_weight(lines: Iterable[Line]) -> list[Line]:
@@ -70,19 +70,21 @@ def _goals(lines: Sequence[Line]) -> Iterator[Line]:
     telling = [line for line in requests if line.weight > WEAK] or requests
     for number, line in enumerate(requests):
         if line is telling[0]:
-            yield replace(line, weight=1.0)
+            yield line.weighing(1.0)
         elif line is telling[-1]:
-            yield replace(line, weight=0.95)
+            yield line.weighing(0.95)
         elif line.weight > WEAK:
-            yield replace(line, weight=0.4 + 0.4 * number / len(requests))
+            yield line.weighing(0.4 + 0.4 * number / len(requests))
         else:
             yield line
 
 
 def _of_turn(line: Line, prefix: Ranges) -> Line:
     """Progress within a turn that goes on is told apart."""
-    is_inside = bool(line.handles) and not line.handles - prefix
-    return replace(line, section=Section.TURN) if is_inside and line.section in _PROGRESS else line
+    # Most lines are from before: their newest handle tells.
+    if line.section in _PROGRESS and line.newest in prefix and not line.handles - prefix:
+        return replace(line, section=Section.TURN)
+    return line
 
 
 def _turns_request(items: Iterable[Item], prefix: Ranges) -> Iterator[Line]:
@@ -94,5 +96,5 @@ def _turns_request(items: Iterable[Item], prefix: Ranges) -> Iterator[Line]:
 
 def _as_wished(line: Line, wished: frozenset[str]) -> Line:
     """What is about the words of an instruction goes before the rest."""
-    about = len(wished & stems(line.text)) if wished else 0
-    return replace(line, weight=line.weight + min(0.6, 0.3 * about)) if about else line
+    about = len(wished & stems(line.text))
+    return line.weighing(line.weight + min(0.6, 0.3 * about)) if about else line

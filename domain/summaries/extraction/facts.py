@@ -3,10 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from math import exp, log
+from typing import NamedTuple
 
 from ...blocks import BY_ASSISTANT, Kind, ToolCall, ToolResult
 from ...digest import arguments_of, names, strings_in
@@ -26,8 +26,7 @@ class Sort(StrEnum):
     NAME = "Names"
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(NamedTuple):
     """Something that cannot be guessed again, only looked up."""
 
     text: str
@@ -110,7 +109,7 @@ def facts_of(
     facts: list[Fact] = []
     for likely, text in sorted(ledger.likely(), reverse=True):
         if text not in skipped and (sort := sort_of(text)):
-            wish = 1.0 if _is_wished(text, wished) else 0.0
+            wish = 1.0 if wished and _is_wished(text, wished) else 0.0
             worth = exp(likely + _BIAS[sort] + wish)
             facts.append(Fact(text, sort, worth, ledger.last[text]))
             if len(facts) == _MOST:
@@ -136,14 +135,6 @@ def words_of(text: str) -> list[str]:
     return list(found_in(text) if len(text) > _LINE else _found_in_line(text))
 
 
-def words_by_line(text: str) -> set[str]:
-    """All of them, each once: of a text most of whose lines were read before."""
-    words = set[str]()
-    for line in text.split("\n"):  # no word goes on in the next line
-        words.update(_found_in_line(line))
-    return words
-
-
 @lru_cache(maxsize=_TEXTS)
 def found_in(text: str) -> tuple[str, ...]:
     """The same, remembered."""
@@ -160,6 +151,12 @@ def told_in(text: str) -> tuple[str, ...]:
 def _found_in_line(text: str) -> tuple[str, ...]:
     """The same of a line: these are many, and would have whole texts forgotten."""
     return tuple(filter(None, _WORD.findall(text)))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def words_of_line(text: str) -> frozenset[str]:
+    """Those of a line of a summary, each once; an escape sequence would hide some."""
+    return frozenset(filter(None, _WORD.findall(text.replace("\\", " "))))
 
 
 class _Ledger:

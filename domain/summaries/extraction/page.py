@@ -1,19 +1,19 @@
 """Fills a page: each section gets its share of the room, what weighs most gets the rest."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
 
 from ...ranges import Ranges
+from .facts import words_of_line
 from .sections import Line, Section, laid_out, overhead
-from .wording import REMEMBERED, runs_cited
+from .wording import runs_cited
 
 SHORTEST = 60
 """Characters below which a line that was shortened to fit says nothing."""
 _LEAST = SHORTEST // 2
 """Characters of room below which no line is looked at."""
+_MARKS = len("- \n")
 LIST_ROW = 200
 """Characters of a row of the ledger, handles and all."""
 MAIN = 0.9
@@ -33,13 +33,15 @@ class Page:
         self.left = room
         self._tags = ""
         self._taken: list[tuple[Line, str]] = []
-        self._looked_at: dict[int, _Seen] = {}
-        """By its identity: each line is looked at again wherever there is room."""
         self._sections: set[Section] = set()
         self._said = _Said()
         self._at_a_glance: list[str] = []
         """Quotes in which a rule needs no line of its own."""
         self._laid_out: tuple[int, dict[str, str]] = (0, {})
+        # How long a line may be on a page of this size: what a reader takes in at a glance.
+        self._longest_line = min(max(room // 24, 90), 280)
+        self._longest_quote = min(max(room // 24, 90), 320)
+        self._longest_main = min(max(room // 6, 90), 1_200)
 
     def add_tags(self, tags: str) -> None:
         """Put the lists of files at the end."""
@@ -96,22 +98,32 @@ class Page:
         parts = [f"## {heading}\n{body}" for heading, body in self.sections.items()]
         return "\n\n".join([*parts, self._tags] if self._tags else parts)
 
+    @property
+    def length(self) -> int:
+        """How many lines there are."""
+        return len(self._taken)
+
+    def words(self, begin: int = 0) -> set[str]:
+        """The words that may be facts, of the lines from the one on that was taken as that; of all
+        of them together with the lists of files. Headings have none."""
+        found = set[str]()
+        for _, written in self._taken[begin:]:
+            found.update(words_of_line(written))
+        return found if begin else found.union(*map(words_of_line, self._tags.split("\n")))
+
     def _take(self, line: Line, granted: int) -> int | None:
         """Characters that the line takes; 0 where it has no room, None where it is said already."""
         is_first = line.section not in self._sections
-        cost = len("- \n") + (overhead(line.section) if is_first else 0)
+        cost = _MARKS + (overhead(line.section) if is_first else 0)
         room = min(granted, self.left) - cost
         if room < _LEAST:
             return 0
-        seen = self._looked_at.get(id(line))
-        if seen is None:
-            seen = self._looked_at[id(line)] = _Seen(line, line.within(self._longest(line)))
-        written = seen.written
+        written = line.within(self._longest(line))
         if len(written) > room:
             if not is_first or room < SHORTEST:
                 return 0
             written = line.within(room)
-        words = long_words(line.text)
+        words = line.wording.long_words
         if self._is_quoted(line) if line.is_quote else self._said.has(words):
             return None
         self.left -= cost + len(written)
@@ -123,33 +135,17 @@ class Page:
         return cost + len(written)
 
     def _longest(self, line: Line) -> int:
-        """How long a line may be on a page of this size: what a reader takes in at a glance."""
         if line.is_list:
             return LIST_ROW
         if not line.is_quote:
-            return min(max(self.room // 24, 90), 280)
-        if line.weight >= MAIN:
-            return min(max(self.room // 6, 90), 1_200)
-        return min(max(self.room // 24, 90), 320)
+            return self._longest_line
+        return self._longest_main if line.weight >= MAIN else self._longest_quote
 
     def _is_quoted(self, line: Line) -> bool:
         """Whether another quote that a reader takes in at a glance has these words in it."""
         return line.section is not Section.TURN and any(
             line.text in written for written in self._at_a_glance
         )
-
-
-class _Seen(NamedTuple):
-    """A line, kept so that no other takes its identity, and how it is written at its longest."""
-
-    line: Line
-    written: str
-
-
-@lru_cache(maxsize=REMEMBERED)
-def long_words(text: str) -> frozenset[str]:
-    """The words by which two lines say the same."""
-    return frozenset(word for word in text.casefold().split() if len(word) > 3)
 
 
 def _place(line: Line) -> tuple[bool, int]:
@@ -167,16 +163,17 @@ class _Said:
     def add(self, words: frozenset[str]) -> None:
         line = len(self._lengths)
         self._lengths.append(len(words))
+        lines_with = self._lines_with
         for word in words:
-            self._lines_with[word].append(line)
+            lines_with[word].append(line)
 
     def has(self, words: frozenset[str]) -> bool:
         """Whether a line says the same."""
         found = [*filter(None, map(self._lines_with.get, words))]
         if len(found) < FEWEST:
             return False
-        shared = Counter(chain.from_iterable(found))
+        lines = sorted(chain.from_iterable(found))
+        often = {line for line, later in zip(lines, lines[FEWEST - 1 :], strict=False) if line == later}
         return any(
-            times >= FEWEST and times >= SAME * min(len(words), self._lengths[line])
-            for line, times in shared.items()
+            lines.count(line) >= SAME * min(len(words), self._lengths[line]) for line in often
         )

@@ -1,23 +1,17 @@
 """The sections of a summary: what a line of one is, how they are laid out and read back."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
+from operator import attrgetter
 
 from ...ranges import Ranges
-from ..quotes import quote_in, quoted
-from ..tool_markup import harmless
-from .facts import Sort, sort_of
-from .wording import (
-    REMEMBERED,
-    shortened,
-    shortened_inside,
-    tidied,
-    with_handles,
-    without_handles,
-)
+from ..quotes import quote_in
+from .line_wording import Wording, wording_of
+from .wording import REMEMBERED, tidied, with_handles, without_handles
 
 
 class Section(StrEnum):
@@ -48,7 +42,7 @@ FAILED = " failed: "
 """What tells a line of trouble from one of progress."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
     """One thing that a summary says, and where it was taken from."""
 
@@ -59,12 +53,28 @@ class Line:
     weight: float = 0.5
     is_quote: bool = False
 
+    def weighing(self, weight: float) -> "Line":
+        """The same line with another weight; what is known of it stays known."""
+        line = object.__new__(Line)
+        known = {"wording": self.wording, "tail": self.tail}
+        line.__dict__.update(self.__dict__, weight=weight, **known)
+        return line
+
     def within(self, room: int) -> str:
         """The line as it is written, in at most so many characters."""
-        tail = with_handles("", self.handles)
-        return _within(self.text, room - len(tail), is_quote=self.is_quote) + tail
+        return self.wording.within(room - len(self.tail)) + self.tail
 
-    @property
+    @cached_property
+    def wording(self) -> Wording:
+        """What its words alone tell."""
+        return wording_of(self.text, is_quote=self.is_quote)
+
+    @cached_property
+    def tail(self) -> str:
+        """Its handles as they are written behind it."""
+        return with_handles("", self.handles)
+
+    @cached_property
     def newest(self) -> int:
         """The newest position it was taken from; 0 for one that says no source."""
         return self.handles.runs[-1][1] if self.handles else 0
@@ -72,11 +82,15 @@ class Line:
     @property
     def is_list(self) -> bool:
         """Whether it is a row of the ledger of facts."""
-        return _is_list(self.text)
+        return bool(self.wording.facts)
+
+    @cached_property
+    def subject(self) -> tuple[Section, str, bool]:
+        """Lines of one subject say the same, or the newer of them says it better."""
+        return self.section, self._about, self.is_quote
 
     @property
-    def subject(self) -> str:
-        """Lines of one subject say the same, or the newer of them says it better."""
+    def _about(self) -> str:
         if self.is_quote:
             return self.text
         if deed := _DEED.match(self.text):
@@ -86,30 +100,6 @@ class Line:
         return self.text.rstrip(" .,;:!…").casefold()
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _within(text: str, room: int, *, is_quote: bool) -> str:
-    """The words of a line as they are written, without its handles."""
-    if is_quote:
-        return quoted(shortened_inside(text, room - len(quoted(""))))
-    told = _as_told(text)
-    said = shortened(told, room)
-    return shortened(told, room - 1) + "`" if said.count("`") % 2 else said
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _is_list(text: str) -> bool:
-    sort, listed, facts = text.partition(": ")
-    return bool(listed) and sort in _SORTS and all(map(sort_of, facts.split(", ")))
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _as_told(text: str) -> str:
-    """Words of the log that can be taken neither for the user's nor for a tool call."""
-    text = harmless(text)
-    return text if quote_in(text) is None else f"Log: {text}"
-
-
-_SORTS = frozenset(Sort)
 # What was done is followed by how often, or by what came of it.
 _DEED = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x\d+)?(?:: .*)?$", re.DOTALL)
 
@@ -143,35 +133,44 @@ def carried(sections: Mapping[str, str], text: str | None, covers: Ranges) -> It
     """
     if sections:
         text = "\n".join(f"## {heading}\n{body}" for heading, body in sections.items())
+    firsts = [first for first, _ in covers.runs]
     section = Section.CONTEXT
-    for raw in _UNSAID.sub("", text or "").split("\n")[:_MOST_CARRIED]:
-        read = _read(raw)
-        if read is None:
-            continue
+    for raw in _said(text or "").split("\n")[:_MOST_CARRIED]:
+        read = _read(raw, section)
         if isinstance(read, Section):
             section = read
-            continue
-        line, said, handles = read
-        if not handles or handles - covers:
-            said, handles = line, _NO_HANDLES
-        yield _carried_line(section, said, handles)
+        elif read is not None:
+            holds = _is_within(read.handles, covers, firsts)
+            yield read if holds else _read_without_handles(raw, section)
+
+
+def _said(text: str) -> str:
+    """A summary without what is only wrapped around it, or listed again by the next one."""
+    # Most have none of it, which takes no pattern to see.
+    return _UNSAID.sub("", text) if any(mark in text for mark in _UNSAID_MARKS) else text
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _read(raw: str) -> Section | tuple[str, str, Ranges] | None:
-    """A line of a summary: a heading as the section that it begins; else the line, and what it
-    says without its handles; None for one that says nothing."""
+def _read(raw: str, section: Section) -> Section | Line | None:
+    """A line of a summary: a heading as the section that it begins; None where it says nothing."""
     line = raw.strip()
     if not line or _RULE.fullmatch(line):
         return None
     if heading := _HEADING.fullmatch(line):
         return _section_named(next(filter(None, heading.groups())))
+    return _carried_line(section, *without_handles(_without_bullet(line)))
+
+
+def _read_without_handles(raw: str, section: Section) -> Line:
+    """The same of a line whose handles no longer hold: they are words like any other."""
+    return _carried_line(section, _without_bullet(raw.strip()), _NO_HANDLES)
+
+
+def _without_bullet(line: str) -> str:
     bullet = _BULLET.match(line)
-    line = line[bullet.end() :] if bullet else line
-    return line, *without_handles(line)
+    return line[bullet.end() :] if bullet else line
 
 
-@lru_cache(maxsize=REMEMBERED)
 def _carried_line(section: Section, said: str, handles: Ranges) -> Line:
     words = quote_in(said)
     is_quote = words is not None and bool(handles)
@@ -183,6 +182,15 @@ def _carried_line(section: Section, said: str, handles: Ranges) -> Line:
     return Line(section, text, handles, weight=0.4, is_quote=is_quote)
 
 
+def _is_within(handles: Ranges, covers: Ranges, firsts: Sequence[int]) -> bool:
+    """Whether all of a line's few handles are among the many of a summary, whose runs begin so."""
+    for first, last in handles.runs:
+        begun = bisect_right(firsts, first)
+        if not begun or covers.runs[begun - 1][1] < last:
+            return False
+    return True
+
+
 def _section_named(heading: str) -> Section:
     return next((s for s, words in _NAMES.items() if words.search(heading)), Section.CONTEXT)
 
@@ -190,10 +198,9 @@ def _section_named(heading: str) -> Section:
 def merged(lines: Iterable[Line]) -> list[Line]:
     """One line for each subject of a section: the newest words, the handles and weight of all."""
     by_subject: dict[tuple[Section, str, bool], Line] = {}
-    for line in sorted(lines, key=lambda line: line.newest):
-        key = (line.section, line.subject, line.is_quote)
-        older = by_subject.get(key)
-        by_subject[key] = _joined(older, line) if older else line
+    for line in sorted(lines, key=attrgetter("newest")):
+        older = by_subject.get(line.subject)
+        by_subject[line.subject] = _joined(older, line) if older else line
     return list(by_subject.values())
 
 
@@ -217,6 +224,7 @@ _UNSAID = re.compile(
     r"<(read-files|modified-files)>.*?</\1>|^```.*?^```|</?summary>|</?analysis>",
     re.DOTALL | re.MULTILINE,
 )
+_UNSAID_MARKS = ("<read-files>", "<modified-files>", "```", "summary>", "analysis>")
 _RULE = re.compile(r"[-*_=\s]{3,}")
 _BULLET = re.compile(r"(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
 _HEADING = re.compile(

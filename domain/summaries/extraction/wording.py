@@ -34,6 +34,8 @@ def printable(text: str) -> str:
 
 def folded(text: str) -> str:
     """A printable text as one line."""
+    if " " not in text and text.isascii() and text.isprintable():
+        return text  # a word, as most of what is listed
     return " ".join(printable(text).split())
 
 
