@@ -480,7 +480,7 @@ class StoredSession:
         """The numbers of the session's calls; counted once, and then only what is new."""
         from .auditing.call_index import CallIndex  # noqa: PLC0415 - as above
 
-        return CallIndex(self._events, self.namespace, self.key)
+        return CallIndex(self)
 
     def export(
         self, to: str, path: "str | Path", *, view: bool = False, lineage: str = MAIN

@@ -159,7 +159,7 @@ def _is_merged(ordered: Sequence[Run]) -> bool:
     firsts = [first for first, _ in ordered]
     lasts = [last for _, last in ordered]
     gaps = map(sub, islice(firsts, 1, None), lasts)
-    return all(map(le, firsts, lasts)) and all(map((1).__lt__, gaps))
+    return all(map(le, firsts, lasts)) and min(gaps, default=2) > 1
 
 
 def _merged(ordered: Iterable[Run]) -> Iterator[Run]:

@@ -1,6 +1,6 @@
 """Which summary stands for what: the boundaries of one lineage, and what became of each."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -17,9 +17,10 @@ from ..domain.compaction_events import (
 )
 from ..domain.event import Event
 from ..domain.ranges import Ranges
-from .replay.as_recorded import is_seen
-from .replay.recording import Call
 from .summary_words import Words
+
+FirstCall = Callable[[BoundaryActivated], int | None]
+"""The number of the first call that was sent what was activated; None where there was none."""
 
 
 class Standing(StrEnum):
@@ -163,12 +164,12 @@ def lineage_tree(
     namespace: str,
     lineage: str,
     served: int,
-    calls: Sequence[Call] = (),
+    first_call: FirstCall,
 ) -> LineageTree:
     """The tree of a lineage.
 
     `decisions` are all its events, those that it inherits included, in order; `served` is the
-    boundary that its newest view begins at, `calls` those of the recorded model.
+    boundary that its newest view begins at.
     """
     fold = _Fold(session, lineage)
     for event in decisions:
@@ -177,7 +178,7 @@ def lineage_tree(
         session=session,
         namespace=namespace,
         lineage=lineage,
-        nodes=tuple(fold.nodes(served, calls)),
+        nodes=tuple(fold.nodes(served, first_call)),
         attempts=tuple(fold.attempts),
         served=served,
         version=fold.version,
@@ -228,7 +229,7 @@ class _Fold:
             case _:
                 pass
 
-    def nodes(self, served: int, calls: Sequence[Call]) -> Iterator[Node]:
+    def nodes(self, served: int, first_call: FirstCall) -> Iterator[Node]:
         words: dict[int, Words] = {}
         alive, undone = self._ancestors(served), self._ancestors(self.active)
         for number, (boundary, where) in self.boundaries.items():
@@ -251,7 +252,7 @@ class _Fold:
                 inherited=inherited,
                 words=words[number].by_boundary() if summary else {},
                 served_from=activated.effective_from if activated else None,
-                first_call=_first_call(activated, calls, self.lineage) if activated else None,
+                first_call=first_call(activated) if activated else None,
                 ended_by=self.ended.get(number),
             )
 
@@ -275,7 +276,3 @@ class _Fold:
             found.add(number)
             number = self.boundaries[number][0].previous or 0
         return frozenset(found)
-
-
-def _first_call(activated: BoundaryActivated, calls: Iterable[Call], lineage: str) -> int | None:
-    return next((call.number for call in calls if is_seen(activated, call, lineage)), None)

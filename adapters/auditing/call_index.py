@@ -1,90 +1,47 @@
 """Finds a call of a model by its number: counted as replays count, from a glance at each event."""
 
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any
 
 from ...domain.blocks import BY_ASSISTANT
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled
 from ...projections.replay.numbering import Answers, Message, Numbered, in_order, numbered
+from ..event_log.chain import Chain
 from ..event_log.event_mapper import loads
 from ..event_log.event_store import EventStore
 from ..event_log.stored_row import StoredRow
+from .counted import Counted, Record
+from .kept_calls import Count, KeptCalls
+
+if TYPE_CHECKING:
+    from ..stored_session import StoredSession
 
 PAGE = 2_000
+WORTH_KEEPING = 5_000
+"""Events that are counted sooner than what was kept is found and opened."""
 WRITTEN = frozenset(map(str, BY_ASSISTANT))
 NAMES = frozenset({"call_id", "message_id"})
 """Text by which calls are told apart; it may be so long that it is stored apart."""
 
 
-class Record(NamedTuple):
-    """The record of a call, without what it reports."""
-
-    call_id: str
-    position: int
-    """What the call saw last."""
-    originator_version: int
-    """Where the record stands."""
-
-
-class Counted(Sequence[Numbered]):
-    """Calls in order, held as rows of numbers.
-
-    As objects, of which a long session would have hundreds of thousands, they would be walked
-    through each time that memory is tidied up, whatever is read in between.
-    """
-
-    def __init__(self, calls: Iterable[Numbered] = ()) -> None:
-        self._sees, self._positions = array("q"), array("q")
-        self._ends = array("q", [0])
-        """Where the positions of each call's answer end, from the second on."""
-        self._told = array("q")
-        """Where a call's record stands; 0 where there is none."""
-        self._saw, self._names = array("q"), list[str]()
-        for call in calls:
-            self._sees.append(call.sees)
-            self._positions.extend(call.answer)
-            self._ends.append(len(self._positions))
-            self._told.append(call.told.originator_version if call.told else 0)
-            self._saw.append(call.told.position if call.told else 0)
-            self._names.append(call.told.call_id if call.told else "")
-
-    def __len__(self) -> int:
-        return len(self._sees)
-
-    @overload
-    def __getitem__(self, at: int) -> Numbered: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[Numbered]: ...
-    def __getitem__(self, at: int | slice) -> Numbered | Sequence[Numbered]:
-        if isinstance(at, slice):
-            return [self[one] for one in range(*at.indices(len(self)))]
-        at = range(len(self))[at]
-        version = self._told[at]
-        return Numbered(
-            self._sees[at],
-            tuple(self._positions[self._ends[at] : self._ends[at + 1]]),
-            Record(self._names[at], self._saw[at], version) if version else None,
-        )
-
-
 class CallIndex:
     """The calls of one session, in order.
 
-    The log is looked through once, and then only what is new in it: whether two blocks are one
-    answer stands in their content, so no table of the log tells how many calls there were.
+    Whether two blocks are one answer stands in their content, so no table of the log tells how many
+    calls there were. The log is looked through once, and then only what is new in it; of a long
+    session the count is kept among the read models, to go on from.
     """
 
-    def __init__(self, store: EventStore, namespace: str, key: str) -> None:
-        self.store = store
-        self.namespace = namespace
-        self.key = key
-        self._answers = Answers()
-        self._records: dict[str, tuple[int, int]] = {}
-        """What each call saw last, and where its newest record stands."""
+    def __init__(self, session: "StoredSession") -> None:
+        self.store = session.store.events
+        self.namespace, self.key = session.namespace, session.key
+        self._kept = KeptCalls(session.store, session.id)
+        self._kept_upto = 0
         self._position = 0
         self._calls = Counted()
+        self._tally: _Tally | Count = _Tally()
         self._advancing = Lock()
         """Threads may share a session."""
 
@@ -93,44 +50,89 @@ class CallIndex:
         with self._advancing:
             chain = self.store.session_chain(self.namespace, self.key)
             head = self.store.head(chain)[0]
+            if head < self._position:  # this is not the log that it was
+                self._begin_anew()
+            if not self._position and head >= WORTH_KEEPING:
+                self._resume(chain, head)
             if head != self._position:
-                if head < self._position:  # this is not the log that it was
-                    self._answers, self._records, self._position = Answers(), {}, 0
-                for segment in chain.segments:
-                    last = head if segment.last is None else min(head, segment.last)
-                    first = max(segment.first, self._position + 1)
-                    for begin in range(first, last + 1, PAGE):
-                        rows = self.store.recorder.select_events(
-                            segment.originator_id, gt=begin - 1, lte=min(last, begin + PAGE - 1)
-                        )
-                        for row in rows:
-                            self._take(row)
-                self._position = head
-                records = (Record(name, *record) for name, record in self._records.items())
-                self._calls = Counted(numbered(self._answers.found, in_order(records)))
+                self._go_on(chain, head)
             return self._calls
 
-    def _take(self, row: StoredRow) -> None:
+    def _begin_anew(self) -> None:
+        self._tally, self._calls = _Tally(), Counted()
+        self._position = self._kept_upto = 0
+
+    def _resume(self, chain: Chain, head: int) -> None:
+        """Begin with what was kept, if it was counted in this very log."""
+        kept = self._kept.newest()
+        if kept and kept.position <= head and kept.digest == self._digest(chain, kept.position):
+            self._tally, self._calls = kept, kept.calls
+            self._position = self._kept_upto = kept.position
+
+    def _go_on(self, chain: Chain, head: int) -> None:
+        if isinstance(self._tally, Count):
+            self._tally = _Tally.of(self._tally)
+        tally = self._tally
+        for segment in chain.segments:
+            last = head if segment.last is None else min(head, segment.last)
+            first = max(segment.first, self._position + 1)
+            for begin in range(first, last + 1, PAGE):
+                for row in self.store.recorder.select_events(
+                    segment.originator_id, gt=begin - 1, lte=min(last, begin + PAGE - 1)
+                ):
+                    tally.take(row, self.store)
+        self._calls, self._position = tally.calls(), head
+        if head - self._kept_upto >= WORTH_KEEPING:
+            digest = self._digest(chain, head)
+            self._kept.keep(head, digest, self._calls, tally.answers.joins)
+            self._kept_upto = head
+
+    def _digest(self, chain: Chain, position: int) -> bytes:
+        stream = chain.holding(position)
+        (row,) = self.store.recorder.select_events(stream, gt=position - 1, lte=position)
+        return row.digest
+
+
+@dataclass
+class _Tally:
+    """What was counted so far."""
+
+    answers: Answers = field(default_factory=Answers)
+    records: dict[str, Record] = field(default_factory=dict)
+    """The newest of each call."""
+
+    @classmethod
+    def of(cls, kept: Count) -> "_Tally":
+        calls = kept.calls
+        records = {record.call_id: record for record in calls.records()}
+        return cls(Answers.going_on(calls.answers(), kept.joins), records)
+
+    def calls(self) -> Counted:
+        return Counted(numbered(self.answers.found, in_order(self.records.values())))
+
+    def take(self, row: StoredRow, store: EventStore) -> None:
         if row.topic == ModelCalled.TOPIC:
-            state = self._content(row)
-            self._records[state["call_id"]] = state["position"], row.originator_version
+            state = _content(row, store)
+            name = state["call_id"]
+            self.records[name] = Record(name, state["position"], row.originator_version)
         elif row.topic in {BlockAppended.TOPIC, ToolCalled.TOPIC}:
-            state = self._content(row)
+            state = _content(row, store)
             block = state["block"]
             if row.topic == ToolCalled.TOPIC or block["kind"] in WRITTEN:
-                self._answers.written(row.originator_version, _message(state, block))
+                self.answers.written(row.originator_version, _message(state, block))
             elif row.tokens:
-                self._answers.interrupted()
+                self.answers.interrupted()
         elif row.tokens:
-            self._answers.interrupted()
+            self.answers.interrupted()
 
-    def _content(self, row: StoredRow) -> dict[str, Any]:
-        """What an event says, but for what is stored apart."""
-        state: dict[str, Any] = loads(self.store.mapper.plaintext(row))
-        names_apart = any(path[-1] in NAMES for path, *_ in state.get("bodies", ()))
-        if "class_version" in state or names_apart:
-            return self.store.mapper.to_domain_event(row).model_dump()
-        return state
+
+def _content(row: StoredRow, store: EventStore) -> dict[str, Any]:
+    """What an event says, but for what is stored apart."""
+    state: dict[str, Any] = loads(store.mapper.plaintext(row))
+    names_apart = any(path[-1] in NAMES for path, *_ in state.get("bodies", ()))
+    if "class_version" in state or names_apart:
+        return store.mapper.to_domain_event(row).model_dump()
+    return state
 
 
 def _message(state: dict[str, Any], block: dict[str, Any]) -> Message | None:

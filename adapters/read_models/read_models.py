@@ -24,6 +24,13 @@ T = TypeVar("T")
 POLL_SECONDS = 0.005
 ANEW = 3
 """How often a file may turn out to be unfit in one call, before the error is the caller's."""
+KEEP_CALLS = (
+    "REPLACE INTO counted_calls (stream, position, digest, format, calls, joins)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
+)
+KEEP_TRACE = (
+    "REPLACE INTO traces (stream, position, digest, format, columns) VALUES (?, ?, ?, ?, ?)"
+)
 
 
 class Kept(NamedTuple):
@@ -135,7 +142,14 @@ class ReadModels:
 
         return self._fit(found)
 
-    # Traces
+    # What is kept of streams
+
+    def keep_calls(self, stream: UUID, kept: Kept, calls: bytes, joins: bytes) -> None:
+        """Keep where a stream's calls stand in the place of what was kept of an earlier state.
+
+        `kept_row` reads it.
+        """
+        self._keep(KEEP_CALLS, (str(stream), *kept, calls, joins))
 
     def kept_trace(self, stream: UUID, kept: Kept) -> bytes | None:
         """The columns that `keep_trace` was given for this very state of a stream."""
@@ -152,14 +166,12 @@ class ReadModels:
 
     def keep_trace(self, stream: UUID, kept: Kept, columns: bytes) -> None:
         """Keep a stream's columns in the place of those of an earlier state."""
+        self._keep(KEEP_TRACE, (str(stream), *kept, columns))
 
+    def _keep(self, statement: str, row: tuple[object, ...]) -> None:
         def keep() -> None:
             with self.file.transaction() as db:
-                db.conn.execute(
-                    "REPLACE INTO traces (stream, position, digest, format, columns)"
-                    " VALUES (?, ?, ?, ?, ?)",
-                    (str(stream), *kept, columns),
-                )
+                db.conn.execute(statement, row)
 
         self._fit(keep)
 

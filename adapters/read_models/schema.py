@@ -373,6 +373,25 @@ def traces(db: Database) -> None:
     )
 
 
+@migrations()
+def counted_calls(db: Database) -> None:
+    """Where the calls of long sessions stand; filled when one is first asked for."""
+    db.create_table(
+        "counted_calls",
+        {
+            "stream": str,
+            "position": int,
+            # As of traces.
+            "digest": bytes,
+            "format": str,
+            "calls": bytes,
+            "joins": bytes,
+        },
+        pk="stream",
+        strict=True,
+    )
+
+
 def is_current(db: Database) -> bool:
     """Whether the file's steps are these, no more and no fewer."""
     applied = [step.name for step in migrations.applied(db)]
@@ -391,6 +410,7 @@ NAMES = [
         rest_and_leases,
         dropped_boundaries,
         traces,
+        counted_calls,
     )
 ]
 

@@ -9,10 +9,13 @@ from ...domain.compaction_events import (
     Summary,
 )
 from ...domain.event import Event
+from ...domain.session_events import ModelCalled
 from .decider import Decided
 from .fold import Fold
 from .recording import Call
 from .served import Compacted
+
+Switch = BoundaryActivated | CompactionReverted
 
 
 class AsRecorded:
@@ -25,7 +28,7 @@ class AsRecorded:
         self.lineage = lineage
         self._boundaries: dict[int, CompactBoundary] = {}
         self._summaries: dict[int, Summary] = {}
-        self._switches: list[BoundaryActivated | CompactionReverted] = []
+        self._switches: list[Switch] = []
         for event in decisions:
             match event:
                 case CompactBoundary():
@@ -63,11 +66,13 @@ class AsRecorded:
             number = boundary.previous
 
 
-def is_seen(switch: BoundaryActivated | CompactionReverted, call: Call, lineage: str) -> bool:
+def is_seen(switch: Switch, call: Call, lineage: str) -> bool:
     """Whether a call was sent what a lineage had switched to, or something later."""
-    if switch.effective_from > call.sees:
-        return False
-    reported = call.reported
+    return switch.effective_from <= call.sees and is_known(switch, call.reported, lineage)
+
+
+def is_known(switch: Switch, reported: ModelCalled | None, lineage: str) -> bool:
+    """Whether a call that saw the log up to a switch, or further, was sent what came of it."""
     if reported is not None and reported.lineage == lineage and reported.fingerprint:
         # Of what cutbank served, the call says itself on which version.
         return switch.originator_version <= reported.lineage_version

@@ -1,7 +1,7 @@
 """Numbers the calls of a model: each answer is one, and so is each record that has no answer."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 Message = tuple[int, str]
@@ -22,6 +22,17 @@ class Told(Protocol):
 R = TypeVar("R", bound=Told)
 
 
+class Joins(NamedTuple):
+    """What of the answers so far the next blocks may be a part of."""
+
+    messages: Mapping[Message, int]
+    """Which answer each message is."""
+    is_newest_named: bool
+    """Whether the newest answer is a message."""
+    goes_on: bool
+    """Whether nobody else said anything since."""
+
+
 class Answers:
     """What models wrote, an answer each: its blocks by position, in the order of the log.
 
@@ -38,6 +49,23 @@ class Answers:
         self._count = 0
         self._is_newest_named = False
         self._goes_on = False
+
+    @classmethod
+    def going_on(cls, found: Iterable[Sequence[int]], joins: Joins) -> "Answers":
+        """As they were when these were `found`, and later blocks could join them so."""
+        answers = cls()
+        for answer, positions in enumerate(found):
+            answers._positions.extend(positions)
+            answers._answers.extend([answer] * len(positions))
+            answers._count = answer + 1
+        answers._by_message = dict(joins.messages)
+        answers._is_newest_named, answers._goes_on = joins.is_newest_named, joins.goes_on
+        return answers
+
+    @property
+    def joins(self) -> Joins:
+        """What the next blocks may be a part of."""
+        return Joins(self._by_message, self._is_newest_named, self._goes_on)
 
     @property
     def found(self) -> list[list[int]]:

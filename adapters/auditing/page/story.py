@@ -108,7 +108,7 @@ def story_of(session: "StoredSession", lineage: str | None = None) -> Story:
     about = lineage or MAIN
     # What was never compacted on main goes on with what its source recorded.
     names = list(dict.fromkeys([*known, about])) if lineage or not known else known
-    trees = trees_of(session, names, recording.calls)
+    trees = trees_of(session, names)
     view = session.view(lineage=about)
     retractions = [
         (recorded.position, recorded.event.positions)
