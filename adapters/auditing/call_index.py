@@ -70,22 +70,21 @@ class CallIndex:
             self._position = self._kept_upto = kept.position
 
     def _go_on(self, chain: Chain, head: int) -> None:
-        if isinstance(self._tally, Count):
-            self._tally = _Tally.of(self._tally)
-        tally = self._tally
+        tally = self._tally if isinstance(self._tally, _Tally) else _Tally.of(self._tally)
+        seen, kept_upto = self._position, self._kept_upto
+        self._begin_anew()  # where reading fails halfway, nothing can go on from here
         for segment in chain.segments:
             last = head if segment.last is None else min(head, segment.last)
-            first = max(segment.first, self._position + 1)
-            for begin in range(first, last + 1, PAGE):
+            for begin in range(max(segment.first, seen + 1), last + 1, PAGE):
                 for row in self.store.recorder.select_events(
                     segment.originator_id, gt=begin - 1, lte=min(last, begin + PAGE - 1)
                 ):
                     tally.take(row, self.store)
-        self._calls, self._position = tally.calls(), head
-        if head - self._kept_upto >= WORTH_KEEPING:
-            digest = self._digest(chain, head)
-            self._kept.keep(head, digest, self._calls, tally.answers.joins)
-            self._kept_upto = head
+        self._tally, self._calls, self._position = tally, tally.calls(), head
+        if head - kept_upto >= WORTH_KEEPING:
+            self._kept.keep(head, self._digest(chain, head), self._calls, tally.answers.joins)
+            kept_upto = head
+        self._kept_upto = kept_upto
 
     def _digest(self, chain: Chain, position: int) -> bytes:
         stream = chain.holding(position)

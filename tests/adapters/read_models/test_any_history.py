@@ -20,7 +20,9 @@ from read_model_rows import rows_of, table
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.auditing import call_index
 from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.adapters.replaying.recordings import recording_of
 from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction import lineage_id
 from cutbank.domain.compaction_events import (
@@ -236,16 +238,28 @@ class Histories(RuleBasedStateMachine):
             self.models.close()
             self.models = self._opened("followed.db")
 
+    @rule(session=sessions)
+    def count_calls(self, session: StoredSession) -> None:
+        """By somebody who goes on from whatever was kept by whoever asked before."""
+        calls = self.store.session(session.key, create=False).call_index.calls()
+        told = [(call.sees, call.answer, call.reported) for call in recording_of(session).calls]
+        assert [(call.sees, call.answer) for call in calls] == [one[:2] for one in told]
+        assert [call.told and call.told.originator_version for call in calls] == [
+            reported and reported.originator_version for *_, reported in told
+        ]
+
     def _try(self, act: Any) -> None:
         with suppress(CutbankError):  # refused: nothing was recorded, and nothing is to be read
             act()
 
 
 def run(examples: int, steps: int) -> None:
-    run_state_machine_as_test(
-        Histories,
-        settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(call_index, "WORTH_KEEPING", 4)
+        run_state_machine_as_test(
+            Histories,
+            settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None),
+        )
 
 
 def test_followed_rows_are_rebuilt_rows() -> None:
