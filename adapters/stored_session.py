@@ -10,7 +10,7 @@ from eventsourcing.persistence import IntegrityError
 from pydantic import JsonValue
 
 from ..domain.blocks import AnyBlock
-from ..domain.compaction import MAIN
+from ..domain.compaction import MAIN, check_nameable
 from ..domain.compaction_events import Trigger
 from ..domain.errors import (
     ConflictError,
@@ -604,9 +604,14 @@ class StoredSession:
             return compactor.explained(order) if dry_run else compactor.compact(order, cancellation)
 
     def compactor(self, lineage: str = MAIN) -> "Compactor":
-        """The steps of a compaction on one lineage."""
+        """The steps of a compaction on one lineage; a name that there is not yet begins one.
+
+        Raises InvalidSettingError for a new name by which its views could not be named.
+        """
         from .compacting.compactor import Compactor  # noqa: PLC0415 - as above
 
+        if lineage != MAIN and lineage not in self.lineages:
+            check_nameable(lineage)
         return Compactor(self._events, self._reader(lineage), self.store.all_listeners)
 
     def prepared(self, *, lineage: str = MAIN) -> int | None:

@@ -7,13 +7,26 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from . import compaction_events as events
 from .aggregate import Aggregate, Clock
-from .errors import LeaseLostError, NotFoundError, StalePlanError
+from .errors import InvalidSettingError, LeaseLostError, NotFoundError, StalePlanError
 from .event import Event
 
 MAIN = "main"
 """The lineage that agents are served."""
 RECORDED = "recorded"
 """The lineage that holds an imported session's own compactions."""
+
+
+def check_nameable(lineage: str) -> None:
+    """Raises InvalidSettingError for a name by which no view could be named.
+
+    A view is written LINEAGE@VERSION#POSITION.
+    """
+    is_plain = lineage.isprintable() and lineage == lineage.strip()
+    if not lineage or not is_plain or {"@", "#"} & set(lineage):
+        raise InvalidSettingError(
+            f"{lineage!r} cannot name a lineage: write printed characters, neither '#' nor '@', and "
+            "no space at the ends"
+        )
 
 
 @lru_cache(maxsize=4_096)

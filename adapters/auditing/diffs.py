@@ -11,7 +11,7 @@ from ...projections.history_view import Coordinate, HistoryView
 from ...projections.replay.neutral import rows_of
 from ..replaying.recordings import decisions_of, recording_of
 from ..view_reader import ViewReader
-from .places import Place
+from .places import Place, place_of
 
 if TYPE_CHECKING:
     from ..stored_session import StoredSession
@@ -42,18 +42,12 @@ def diff(
     elif boundary is not None:
         raise InvalidSettingError("a boundary names both views: name it, or the views, not both")
     else:
-        new = _view(session, _place(after, lineage))
+        new = _view(session, _place(session, after, lineage))
         at = new.coordinate.position
         # Compared with nothing that is named: with all that there was to be sent.
         whole = Place(new.coordinate.lineage, version=0, position=at)
-        old = _view(session, whole if before is None else _place(before, lineage))
+        old = _view(session, whole if before is None else _place(session, before, lineage))
     return view_diff(old, new, log or log_of(session))
-
-
-def _place(named: str | Place | None, lineage: str) -> Place:
-    if named is None:
-        return Place(lineage)
-    return Place.parsed(named, lineage) if isinstance(named, str) else named
 
 
 def newest_boundary(session: "StoredSession", lineage: str) -> int:
@@ -95,6 +89,12 @@ def boundaries_of(session: "StoredSession", lineage: str) -> list[int]:
     """The numbers of all that were drawn on a lineage, those that it inherits included."""
     events = decisions_of(session, lineage)
     return [event.originator_version for event in events if isinstance(event, CompactBoundary)]
+
+
+def _place(session: "StoredSession", named: str | Place | None, lineage: str) -> Place:
+    if named is None:
+        return Place(lineage)
+    return place_of(session, named, lineage) if isinstance(named, str) else named
 
 
 def _view(session: "StoredSession", place: Place) -> HistoryView:

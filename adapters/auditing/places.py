@@ -3,9 +3,13 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ...domain.compaction import MAIN
 from ...domain.errors import InvalidPositionError
+
+if TYPE_CHECKING:
+    from ..stored_session import StoredSession
 
 HOW = "write [LINEAGE][@VERSION][#POSITION], as main@3#120, or recorded, or #120"
 _PLACE = re.compile(
@@ -32,7 +36,7 @@ class Place:
         `position` reads what stands behind the `#`. Raises InvalidPositionError.
         """
         found = _PLACE.fullmatch(text.strip())
-        if found is None or not text.strip():
+        if found is None or not text.strip() or "#" in found["lineage"]:
             raise InvalidPositionError(f"{text!r} names no view: {HOW}")
         at = found["position"]
         return cls(
@@ -40,3 +44,11 @@ class Place:
             version=int(found["version"]) if found["version"] else None,
             position=position(at) if at else None,
         )
+
+
+def place_of(
+    session: "StoredSession", named: str, lineage: str, position: Callable[[str], int] = int
+) -> Place:
+    """The view that is named, as Place.parsed has it; a lineage that exists may be called
+    anything."""
+    return Place(named) if named in session.lineages else Place.parsed(named, lineage, position)

@@ -12,6 +12,7 @@ from ...projections.read_models.moments import moment
 from ..auditing.audit import Audit
 from ..auditing.audited_call import AuditedCall
 from .block_lines import heading
+from .coordinates import coordinate, written
 from .event_words import in_words
 from .printing import clipped, counted, say, say_json
 from .session_lines import say_view
@@ -46,7 +47,7 @@ def say_story(audit: Audit, story: Iterable[Happening], *, brief: bool) -> Count
 def say_call(call: AuditedCall, form: str | None) -> None:
     """What is known of one call, and then its request as JSON."""
     name = f"call {call.number}" if call.number else "the call"
-    say(f"{name} saw all up to #{call.sees}: {sized(call.shown)}", bold=True)
+    say(f"{name} saw {_seen(call)}: {sized(call.shown)}", bold=True)
     for line in _reports(call.reported, call.answer):
         say(line)
     say(verdict(call.shown))
@@ -73,14 +74,19 @@ def sized(shown: Shown) -> str:
     return f"{counted(shown.blocks, 'block')}, {counted(shown.tokens, 'token')}{begins}"
 
 
+def _seen(call: AuditedCall) -> str:
+    if call.reported is not None:
+        return written(call.reported.lineage, call.reported.lineage_version, call.sees)
+    return coordinate(call.view.coordinate) if call.view else f"#{call.sees}"
+
+
 def _say_session(audit: Audit) -> None:
-    session, at = audit.session, audit.coordinate
+    session = audit.session
     title = f" - {session.title}" if session.title else ""
     say(f"{session.key}{title}", bold=True)
     say(
         f"{counted(audit.turns, 'turn')}, {counted(audit.blocks, 'block')},"
-        f" {counted(audit.tokens, 'token')}; fates as of #{at.position}"
-        f" on {at.lineage} version {at.lineage_version}"
+        f" {counted(audit.tokens, 'token')}; fates as of {coordinate(audit.coordinate)}"
     )
 
 
@@ -118,11 +124,8 @@ def _marks(said: BlockSaid) -> Iterator[str]:
 
 
 def _say_call(asked: ModelAsked, *, brief: bool) -> None:
-    version = "" if asked.lineage_version is None else f" version {asked.lineage_version}"
-    say(
-        f"-- call {asked.number} saw all up to #{asked.placed.sees} on {asked.lineage}{version}:"
-        f" {sized(asked.shown)}; {verdict(asked.shown)} --"
-    )
+    at = written(asked.lineage, asked.lineage_version, asked.placed.sees)
+    say(f"-- call {asked.number} saw {at}: {sized(asked.shown)}; {verdict(asked.shown)} --")
     if not brief:
         for line in _reports(asked.reported, asked.placed.answer):
             say(INDENT + line)

@@ -1,5 +1,6 @@
 """The verb that tells what happened: the whole story of a session, and what a call was sent."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,13 +15,14 @@ from ...projections.rendering.catalog import RENDERERS
 from ..auditing.audit import Audit
 from ..auditing.audited_call import AuditedCall
 from ..stored_session import StoredSession
-from . import audit_json, audit_lines, handles
+from . import audit_json, audit_lines, coordinates, handles
 from .database import opened_session
 from .invocation import Invocation
-from .logged_blocks import BlockLog
 from .page_option import Html, say_page, write_page
 from .printing import say_json, say_json_story
 from .words import Lineage, SessionName
+
+_NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 def audit(
@@ -42,9 +44,7 @@ def audit(
         str | None, typer.Option("--to", metavar="HANDLE", help="Where the story ends.")
     ] = None,
     lineage: Lineage = "main",
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="HANDLE", help="As it was at this position.")
-    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="HANDLE", help=coordinates.HELP)] = None,
     lineage_version: Annotated[
         int | None,
         typer.Option(
@@ -64,6 +64,9 @@ def audit(
         raise InvalidSettingError("--as says one call's request: name the call with --call")
     if form is not None and form not in RENDERERS:
         raise InvalidSettingError(f"no format {form!r}; there are {', '.join(RENDERERS)}")
+    parts = (start, end, at, lineage_version)
+    if html is not None and any(part is not None for part in parts):
+        raise InvalidSettingError("--html tells a whole session as it is: leave parts of it away")
     with opened_session(call, session) as found:
         if number is not None:
             others = (start, end, at, brief, html, full, lineage_version is not None)
@@ -71,11 +74,14 @@ def audit(
                 raise InvalidSettingError("--call says itself what it saw: leave the others away")
             _say_call(call, found, _called(found, number), form)
             return
-        position = _position(found, at)
-        told = found.audit(lineage=lineage, at=position, lineage_version=lineage_version)
-        story = told.between(_position(found, start) or 1, _position(found, end))
+        place = coordinates.looked_at(found, at, lineage, lineage_version)
+        told = found.audit(lineage=place.lineage, at=place.position, lineage_version=place.version)
+        first, last = (
+            None if word is None else coordinates.position(found, word) for word in (start, end)
+        )
+        story = told.between(first or 1, last)
         if html is not None:
-            write_page(found, html, lineage, full=full)
+            write_page(found, html, place.lineage, full=full)
             if not call.as_json:
                 say_page(html)
                 return
@@ -121,13 +127,9 @@ def _called(session: StoredSession, word: str) -> AuditedCall:
         return session.audited_call(at=handles.position(word, _unasked))
     if word.strip().lower() == "last":
         return session.audited_call(len(session.call_index.calls()))
-    if not word.strip().isdecimal():
+    if not _NUMBER.fullmatch(word.strip()):
         raise InvalidSettingError(f"{word!r} is no call: write 12, last, or '#12'")
     return session.audited_call(int(word))
-
-
-def _position(session: StoredSession, word: str | None) -> int | None:
-    return None if word is None else handles.position(word, lambda n: BlockLog(session).newest(n))
 
 
 def _unasked(_: int) -> int:

@@ -6,12 +6,10 @@ import typer
 
 from ..auditing import diffs
 from ..auditing.lineages import lineages_of, trees_of
-from ..auditing.places import HOW, Place
-from ..stored_session import StoredSession
-from . import diff_json, diff_lines, handles, lineage_json, lineage_lines
+from ..auditing.places import HOW
+from . import coordinates, diff_json, diff_lines, lineage_json, lineage_lines
 from .database import opened_session
 from .invocation import Invocation
-from .logged_blocks import BlockLog
 from .page_option import Html, say_page, write_page
 from .printing import say, say_json
 from .words import Lineage, SessionName
@@ -41,7 +39,10 @@ def diff(
 ) -> None:
     """Show what left the view, and which facts are lost to it."""
     with opened_session(call, session) as found:
-        places = (_place(found, word, lineage) for word in (before, after))
+        places = (
+            None if word is None else coordinates.place(found, word, lineage)
+            for word in (before, after)
+        )
         compared = diffs.diff(found, boundary, lineage, *places)
         if html is not None:
             write_page(found, html, lineage, full=full)
@@ -80,13 +81,3 @@ def lineage(
     else:
         say(f"Nothing was compacted in {session} yet: its view is all of the log.")
         say_page(html)
-
-
-def _place(session: StoredSession, word: str | None, lineage: str) -> Place | None:
-    if word is None:
-        return None
-
-    def position(handle: str) -> int:
-        return handles.position(handle, lambda back: BlockLog(session).newest(back))
-
-    return Place.parsed(word, lineage, position)

@@ -28,6 +28,7 @@ def meter(
 ) -> None:
     """Show how full a session's context is."""
     with opened_session(call, session) as found:
+        found.check_lineage(lineage)
         read = found.meter(model=model, limit=limit, lineage=lineage)
     in_use = read.in_use
     if call.as_json:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import handles, session_json, session_lines, session_list
+from . import coordinates, handles, session_json, session_lines, session_list
 from .database import opened_session, opened_store
 from .invocation import Invocation
 from .logged_blocks import BlockLog
@@ -77,9 +77,7 @@ def view(
     session: SessionName,
     *,
     lineage: Lineage = "main",
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="HANDLE", help="As it was at this position.")
-    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="HANDLE", help=coordinates.HELP)] = None,
     lineage_version: Annotated[
         int | None,
         typer.Option(
@@ -98,10 +96,8 @@ def view(
 ) -> None:
     """Show what a model is sent: the summary and the kept blocks."""
     with opened_session(call, session) as found:
-        position = None
-        if at is not None:
-            position = handles.position(at, lambda back: BlockLog(found).newest(back))
-        seen = found.view(lineage=lineage, at=position, lineage_version=lineage_version)
+        place = coordinates.looked_at(found, at, lineage, lineage_version)
+        seen = found.view(lineage=place.lineage, at=place.position, lineage_version=place.version)
         if call.as_json or form is not None:
             say_json(session_json.viewed(seen, form or "neutral"))
         else:

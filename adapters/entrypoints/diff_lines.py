@@ -7,7 +7,7 @@ from ...domain.compaction_events import Digest, Summary
 from ...domain.shares import Share
 from ...projections.diffing.lost_facts import LostFact
 from ...projections.diffing.view_diff import Listed, ViewDiff
-from ...projections.history_view import Coordinate
+from .coordinates import coordinate
 from .printing import clipped, counted, say, shortly
 
 MOST = 20
@@ -52,11 +52,7 @@ def _between(diff: ViewDiff) -> str:
         where = f"boundary {boundary.originator_version} on {diff.after.lineage}"
         if diff.before.lineage == diff.after.lineage:
             return f"{where}, by {by}, as of #{diff.after.position}"
-    return f"{_at(diff.before)} -> {_at(diff.after)}"
-
-
-def _at(at: Coordinate) -> str:
-    return f"{at.lineage}@{at.lineage_version}#{at.position}"
+    return f"{coordinate(diff.before)} -> {coordinate(diff.after)}"
 
 
 def _instead(diff: ViewDiff) -> Iterator[str]:

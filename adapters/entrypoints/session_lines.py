@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from ...projections.history_view import HistoryView
 from ..recall import Recalled
 from .block_lines import body, heading, marks
+from .coordinates import coordinate
 from .logged_blocks import BlockLog, Logged
 from .printing import clipped, counted, readable, say
 from .session_json import described
@@ -41,10 +42,9 @@ def say_log(log: BlockLog, blocks: Iterable[Logged], *, brief: bool) -> None:
 
 def say_view(view: HistoryView) -> None:
     """What is sent, in the order in which it is sent."""
-    at = view.coordinate
     say(
         f"{view.session}: {counted(view.tokens, 'token')}, {counted(len(view.entries), 'block')},"
-        f" as of #{at.position} on {at.lineage} version {at.lineage_version}"
+        f" as of {coordinate(view.coordinate)}"
     )
     say(f"fingerprint {view.fingerprint}")
     if view.inherited_from:

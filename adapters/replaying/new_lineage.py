@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import IntegrityError
 
-from ...domain.compaction import MAIN, RECORDED, lineage_id
+from ...domain.compaction import MAIN, RECORDED, check_nameable, lineage_id
 from ...domain.errors import ConflictError, InvalidSettingError
 from ...domain.event import Event
-from ..stored_session import check_name
 
 if TYPE_CHECKING:
     from ..stored_session import StoredSession
@@ -20,7 +19,6 @@ TAKEN = frozenset({MAIN, RECORDED})
 
 def check_lineage_name(session: "StoredSession", lineage: str) -> None:
     """Raises InvalidSettingError, or ConflictError where the session has that lineage already."""
-    check_name("lineage", lineage)
     if lineage in TAKEN or lineage.startswith(SHADOW):
         raise InvalidSettingError(
             f"a replay is no lineage {lineage!r}: agents are served main, recorded is what took "
@@ -28,6 +26,7 @@ def check_lineage_name(session: "StoredSession", lineage: str) -> None:
         )
     if lineage in session.lineages:
         raise _taken(session, lineage)
+    check_nameable(lineage)
 
 
 def store_lineage(session: "StoredSession", lineage: str, decisions: Sequence[Event]) -> None:

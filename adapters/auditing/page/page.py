@@ -88,7 +88,7 @@ def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
         f"{several(len(story.blocks), 'block', 'blocks')}, "
         f"{several(len(story.calls), 'call', 'calls')}, "
         f"{several(len(story.boundaries), 'boundary', 'boundaries')}. "
-        f"Fates as of #{at.position} on {at.lineage} version {at.lineage_version}; "
+        f"Fates as of {at.lineage}@{at.lineage_version}#{at.position}; "
         f"the view there has {several(view.tokens, 'token', 'tokens')}, fingerprint ",
         tag("code", view.fingerprint),
         ".",

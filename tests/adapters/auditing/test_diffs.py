@@ -3,12 +3,14 @@
 import pytest
 from clock import Clock
 from hypothesis import given
+from hypothesis import strategies as st
 from lived import LIMIT, POLICY, Act, acts, live
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.auditing.diffs import boundaries_of, diff, log_of, views_around
 from cutbank.adapters.auditing.places import Place
+from cutbank.domain.compaction import check_nameable
 from cutbank.domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.ranges import Ranges
@@ -256,6 +258,37 @@ def test_a_boundary_that_does_not_exist_is_refused_with_those_that_do(
 )
 def test_a_view_is_named_by_lineage_version_and_position(text: str, place: Place) -> None:
     assert Place.parsed(text, "what-if") == place
+
+
+@given(st.text(), st.integers(0, 10**9), st.integers(1, 10**9))
+def test_a_name_that_a_lineage_may_have_names_its_views(name: str, version: int, at: int) -> None:
+    try:
+        check_nameable(name)
+    except InvalidSettingError:
+        assert {"#", "@"} & set(name) or name != name.strip() or not name.isprintable() or not name
+        return
+
+    assert Place.parsed(name) == Place(name)
+    assert Place.parsed(f"{name}@{version}#{at}") == Place(name, version, at)
+    assert Place.parsed(f"{name}#{at}") == Place(name, None, at)
+
+
+def test_a_lineage_that_exists_may_be_called_anything(
+    session: StoredSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "a b#@2"
+    session.append(Block.user("Go."), *_looked("src/two.py"))
+    session.append(Block.user("And now?"), Block.assistant(FILLER))
+    with monkeypatch.context() as once:
+        once.setattr("cutbank.adapters.stored_session.check_nameable", lambda _: None)
+        session.compact(POLICY, limit=LIMIT, summariser=Terse("They went."), lineage=name)
+
+    assert session.diff(after=name).after.lineage == name
+    assert session.diff(before="@0", after="@5", lineage=name).after.lineage == name
+    session.append(Block.user("Go on."), *_looked("src/three.py"), Block.assistant(FILLER))
+    session.compact(POLICY, limit=LIMIT, summariser=Terse("They went on."), lineage=name)
+    with pytest.raises(InvalidSettingError, match="cannot name a lineage"):
+        session.compact(POLICY, limit=LIMIT, lineage="another#")
 
 
 def test_nothing_names_no_view() -> None:

@@ -71,7 +71,7 @@ def test_a_story_for_people_says_what_became_of_blocks_and_who_saw_what(
     assert answer.code == 0
     assert has_line(answer.out, r"#6 user, .*\[summarised by boundary \d+ since #\d+\]")
     assert has_line(answer.out, r"== boundary \d+: reserve-headroom \(manual\) decides on all .*")
-    assert has_line(answer.out, r"-- call 13 saw all up to #\d+ on main .*; proved --")
+    assert has_line(answer.out, r"-- call 13 saw main@\d+#\d+: .*; proved --")
     assert "    a-model, $0.2500, 1.5 s, sent as anthropic/1, recorded at #" in answer.out
     assert answer.out.endswith("13 calls: 12 reconstructed, 1 proved\n")
     brief = run("audit", "long", "--brief")
@@ -164,6 +164,7 @@ def test_a_call_whose_content_was_changed_is_not_equal(run: Run, served: bytes, 
     [
         (["--call", "14"], "has no call 14: they go from 1 to 13"),
         (["--call", "0"], "has no call 0: they go from 1 to 13"),
+        (["--call", "9" * 5_000], "is no call: write 12, last, or '#12'"),
         (["--call", "x"], "'x' is no call: write 12, last, or '#12'"),
         (["--call", "#3"], "#3 is neither a model's answer nor the record of a call of one"),
         (["--call", "#999"], "#999 does not exist: the session ends at #"),
@@ -175,6 +176,11 @@ def test_a_call_whose_content_was_changed_is_not_equal(run: Run, served: bytes, 
         (["--at", "999"], "has no position 999: it ends at "),
         (["--lineage-version", "999"], "has no version 999: it ends at "),
         (["--lineage", "nowhere"], "has no lineage 'nowhere'"),
+        (["--at", "nowhere@1"], "has no lineage 'nowhere'"),
+        (["--at", "main#3-9"], "'main#3-9' names no view: write "),
+        (["--at", "main@0#3", "--lineage-version", "1"], "leave --lineage-version away"),
+        (["--at", "main@0#3", "--lineage", "other"], "leave --lineage away"),
+        (["--html", "page.html", "--at", "3"], "--html tells a whole session as it is"),
     ],
 )
 def test_what_does_not_fit_is_said_in_one_line(
@@ -185,6 +191,24 @@ def test_what_does_not_fit_is_said_in_one_line(
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
     assert answer.err.count("\n") == 1
+
+
+def test_the_coordinate_of_a_call_is_understood_wherever_a_view_is_named(
+    run: Run, served: bytes
+) -> None:
+    story = run("audit", "long").out
+    found = re.search(r"-- call 13 saw (main@(\d+)#(\d+)): (.*?); proved --", story)
+    assert found is not None
+    at, version, position, size = found.groups()
+
+    assert run("audit", "long", "--call", "13").out.startswith(f"call 13 saw {at}: {size}\n")
+    assert f", as of {at}\n" in run("view", "long", "--at", at).out
+    assert f"; fates as of {at}\n" in run("audit", "long", "--at", at).out
+    assert f"{at} -> {at}\nBoth views are the same." in (
+        run("diff", "long", "--from", at, "--to", at).out
+    )
+    apart = run("view", "long", "--at", position, "--lineage-version", version).out
+    assert apart == run("view", "long", "--at", at).out
 
 
 def test_a_session_without_calls_says_so(run: Run, address: str, file: Path) -> None:
