@@ -24,8 +24,8 @@ def check_nameable(lineage: str) -> None:
     is_plain = lineage.isprintable() and lineage == lineage.strip()
     if not lineage or not is_plain or {"@", "#"} & set(lineage):
         raise InvalidSettingError(
-            f"{lineage!r} cannot name a lineage: write printed characters, neither '#' nor '@', and "
-            "no space at the ends"
+            f"{lineage!r} cannot name a lineage: write printed characters, neither '#' nor '@', no"
+            " space at the ends"
         )
 
 

@@ -46,8 +46,11 @@ def say_diff(diff: ViewDiff, *, most: int | None) -> None:
 
 
 def _between(diff: ViewDiff) -> str:
-    boundary = diff.boundary
-    if boundary is not None and diff.before.position == diff.after.position:
+    boundary, before = diff.boundary, diff.boundary_before
+    number = before.originator_version if before else None
+    # Of views further apart, one boundary is not what lies between them.
+    is_next = boundary is not None and boundary.previous == number
+    if boundary is not None and is_next and diff.before.position == diff.after.position:
         by = f"{boundary.policy} ({boundary.trigger})"
         where = f"boundary {boundary.originator_version} on {diff.after.lineage}"
         if diff.before.lineage == diff.after.lineage:
