@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterable
+from math import inf
 
 from ...domain.backtest.cell import Cell, Setup
 from ...domain.backtest.comparison import Difference
@@ -124,6 +125,8 @@ def recall_of(cell: Cell, position: int) -> str:
 
 
 def _signed(found: Difference, value: float) -> str:
+    if value == inf:
+        return "+∞"
     if found.measure.is_amount:
         return f"{value:+.0%}" if abs(value) >= 0.1 else f"{value:+.1%}"
     return f"{value:+.2f}"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from statistics import fmean
 
 from ..fidelity.scores import Scores, ratio
@@ -126,14 +127,17 @@ def _amounts(measure: Measure, pairs: Sequence[Pair]) -> Compared:
     ours, theirs = [one for one, _ in known], [other for _, other in known]
     changed = _change([sum(ours), sum(theirs)])
     each = [(one - other) / other for one, other in known if other]
+    if not known or changed == inf:
+        return None, None, len(known), each
     return changed, interval_of([ours, theirs], _change), len(known), each
 
 
-def _change(sums: Sequence[float]) -> float | None:
+def _change(sums: Sequence[float]) -> float:
+    """Infinite where there was nothing: a resample that says so counts as any other."""
     ours, theirs = sums
     if theirs:
         return (ours - theirs) / theirs
-    return None if ours else 0.0
+    return inf if ours else 0.0
 
 
 def _ratios(measure: Measure, pairs: Sequence[Pair]) -> Compared:

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from hashlib import shake_256
+from math import sqrt
 from operator import itemgetter
+from statistics import NormalDist
 from struct import unpack
 
 RESAMPLES = 2_000
@@ -19,7 +21,7 @@ Draw = Callable[[Sequence[float]], tuple[float, ...]]
 def interval_of(
     columns: Sequence[Sequence[float]], figure: Callable[[Sequence[float]], float | None]
 ) -> Interval | None:
-    """Where `figure` lies in 95 of 100 resamples of the sessions, by percentiles.
+    """Where `figure` lies, at 95 percent: percentiles of resamples, set wider for few sessions.
 
     Each column holds a number of each session, in one order; `figure` is given the columns' sums
     over a resample, and may answer None where it means nothing there. None where it never does.
@@ -32,12 +34,33 @@ def interval_of(
         for draw in _draws(sessions)
         if (value := figure([sum(draw(column)) for column in columns])) is not None
     ]
-    return _percentiles(sorted(found)) if found else None
-
-
-def _percentiles(ordered: Sequence[float]) -> Interval:
-    left = (1 - CERTAIN) / 2
+    if not found:
+        return None
+    ordered, left = sorted(found), _left_out(sessions)
     return _at(ordered, left), _at(ordered, 1 - left)
+
+
+def _left_out(sessions: int) -> float:
+    """The part of the resamples that lies outside on either side: 0.025 of very many sessions.
+
+    Resamples of n sessions spread too little by sqrt((n - 1) / n), and their quantiles are those of
+    a normal distribution where Student's are due. Both are made up for by going further out
+    (Hesterberg's expanded percentiles): of six sessions, plain ones would be wrong 15 times in 100.
+    """
+    normal = NormalDist()
+    freedom = sessions - 1
+    quantile = _students(normal.inv_cdf((1 + CERTAIN) / 2), freedom)
+    return normal.cdf(-sqrt(sessions / freedom) * quantile)
+
+
+def _students(z: float, freedom: int) -> float:
+    """The quantile of Student's distribution for a normal one: its expansion in 1 / freedom."""
+    return (
+        z
+        + (z**3 + z) / (4 * freedom)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+    )
 
 
 def _at(ordered: Sequence[float], part: float) -> float:
@@ -45,7 +68,8 @@ def _at(ordered: Sequence[float], part: float) -> float:
     place = part * (len(ordered) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
-    # Written so that equal neighbours give just that value.
+    if place == low or ordered[low] == ordered[high]:  # which may both be infinite
+        return ordered[low]
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 

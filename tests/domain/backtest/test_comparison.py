@@ -1,6 +1,8 @@
 """What may be concluded from two setups over the same sessions."""
 
+from math import inf, sqrt
 from random import Random
+from statistics import NormalDist
 
 import pytest
 from backtests import bill, cell, measured, scores, setup, some_measured, told_apart
@@ -15,7 +17,7 @@ from cutbank.domain.backtest.comparison import (
     difference,
     differences_of,
 )
-from cutbank.domain.backtest.resampling import interval_of
+from cutbank.domain.backtest.resampling import _left_out, interval_of
 from cutbank.domain.backtest.result import Measured
 
 ONE, OTHER = setup("one"), setup("other")
@@ -129,6 +131,25 @@ def test_what_has_no_known_price_is_left_out_and_never_free() -> None:
     assert found.micro == pytest.approx(1.0)
 
 
+def test_where_no_price_is_known_no_difference_is() -> None:
+    found = difference(Measure.COST, costs([None, None]), costs([None, None], policy="other"))
+
+    assert (found.sessions, found.micro, found.interval) == (0, None, None)
+
+
+def test_resamples_in_which_the_other_has_nothing_count_as_any_other() -> None:
+    # One session alone speaks against the first setup's, and is missing in a third of resamples.
+    ours = [cell(f"s{number}", ONE, refused=1) for number in range(9)]
+    theirs = [cell(f"s{number}", OTHER, refused=100 * (number == 0)) for number in range(9)]
+
+    found = difference(Measure.REFUSED, ours, theirs)
+
+    assert found.micro == pytest.approx(-0.91)
+    assert found.interval is not None
+    assert found.interval[1] == inf
+    assert found.verdict is Verdict.CANNOT_TELL
+
+
 def test_more_than_nothing_is_no_ratio() -> None:
     found = difference(Measure.COST, costs([2.0, 1.0]), costs([0.0, 0.0], policy="other"))
 
@@ -169,6 +190,31 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 
     # Percentile intervals of 30 values are a little narrow; 95 in 100 is what they aim at.
     assert 0.88 <= covered / trials <= 0.99
+
+
+@pytest.mark.parametrize("sessions", [6, 12])
+def test_few_sessions_name_no_more_false_winners_than_many(sessions: int) -> None:
+    random = Random(7)  # noqa: S311 - invented data
+    trials = 300
+    named = 0
+    for _ in range(trials):
+        apart = [random.gauss(0.0, 1.0) for _ in range(sessions)]
+        found = interval_of([apart], lambda sums: sums[0] / sessions)
+        assert found is not None
+        named += not found[0] <= 0.0 <= found[1]
+
+    # Plain percentiles of six name 15 in 100.
+    assert named / trials <= 0.08
+
+
+@pytest.mark.parametrize(("sessions", "quantile"), [(4, 3.182), (6, 2.571), (12, 2.201)])
+def test_few_sessions_are_judged_by_students_distribution(sessions: int, quantile: float) -> None:
+    normal = NormalDist()
+
+    out = normal.inv_cdf(_left_out(sessions))
+
+    assert out == pytest.approx(-quantile * sqrt(sessions / (sessions - 1)), rel=0.01)
+    assert _left_out(10**6) == pytest.approx(0.025, abs=1e-5)
 
 
 def test_where_nothing_differs_by_right_a_winner_is_rarely_named() -> None:
