@@ -48,8 +48,8 @@ CAVEATS = (
         "minutes, and the answers were those that were recorded."
     ),
     (
-        "Many comparisons at once: of twenty differences that are none, one verdict is expected "
-        "to be wrong."
+        "Many comparisons at once: of twenty differences that are none, one or two verdicts are "
+        "expected to be wrong."
     ),
 )
 """What the figures do not say; in a report all of it, on a terminal the heart of it."""
