@@ -49,16 +49,18 @@ def anchors_of(text: str, roots: Iterable[str] = ()) -> Iterator[Anchor]:
     """
     longest_first = longest_first_of(roots)
     for start, piece in pieces_of(text):
-        for anchor in scanned(piece, longest_first):
-            yield anchor._replace(start=start + anchor.start, end=start + anchor.end)
+        yield from scanned(piece, longest_first, start)
 
 
-def scanned(piece: str, longest_first: tuple[str, ...]) -> Iterator[Anchor]:
-    """The same of a text without long lines, by roots in the order in which they are tried."""
+def scanned(piece: str, longest_first: tuple[str, ...], start: int = 0) -> Iterator[Anchor]:
+    """The same of a text without long lines, by roots in the order in which they are tried.
+
+    `start` is where it begins in the text that places are told of.
+    """
     for found in ANCHOR.finditer(piece):
         anchor = _READ[found.lastgroup or ""](found, longest_first)
         if anchor is not None and len(anchor[0]) <= LONGEST:
-            yield Anchor(anchor[0], anchor[1], found.start(), anchor[2])
+            yield Anchor(anchor[0], anchor[1], start + found.start(), start + anchor[2])
 
 
 def carried_by(anchor: Anchor) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from .canonical import Boundary
 from .constraints import Constraint
-from .context import is_kept
 from .novelty import novel
 from .plain_words import Pair
 from .reading import Reading
@@ -134,7 +133,7 @@ class Beside:
             words = self.reading.contexts.words
             expected = frozenset(word for text in said for word in words(text, hit.key))
             self._expected[hit] = expected
-        return is_kept(expected, sight.contexts(hit.key, hit.call))
+        return sight.keeps_context(hit.key, hit.call, expected)
 
     def _text_at(self, position: int) -> str:
         return self.reading.rows.rows[self.reading.index_at(position)].text

@@ -41,7 +41,7 @@ class Contexts:
         while (found := text.find(hint, end + 1)) >= 0:
             start, end = _line_at(text, found)
             for fact in self._plain.line(text[start:end]).facts:
-                if key in carried_by(fact):
+                if key in fact.key and key in carried_by(fact):
                     yield start + fact.start, start + fact.end
 
     def _between(self, text: str, first: int, last: int) -> Iterator[str]:

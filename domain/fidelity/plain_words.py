@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .anchors import Anchor, anchors_of, carried_by
+from .anchors import LINE, Anchor, carried_by, longest_first_of, pieces_of, scanned
 from .patterns import ACROSS, TELLING
 
 # Letters of Latin scripts; what has a capital inside is a name, and is taken for a fact.
 _WORD = re.compile(r"\b[A-Za-zÀ-ÖØ-öø-ÿ][a-zß-öø-ÿ]{3,}\b")
+_STRETCH = re.compile(r"\S+")
 
 _STOPPED = """
     about after also anyway been before being could done each else ever from goes going have here
@@ -43,19 +44,21 @@ class Line(NamedTuple):
 class Piece(NamedTuple):
     """What stands in a stretch of a line that can be read alone."""
 
+    line: Line
+    """With places, counted from where the stretch begins."""
     facts: tuple[str, ...]
     """The keys of the facts in it."""
     carried: tuple[str, ...]
     """The keys that these carry."""
     words: tuple[str, ...]
-    """Its plain words, in order, in lower case."""
+    """Its plain words, in order."""
 
 
 class PlainWords:
     """Reads the plain words of many texts that have most of their lines and words in common."""
 
     def __init__(self, roots: Iterable[str] = ()) -> None:
-        self._roots = tuple(roots)
+        self._roots = longest_first_of(roots)
         self._pieces = _Pieces(self._roots)
         self._lines: dict[str, Line] = {}
 
@@ -65,6 +68,10 @@ class PlainWords:
             if words := [word for piece in self.pieces(line) for word in piece.words]:
                 yield words
 
+    def words(self, text: str) -> frozenset[str]:
+        """The different plain words of a text."""
+        return frozenset(word for line in self.lines(text) for word in line)
+
     def pieces(self, line: str) -> list[Piece]:
         """What stands in one line, from left to right."""
         if ACROSS.search(line) is None:
@@ -72,24 +79,31 @@ class PlainWords:
             return [self._pieces[word] for word in line.split()]
         return [_piece(self.line(line))]
 
-    def words(self, text: str) -> frozenset[str]:
-        """The different plain words of a text."""
-        return frozenset(word for line in self.lines(text) for word in line)
-
     def line(self, text: str) -> Line:
         """One line, with places; it is read once."""
         line = self._lines.get(text)
         if line is None:
-            line = self._lines[text] = _read(text, self._roots)
+            line = self._lines[text] = self._placed(text)
         return line
+
+    def _placed(self, text: str) -> Line:
+        if len(text) > LINE or ACROSS.search(text):
+            return _read(text, self._roots)
+        facts: list[Anchor] = []
+        spots: list[Spot] = []
+        for found in _STRETCH.finditer(text):
+            line, at = self._pieces[found[0]].line, found.start()
+            facts += [Anchor(key, kind, at + a, at + b) for key, kind, a, b in line.facts]
+            spots += [Spot(word, at + a, at + b) for word, a, b in line.spots]
+        return Line(tuple(facts), tuple(spots))
 
 
 class _Pieces(dict[str, Piece]):
     """What stands in each stretch without white space; most are one of few."""
 
-    def __init__(self, roots: tuple[str, ...]) -> None:
+    def __init__(self, longest_first: tuple[str, ...]) -> None:
         super().__init__()
-        self._roots = roots
+        self._roots = longest_first
 
     def __missing__(self, text: str) -> Piece:
         piece = self[text] = _piece(_read(text, self._roots))
@@ -98,15 +112,21 @@ class _Pieces(dict[str, Piece]):
 
 def _piece(line: Line) -> Piece:
     return Piece(
-        tuple(fact.key for fact in line.facts),
-        tuple(key for fact in line.facts for key in carried_by(fact)),
-        tuple(spot.word for spot in line.spots),
+        line,
+        tuple([fact.key for fact in line.facts]),
+        tuple([key for fact in line.facts for key in carried_by(fact)]),
+        tuple([spot.word for spot in line.spots]),
     )
 
 
-def _read(line: str, roots: tuple[str, ...]) -> Line:
-    facts = tuple(anchors_of(line, roots)) if TELLING.search(line) else ()
+def _read(line: str, longest_first: tuple[str, ...]) -> Line:
+    facts = tuple(_facts(line, longest_first)) if TELLING.search(line) else ()
     return Line(facts, tuple(_spots(_without(facts, line))))
+
+
+def _facts(line: str, longest_first: tuple[str, ...]) -> Iterator[Anchor]:
+    for start, part in pieces_of(line):
+        yield from scanned(part, longest_first, start)
 
 
 def _spots(text: str) -> Iterator[Spot]:

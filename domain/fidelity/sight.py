@@ -1,10 +1,11 @@
 """What the calls of one spell saw: rows that show, and texts that stand for others."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from .context import ENOUGH, is_kept
 from .reading import Reading
 from .spells import WHOLE, Spell
 from .told import Told
@@ -88,16 +89,23 @@ class Sight:
         text = self.spell.shown.get(self.reading.rows.rows[index].position)
         return self.reading.told(text) if text else None
 
-    def contexts(self, key: str, call: int) -> Iterator[frozenset[str]]:
-        """The plain words around each occurrence of what carries a key, as a call was sent it."""
-        near = self.reading.contexts.near
-        for told in self.told:
-            if key in told.carried:
-                yield from near(told.text, key)
-        # What was said last is what most often says it still.
-        for index in reversed(self.reading.places.get(key, ())):
-            if self.shows(index, call):
-                yield from near(self.reading.rows.rows[index].text, key)
+    def keeps_context(self, key: str, call: int, expected: frozenset[str]) -> bool:
+        """Whether what a call was sent has a key beside enough of the words that are expected."""
+        if len(expected) < ENOUGH:
+            return False
+        reading = self.reading
+        near = reading.contexts.near
+        # What was said last is what most often says it still, and was read for others before.
+        for index in reversed(reading.places.get(key, ())):
+            if self.shows(index, call) and is_kept(
+                expected, near(reading.rows.rows[index].text, key)
+            ):
+                return True
+        return any(
+            is_kept(expected, near(told.text, key))
+            for told in self.told
+            if key in told.carried and len(expected & told.bag) >= ENOUGH
+        )
 
 
 class Sights:
