@@ -142,13 +142,10 @@ class Beside:
         pair, summary = stake.pair, sight.spell.summary
         if summary and pair in self.reading.told(summary).pairs:
             return True
-        for index in self.reading.pairs.places[pair]:
-            if sight.shows(index, stake.call):
-                return True
-            told = sight.shown(index)
-            if told is not None and pair in told.pairs:
-                return True
-        return False
+        places = self.reading.pairs.places[pair]
+        return sight.shows_any(places, stake.call) or any(
+            pair in told.pairs for told in sight.shown(places)
+        )
 
 
 def _named(sight: Sight, keys: frozenset[str], call: int) -> int:
@@ -159,10 +156,6 @@ def _survives(sight: Sight, call: int, rule: Constraint) -> bool:
     summary = sight.spell.summary
     if summary and rule.survives_in(sight.reading.told(summary).bag):
         return True
-    for index in rule.indices:
-        if sight.shows(index, call):
-            return True
-        told = sight.shown(index)
-        if told is not None and rule.survives_in(told.bag):
-            return True
-    return False
+    return sight.shows_any(rule.indices, call) or any(
+        rule.survives_in(told.bag) for told in sight.shown(rule.indices)
+    )

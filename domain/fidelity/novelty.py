@@ -1,10 +1,8 @@
 """What summaries carry, and what of it stands nowhere in history: suspected inventions."""
 
-import re
-
 from .sight import Sight
 
-_HANDLE = re.compile(r"#(\d{1,15})\Z")
+_LONGEST_HANDLE = 16
 
 
 def novel(sight: Sight) -> tuple[str, ...]:
@@ -17,16 +15,13 @@ def novel(sight: Sight) -> tuple[str, ...]:
         return ()
     below = reading.seen_by(spell.call)
     newest = reading.rows.rows[below - 1].position if below else 0
-    places = reading.places
-    return tuple(
-        sorted(
-            key
-            for key in sight.summary.facts
-            if (key not in places or places[key][0] >= below) and not _is_handle(key, newest)
-        )
-    )
+    first = reading.first_places.get
+    new = [key for key in sight.summary.facts if first(key, below) >= below]
+    return tuple(sorted(key for key in new if not _is_handle(key, newest)))
 
 
 def _is_handle(key: str, newest: int) -> bool:
-    handle = _HANDLE.match(key)
-    return handle is not None and 1 <= int(handle[1]) <= newest
+    if key[0] != "#" or len(key) > _LONGEST_HANDLE:
+        return False
+    number = key[1:]
+    return number.isdecimal() and 1 <= int(number) <= newest

@@ -64,6 +64,11 @@ class Reading:
         return places
 
     @cached_property
+    def first_places(self) -> Mapping[str, int]:
+        """Of each key the index of the first row that carries it."""
+        return {key: places[0] for key, places in self.places.items()}
+
+    @cached_property
     def written(self) -> Mapping[int, Mapping[str, AnchorKind]]:
         """Of each row that the agent wrote the facts that stand in it themselves.
 

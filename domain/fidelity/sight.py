@@ -1,7 +1,7 @@
 """What the calls of one spell saw: rows that show, and texts that stand for others."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +20,7 @@ class Sight:
 
     def shows(self, index: int, call: int) -> bool:
         """Whether a call was sent the row of that index as a whole."""
-        return self._shows_any((index,), call)
+        return self.shows_any((index,), call)
 
     def carries(self, key: str, call: int) -> bool:
         """Whether a call was sent anything that carries a key."""
@@ -29,14 +29,14 @@ class Sight:
     def keeps(self, key: str, call: int) -> bool:
         """Whether anything but the summary carries a key."""
         return (
-            self._shows_any(self.reading.places.get(key, ()), call)
+            self.shows_any(self.reading.places.get(key, ()), call)
             or key in self._carried_shortened
         )
 
     def keeps_since(self, key: str, call: int, since: int) -> bool:
         """The same, where nothing counts that a tool answered once a call was under way."""
         reading = self.reading
-        if self._shows_any(
+        if self.shows_any(
             [at for at in reading.places.get(key, ()) if not reading.came_again(at, since)], call
         ):
             return True
@@ -46,7 +46,7 @@ class Sight:
             if text and not reading.came_again(reading.index_at(position), since)
         )
 
-    def _shows_any(self, places: Sequence[int], call: int) -> bool:
+    def shows_any(self, places: Sequence[int], call: int) -> bool:
         """Whether a call was sent one of these rows as a whole; they are in ascending order."""
         reading, spell, kept = self.reading, self.spell, self._kept
         # The newest first: most of what shows stands at the end.
@@ -84,10 +84,12 @@ class Sight:
         texts = dict.fromkeys(self.spell.shown.values())
         return tuple(self.reading.told(text) for text in texts if text)
 
-    def shown(self, index: int) -> Told | None:
-        """What shows of a row that does not show whole."""
-        text = self.spell.shown.get(self.reading.rows.rows[index].position)
-        return self.reading.told(text) if text else None
+    def shown(self, places: Iterable[int]) -> Iterator[Told]:
+        """What shows of those rows that do not show whole."""
+        shown = self.spell.shown
+        if shown:
+            positions = (self.reading.positions[index] for index in places)
+            yield from (self.reading.told(text) for at in positions if (text := shown.get(at)))
 
     def keeps_context(self, key: str, call: int, expected: frozenset[str]) -> bool:
         """Whether what a call was sent has a key beside enough of the words that are expected."""
