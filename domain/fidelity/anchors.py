@@ -68,8 +68,8 @@ def carried_by(anchor: Anchor) -> tuple[str, ...]:
     key, kind = anchor[0], anchor[1]
     if kind is AnchorKind.PATH:
         return (key, *_tails_of_path(key))
-    if kind in {AnchorKind.IDENTIFIER, AnchorKind.ERROR}:
-        # A part may come twice, or be all of the name.
+    if kind in _NAMES and _JOINT.search(key):
+        # A part may come twice.
         return tuple(dict.fromkeys((key, *_parts_of_name(key))))
     return (key,)
 
@@ -206,6 +206,7 @@ def _tails_of_path(path: str) -> Iterator[str]:
 
 # Names
 
+_NAMES = frozenset({AnchorKind.IDENTIFIER, AnchorKind.ERROR})
 _OWN = re.compile(r"\A(?:(?:self|this)(?:\.|::|->))+")
 _JOINT = re.compile(r"\.|::|->")
 _ERRORS = ("Error", "Exception", "Warning", "Failure", "Panic")

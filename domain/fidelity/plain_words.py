@@ -98,6 +98,9 @@ class PlainWords:
         return Line(tuple(facts), tuple(spots))
 
 
+_NOTHING = Piece(Line((), ()), (), (), ())
+
+
 class _Pieces(dict[str, Piece]):
     """What stands in each stretch without white space; most are one of few."""
 
@@ -111,6 +114,8 @@ class _Pieces(dict[str, Piece]):
 
 
 def _piece(line: Line) -> Piece:
+    if not line.facts and not line.spots:
+        return _NOTHING
     return Piece(
         line,
         tuple([fact.key for fact in line.facts]),
@@ -120,20 +125,21 @@ def _piece(line: Line) -> Piece:
 
 
 def _read(line: str, longest_first: tuple[str, ...]) -> Line:
-    facts = tuple(_facts(line, longest_first)) if TELLING.search(line) else ()
-    return Line(facts, tuple(_spots(_without(facts, line))))
+    facts = _facts(line, longest_first) if TELLING.search(line) else ()
+    rest = _without(facts, line) if facts else line
+    return Line(facts, _spots(rest) if _WORD.search(rest) else ())
 
 
-def _facts(line: str, longest_first: tuple[str, ...]) -> Iterator[Anchor]:
-    for start, part in pieces_of(line):
-        yield from scanned(part, longest_first, start)
+def _facts(line: str, longest_first: tuple[str, ...]) -> tuple[Anchor, ...]:
+    if len(line) <= LINE:
+        return tuple(scanned(line, longest_first))
+    parts = pieces_of(line)
+    return tuple(fact for start, part in parts for fact in scanned(part, longest_first, start))
 
 
-def _spots(text: str) -> Iterator[Spot]:
-    for found in _WORD.finditer(text):
-        word = found[0].lower()
-        if word not in STOPPED:
-            yield Spot(word, found.start(), found.end())
+def _spots(text: str) -> tuple[Spot, ...]:
+    found = ((word[0].lower(), word.start(), word.end()) for word in _WORD.finditer(text))
+    return tuple(Spot(*spot) for spot in found if spot[0] not in STOPPED)
 
 
 def _without(facts: Iterable[Anchor], text: str) -> str:
@@ -144,4 +150,4 @@ def _without(facts: Iterable[Anchor], text: str) -> str:
         # An underscore is no end of a word: nothing that touches a fact becomes a plain word.
         parts += (text[at : fact.start], "_" * (fact.end - fact.start))
         at = fact.end
-    return "".join((*parts, text[at:])) if parts else text
+    return "".join((*parts, text[at:]))
