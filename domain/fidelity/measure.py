@@ -49,10 +49,10 @@ class Measure:
     def scores(self, spells: Iterable[Spell] | Sights) -> Scores:
         """Counts of all stakes and of those that the views carry; ratios are theirs."""
         sights = Sights.of(self.reading, spells)
-        met = {stake for stake in self.candidates if _carries(sights, stake)}
+        met = [stake for stake in self.candidates if _carries(sights, stake)]
         with_generic = [stake for stake in self.candidates if not stake.is_lifted]
         loose = [stake for stake in self.candidates if not stake.is_generic]
-        hit = [stake for stake in self.stakes if stake in met]
+        hit = [stake for stake in met if not stake.is_generic and not stake.is_lifted]
         hard = [stake for stake in self.stakes if stake.is_hard]
         facts = Scores(
             boundaries=len(self.boundaries),
@@ -64,10 +64,10 @@ class Measure:
             uses=sum(stake.uses for stake in self.stakes),
             uses_hit=sum(stake.uses for stake in hit),
             generic_stakes=len(with_generic),
-            generic_hits=sum(stake in met for stake in with_generic),
+            generic_hits=sum(not stake.is_lifted for stake in met),
             loose_stakes=len(loose),
             loose_hits=sum(
-                stake in met and self._carries_loosely(sights, stake) for stake in loose
+                self._carries_loosely(sights, stake) for stake in met if not stake.is_generic
             ),
         )
         return facts + self.beside.scores(sights, hit)

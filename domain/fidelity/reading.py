@@ -81,6 +81,17 @@ class Reading:
         }
 
     @cached_property
+    def in_order(self) -> Sequence[tuple[int, int]]:
+        """Of each such row the call that wrote it and its index, in the order of the calls."""
+        return sorted((self.rows.rows[index].call, index) for index in self.written)
+
+    @cached_property
+    def said_by_system(self) -> frozenset[str]:
+        """The keys that system prompts carry, which never leave."""
+        rows = zip(self.rows.rows, self.carried, strict=True)
+        return frozenset(key for row, keys in rows if row.said is Said.SYSTEM for key in keys)
+
+    @cached_property
     def tool_names(self) -> frozenset[str]:
         return frozenset(row.tool for row in self.rows.rows if row.tool)
 
@@ -130,6 +141,11 @@ class Reading:
     def index_at(self, position: int) -> int:
         """The index of the first row at a position or behind it."""
         return bisect_left(self.positions, position)
+
+    @cached_property
+    def indices(self) -> Mapping[int, int]:
+        """Of each position that has a row the row's index."""
+        return {position: index for index, position in enumerate(self.positions)}
 
     @cached_property
     def positions(self) -> Sequence[int]:

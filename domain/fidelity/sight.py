@@ -1,6 +1,6 @@
 """What the calls of one spell saw: rows that show, and texts that stand for others."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,10 +18,6 @@ class Sight:
     spell: Spell
     reading: Reading
 
-    def shows(self, index: int, call: int) -> bool:
-        """Whether a call was sent the row of that index as a whole."""
-        return self.shows_any((index,), call)
-
     def carries(self, key: str, call: int) -> bool:
         """Whether a call was sent anything that carries a key."""
         return self.keeps(key, call) or key in self.summary.carried
@@ -29,8 +25,7 @@ class Sight:
     def keeps(self, key: str, call: int) -> bool:
         """Whether anything but the summary carries a key."""
         return (
-            self.shows_any(self.reading.places.get(key, ()), call)
-            or key in self._carried_shortened
+            self.shows_any(self.reading.places.get(key, ()), call) or key in self._carried_shortened
         )
 
     def keeps_since(self, key: str, call: int, since: int) -> bool:
@@ -48,22 +43,42 @@ class Sight:
 
     def shows_any(self, places: Sequence[int], call: int) -> bool:
         """Whether a call was sent one of these rows as a whole; they are in ascending order."""
-        reading, spell, kept = self.reading, self.spell, self._kept
+        return any(True for _ in self.showing(places, call))
+
+    def showing(self, places: Sequence[int], call: int) -> Iterator[int]:
+        """Those of the rows that a call was sent as a whole."""
+        first_seen, behind, shown = self.reading.first_seen, self._behind, self._shown
         # The newest first: most of what shows stands at the end.
         for index in reversed(places):
-            position = reading.positions[index]
-            if position <= spell.after and position not in kept:
-                if not kept:
-                    return False
-                continue
-            if reading.first_seen[index] <= call and position not in spell.shown:
-                return True
-        return False
+            if index < behind:
+                break
+            if first_seen[index] <= call and index not in shown:
+                yield index
+        if not self._kept.isdisjoint(places):
+            for index in self._kept.intersection(places):
+                if first_seen[index] <= call:
+                    yield index
+
+    @cached_property
+    def _behind(self) -> int:
+        """The index of the first row that shows whatever is kept of those in front of it."""
+        return self.reading.index_at(self.spell.after + 1)
 
     @cached_property
     def _kept(self) -> frozenset[int]:
-        spans = (range(first, last + 1) for first, last in self.spell.kept.runs)
-        return frozenset[int]().union(*spans)
+        """The indices of the rows in front of that which show as a whole."""
+        positions, behind = self.reading.positions, self._behind
+        spans = (
+            range(bisect_left(positions, first), bisect_right(positions, last, hi=behind))
+            for first, last in self.spell.kept.runs
+        )
+        return frozenset[int]().union(*spans) - self._shown
+
+    @cached_property
+    def _shown(self) -> frozenset[int]:
+        """The indices of the rows that show in part."""
+        shown = self.spell.shown
+        return frozenset(self.reading.indices[at] for at in shown if at in self.reading.indices)
 
     @cached_property
     def _carried_shortened(self) -> frozenset[str]:
@@ -98,12 +113,10 @@ class Sight:
         reading = self.reading
         near = reading.contexts.near
         # What was said last is what most often says it still, and was read for others before.
-        for index in reversed(reading.places.get(key, ())):
-            if self.shows(index, call) and is_kept(
-                expected, near(reading.rows.rows[index].text, key)
-            ):
-                return True
+        rows = self.showing(reading.places.get(key, ()), call)
         return any(
+            is_kept(expected, near(reading.rows.rows[index].text, key)) for index in rows
+        ) or any(
             is_kept(expected, near(told.text, key))
             for told in self.told
             if key in told.carried and len(expected & told.bag) >= ENOUGH

@@ -54,10 +54,8 @@ def candidates(reading: Reading, boundaries: Sequence[Boundary]) -> tuple[Stake,
 
 
 def _candidates(reading: Reading, boundaries: Sequence[Boundary]) -> Iterator[Stake]:
-    rows = reading.rows.rows
-    # Written in the order of the log, and measured in that of the calls.
-    written = sorted((rows[index].call, index) for index in reading.written)
-    left_out = reading.tool_names | _said_by_system(reading)
+    rows, seen = reading.rows.rows, reading.first_seen
+    written, left_out = reading.in_order, reading.tool_names | reading.said_by_system
     for segment, boundary in enumerate(boundaries):
         ends = boundaries[segment + 1].call if segment + 1 < len(boundaries) else inf
         begin, end = bisect_left(written, (boundary.call,)), bisect_left(written, (ends,))
@@ -69,9 +67,10 @@ def _candidates(reading: Reading, boundaries: Sequence[Boundary]) -> Iterator[St
                 if key in known:
                     continue
                 known.add(key)
-                if key in left_out:
+                places = reading.places.get(key)
+                if not places or places[0] >= first_kept or key in left_out:
                     continue
-                carriers = _seen_carriers(reading, key, call)
+                carriers = [place for place in places if seen[place] <= call]
                 hidden = bisect_left(carriers, first_kept)
                 if not hidden:
                     continue
@@ -89,22 +88,6 @@ def _candidates(reading: Reading, boundaries: Sequence[Boundary]) -> Iterator[St
                     is_generic=key in GENERIC_KEYS,
                     is_lifted=bool(since),
                 )
-
-
-def _said_by_system(reading: Reading) -> set[str]:
-    """System prompts never leave."""
-    return {
-        key
-        for row, keys in zip(reading.rows.rows, reading.carried, strict=True)
-        if row.said is Said.SYSTEM
-        for key in keys
-    }
-
-
-def _seen_carriers(reading: Reading, key: str, call: int) -> list[int]:
-    """The rows that carry a key among those that the call could be sent."""
-    seen = reading.first_seen
-    return [place for place in reading.places.get(key, ()) if seen[place] <= call]
 
 
 def _came_again(row: Row, boundary: Boundary) -> bool:
