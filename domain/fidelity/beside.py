@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from .canonical import Boundary
 from .constraints import Constraint
-from .novelty import novel
 from .plain_words import Pair
 from .reading import Reading
 from .rereads import FileAgain
@@ -68,8 +67,8 @@ class Beside:
             rereads_named=sum(
                 sights.at(again.call).carries(again.key, again.call) for again in self.rereads
             ),
-            carried=sum(len(self.reading.told(sight.spell.summary).facts) for sight in told),
-            novel=sum(len(novel(sight)) for sight in told),
+            carried=sum(len(sight.summary.facts) for sight in told),
+            novel=sum(len(sight.novel) for sight in told),
         )
 
     # What is at stake
@@ -140,7 +139,7 @@ class Beside:
 
     def _has_pair(self, sight: Sight, stake: PairStake) -> bool:
         pair, summary = stake.pair, sight.spell.summary
-        if summary and pair in self.reading.told(summary).pairs:
+        if summary and pair in sight.summary.pairs:
             return True
         places = self.reading.pairs.places[pair]
         return sight.shows_any(places, stake.call) or any(
@@ -154,7 +153,7 @@ def _named(sight: Sight, keys: frozenset[str], call: int) -> int:
 
 def _survives(sight: Sight, call: int, rule: Constraint) -> bool:
     summary = sight.spell.summary
-    if summary and rule.survives_in(sight.reading.told(summary).bag):
+    if summary and rule.survives_in(sight.summary.bag):
         return True
     return sight.shows_any(rule.indices, call) or any(
         rule.survives_in(told.bag) for told in sight.shown(rule.indices)

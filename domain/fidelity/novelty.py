@@ -1,22 +1,22 @@
 """What summaries carry, and what of it stands nowhere in history: suspected inventions."""
 
-from .sight import Sight
+from collections.abc import Iterable
+
+from .reading import Reading
 
 _LONGEST_HANDLE = 16
+"""Characters, more than any log has positions for."""
 
 
-def novel(sight: Sight) -> tuple[str, ...]:
-    """The facts of a summary that no row had that lay below the spell's first call.
+def novel(facts: Iterable[str], reading: Reading, call: int) -> tuple[str, ...]:
+    """Those of the facts that no row had that lay below a call.
 
     A position of the log, as summaries name for recalling it, is an address and no fact.
     """
-    spell, reading = sight.spell, sight.reading
-    if not spell.summary:
-        return ()
-    below = reading.seen_by(spell.call)
-    newest = reading.rows.rows[below - 1].position if below else 0
+    below = reading.seen_by(call)
+    newest = reading.positions[below - 1] if below else 0
     first = reading.first_places.get
-    new = [key for key in sight.summary.facts if first(key, below) >= below]
+    new = [key for key in facts if first(key, below) >= below]
     return tuple(sorted(key for key in new if not _is_handle(key, newest)))
 
 

@@ -41,15 +41,16 @@ class Reading:
         self.contexts = Contexts(self.plain)
         self._told: dict[str, Told] = {}
         self._facts: dict[str, Mapping[str, AnchorKind]] = {}
-        known: dict[str, frozenset[str]] = {}
-        carried: list[frozenset[str]] = []
-        for row in rows.rows:
-            keys = known.get(row.text)
-            if keys is None:
-                keys = known[row.text] = frozenset(self.words.carried(row.text))
-            carried.append(keys)
-        self.carried: Sequence[frozenset[str]] = carried
+        self._carried: dict[str, frozenset[str]] = {}
+        self.carried: Sequence[frozenset[str]] = [self.carried_in(row.text) for row in rows.rows]
         """Of each row the keys that some fact in it carries."""
+
+    def carried_in(self, text: str) -> frozenset[str]:
+        """The keys that some fact of a text carries that is, or is much like, that of a row."""
+        keys = self._carried.get(text)
+        if keys is None:
+            keys = self._carried[text] = frozenset(self.words.carried(text))
+        return keys
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:

@@ -4,8 +4,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from .context import ENOUGH, is_kept
+from .novelty import novel
 from .reading import Reading
 from .spells import WHOLE, Spell
 from .told import Told
@@ -36,7 +38,7 @@ class Sight:
         ):
             return True
         return key in self._carried_shortened and any(
-            key in reading.told(text).carried
+            key in reading.carried_in(text)
             for position, text in self.spell.shown.items()
             if text and not reading.came_again(reading.index_at(position), since)
         )
@@ -82,7 +84,7 @@ class Sight:
 
     @cached_property
     def _carried_shortened(self) -> frozenset[str]:
-        return frozenset[str]().union(*(told.carried for told in self._shortened))
+        return frozenset[str]().union(*map(self.reading.carried_in, self._shortened))
 
     @cached_property
     def summary(self) -> Told:
@@ -90,14 +92,14 @@ class Sight:
         return self.reading.told(self.spell.summary)
 
     @cached_property
-    def told(self) -> tuple[Told, ...]:
-        """The different texts that stand for history."""
-        return (self.summary, *self._shortened)
+    def novel(self) -> tuple[str, ...]:
+        """The facts of the summary that stand nowhere in history."""
+        return novel(self.summary.facts, self.reading, self.spell.call)
 
     @cached_property
-    def _shortened(self) -> tuple[Told, ...]:
-        texts = dict.fromkeys(self.spell.shown.values())
-        return tuple(self.reading.told(text) for text in texts if text)
+    def _shortened(self) -> tuple[str, ...]:
+        """The different texts that stand for rows that do not show whole."""
+        return tuple(filter(None, dict.fromkeys(self.spell.shown.values())))
 
     def shown(self, places: Iterable[int]) -> Iterator[Told]:
         """What shows of those rows that do not show whole."""
@@ -114,13 +116,15 @@ class Sight:
         near = reading.contexts.near
         # What was said last is what most often says it still, and was read for others before.
         rows = self.showing(reading.places.get(key, ()), call)
-        return any(
-            is_kept(expected, near(reading.rows.rows[index].text, key)) for index in rows
-        ) or any(
-            is_kept(expected, near(told.text, key))
-            for told in self.told
-            if key in told.carried and len(expected & told.bag) >= ENOUGH
-        )
+        texts = chain((reading.rows.rows[index].text for index in rows), self._telling(key))
+        return any(is_kept(expected, near(text, key)) for text in texts)
+
+    def _telling(self, key: str) -> Iterator[str]:
+        """The texts that carry a key and stand for what does not show whole."""
+        if key in self.summary.carried:
+            yield self.summary.text
+        if key in self._carried_shortened:
+            yield from (text for text in self._shortened if key in self.reading.carried_in(text))
 
 
 class Sights:
