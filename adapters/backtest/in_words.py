@@ -6,11 +6,17 @@ from collections.abc import Iterable
 from math import inf
 
 from ...domain.backtest.cell import Cell, Setup
-from ...domain.backtest.comparison import Difference
+from ...domain.backtest.comparison import Difference, differences_of
 from ...domain.backtest.result import Measured
 from ...domain.backtest.totals import limits_of
+from ..replaying.deciders import SIZED
+from .grid import UNDECIDING
 
 NOT_KNOWN = "-"
+NO_TEXTS = (
+    f"by {SIZED}: a summary has a size and no text, so that nothing is said of what is kept, and "
+    "nothing of how plans were repaired"
+)
 CAVEATS = (
     (
         "Off-policy: the recorded agent saw its own view, and under another it would have acted "
@@ -94,6 +100,20 @@ def mean_apart(found: Difference) -> str:
     return _signed(found, found.macro) + interval
 
 
+def has_texts(setup: Setup) -> bool:
+    """Whether there is anything to look at for what is kept."""
+    return setup.summariser != SIZED
+
+
+def differences_told(measured: Measured) -> list[Difference]:
+    """Those of which something can be known: ratios are of what texts keep."""
+    return [
+        one
+        for one in differences_of(measured)
+        if one.measure.is_amount or (has_texts(one.setup) and has_texts(one.against))
+    ]
+
+
 def named(cell: Cell) -> str:
     """A session as people name it."""
     return cell.session if cell.namespace == "default" else f"{cell.namespace}/{cell.session}"
@@ -105,8 +125,9 @@ def command_of(measured: Measured) -> str:
     words = ["cutbank", "backtest", "all"]
     words += ["--policies", ",".join(dict.fromkeys(setup.policy for setup in setups))]
     words += ["--limits", ",".join(map(str, limits_of(measured)))]
-    budgets = dict.fromkeys(setup.budget for setup in setups)
-    if set(budgets) != {None}:
+    # Who writes no summaries has no budget, whatever the others were given.
+    budgets = dict.fromkeys(one.budget for one in setups if one.policy not in UNDECIDING)
+    if set(budgets) - {None}:
         said = ("default" if budget is None else str(budget) for budget in budgets)
         words += ["--budgets", ",".join(said)]
     for name, values in _grid(setups):

@@ -6,13 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from ...domain.backtest.cell import Cell, Outcome
-from ...domain.backtest.comparison import Difference, Measure, differences_of
+from ...domain.backtest.comparison import Difference, Measure
 from ...domain.backtest.result import Measured
 from ...domain.backtest.totals import Total, control_totals_of, limits_of, totals_of
 from ...domain.fidelity.scores import ratio
 from ...domain.pricing_in_words import dollars
-from ..backtest.in_words import IN_BRIEF, NOT_KNOWN, apart, named, part
-from ..replaying.deciders import SIZED
+from ..backtest.in_words import (
+    IN_BRIEF,
+    NO_TEXTS,
+    NOT_KNOWN,
+    apart,
+    differences_told,
+    has_texts,
+    named,
+    part,
+)
 from .printing import clipped, counted, say, say_table
 
 WIDE = 160
@@ -66,7 +74,7 @@ TROUBLE: Cells = {
 
 def say_measured(measured: Measured) -> None:
     """By limit what each setup came to, what it differs by from the first, and what went wrong."""
-    differences = list(differences_of(measured))
+    differences = differences_told(measured)
     totals = totals_of(measured)
     sessions = len({(cell.namespace, cell.session) for cell in measured.cells})
     say(f"{counted(sessions, 'session')}, {counted(len(measured.setups), 'setup')}")
@@ -88,11 +96,13 @@ def say_measured(measured: Measured) -> None:
 
 def _say_totals(totals: Sequence[Total]) -> None:
     is_wide = not sys.stdout.isatty() or shutil.get_terminal_size().columns >= WIDE
-    parts = [COST | FIDELITY | TROUBLE] if is_wide else [COST, FIDELITY, TROUBLE]
+    # Where no summary has a text, columns of dashes would say nothing.
+    kept = {} if all(map(_is_sized, totals)) else FIDELITY
+    parts = [COST | kept | TROUBLE] if is_wide else [COST, kept, TROUBLE]
     if not is_wide and shutil.get_terminal_size().columns < NARROW:
         cost = list(COST.items())
-        parts = [dict(cost[:3]), dict(cost[3:]), FIDELITY, TROUBLE]
-    for columns in parts:
+        parts = [dict(cost[:3]), dict(cost[3:]), kept, TROUBLE]
+    for columns in filter(None, parts):
         say_table(
             ["policy", *columns],
             ([total.setup.label, *(of(total) for of in columns.values())] for total in totals),
@@ -146,15 +156,13 @@ def _say_notes(totals: Sequence[Total]) -> None:
         if 0 < priced < of:
             say(f"* of {priced:,} of {counted(of, 'session')}: prices of the others are not known")
     if any(map(_is_sized, totals)):
-        say(
-            f"by {SIZED}: a summary has a size and no text, so that nothing is said of what is kept"
-        )
+        say(NO_TEXTS)
     if any(one.summed("refused") for one in totals):
         say("refused: prompts larger than the limit; they count as if they had been sent")
 
 
 def _is_sized(total: Total) -> bool:
-    return total.setup.summariser == SIZED
+    return not has_texts(total.setup)
 
 
 def _say_rows(heading: str, rows: Iterable[str]) -> None:

@@ -106,10 +106,13 @@ def by_budget(totals: ByLimit, controls: Sequence[ControlTotal], inks: Inks) -> 
 
 
 def differences(found: Sequence[Difference], inks: Inks) -> Drawing | None:
-    """Cost and F3 against the first setup, with intervals; a panel each and limit."""
-    measures = (Measure.COST, Measure.F3)
-    if not any(one.measure is Measure.COST and one.micro is not None for one in found):
-        measures = (Measure.TOKENS, Measure.F3)
+    """Cost and F3 against the first setup, with intervals; a panel each and limit.
+
+    Of what nothing is known there is no panel; for a cost, that of the tokens.
+    """
+    known = {one.measure for one in found if one.micro is not None}
+    cost = Measure.COST if Measure.COST in known else Measure.TOKENS
+    measures = [one for one in (cost, Measure.F3) if one in known]
     limits = dict.fromkeys(one.setup.limit for one in found)
     drawn: list[Drawing] = []
     titles: list[str] = []
@@ -126,12 +129,13 @@ def differences(found: Sequence[Difference], inks: Inks) -> Drawing | None:
         return None
     rows = list(dict.fromkeys(name for one in drawn for name in one["y"]))
     height = (180 + 26 * len(rows)) * len(limits)
-    layout = panels(titles, x="", y="", columns=2, height=height, rows=rows)
+    layout = panels(titles, x="", y="", columns=len(measures), height=height, rows=rows)
     for panel in range(len(titles)):
+        measure = measures[panel % len(measures)]
         # Nothing is where two setups are alike: it has to be seen on which side a bar is.
         layout[f"xaxis{panel + 1 if panel else ''}"] |= {
             "rangemode": "tozero",
-            "tickformat": "+.2f" if panel % 2 else "+.0%",
+            "tickformat": "+.0%" if measure.is_amount else "+.2f",
         }
     return {"data": drawn, "layout": layout | {"showlegend": False}}
 

@@ -1,9 +1,9 @@
 """One self-contained page: its data, drawings and program stand in it, and it asks no network."""
 
-from ....domain.backtest.comparison import Difference, differences_of
+from ....domain.backtest.comparison import Difference
 from ....domain.backtest.result import Measured
 from ....domain.backtest.totals import control_totals_of, limits_of, totals_of
-from ..in_words import CAVEATS
+from ..in_words import CAVEATS, NO_TEXTS, differences_told, has_texts
 from . import figures, sections
 from .curves import curves_of
 from .ink import Ink, inks_of
@@ -59,12 +59,15 @@ def _sections(measured: Measured, command: str) -> list[str]:
     by_limit = {
         limit: [one for one in totals if one.setup.limit == limit] for limit in limits_of(measured)
     }
-    apart = list(differences_of(measured))
+    scored = {
+        limit: texts
+        for limit, each in by_limit.items()
+        if (texts := [one for one in each if has_texts(one.setup)])
+    }
+    apart = differences_told(measured)
     inks = inks_of(measured.setups)
     controls = control_totals_of(measured)
-    drawn, is_priced = figures.cost_against_fidelity(by_limit, inks)
-    unit = "US dollars for 100 calls" if is_priced else "prompt tokens a call, as prices lack"
-    budgets = figures.by_budget(by_limit, controls, inks)
+    no_texts = "" if scored == by_limit else paragraph(f"{NO_TEXTS[0].upper()}{NO_TEXTS[1:]}.")
     return [
         section("run", "What was run", sections.what_was_run(measured, command)),
         section(
@@ -75,37 +78,54 @@ def _sections(measured: Measured, command: str) -> list[str]:
                 "scored on boundaries that all setups share."
             ),
             *map(sections.headline, by_limit.values()),
+            no_texts,
             _glossary(),
-            *map(sections.own_boundaries, by_limit.values()),
+            *map(sections.own_boundaries, scored.values()),
             sections.controls(controls) if controls else "",
         ),
         section(
             "front",
             "Cost against fidelity",
-            figure(
-                "front-drawing",
-                f"F3 against {unit}; bars are 95 percent of 2,000 resamples of the sessions. They "
-                "are wide because sessions differ; differences between policies are paired below.",
-                drawn,
-            ),
+            _front(scored, inks) if scored else no_texts,
         ),
         section("apart", "What may be concluded", *_apart(apart, inks)),
         section("context", "Context use over calls", _curves(measured, inks)),
         section(
             "lost",
             "What was lost",
-            figure(
-                "lost-drawing",
-                "Facts at stake that the view did not carry, by kind and policy.",
-                figures.lost_by_kind(by_limit),
-            ),
-            sections.kinds_lost(by_limit),
-            sections.facts_lost(by_limit),
+            *(_lost(scored) if scored else (no_texts,)),
         ),
-        section("budgets", "What a larger budget buys", _budgets(budgets)),
+        section(
+            "budgets",
+            "What a larger budget buys",
+            _budgets(figures.by_budget(scored, controls, inks), no_texts),
+        ),
         section("trouble", "What would have gone wrong", sections.trouble(by_limit)),
         section("failures", "Failures and what was left out", sections.failures(measured)),
         section("caveats", "What these figures do not say", _listed(CAVEATS)),
+    ]
+
+
+def _front(scored: figures.ByLimit, inks: figures.Inks) -> str:
+    drawn, is_priced = figures.cost_against_fidelity(scored, inks)
+    unit = "US dollars for 100 calls" if is_priced else "prompt tokens a call, as prices lack"
+    return figure(
+        "front-drawing",
+        f"F3 against {unit}; bars are 95 percent of 2,000 resamples of the sessions. They are wide "
+        "because sessions differ; differences between policies are paired below.",
+        drawn,
+    )
+
+
+def _lost(scored: figures.ByLimit) -> list[str]:
+    return [
+        figure(
+            "lost-drawing",
+            "Facts at stake that the view did not carry, by kind and policy.",
+            figures.lost_by_kind(scored),
+        ),
+        sections.kinds_lost(scored),
+        sections.facts_lost(scored),
     ]
 
 
@@ -145,9 +165,11 @@ def _curves(measured: Measured, inks: dict[str, Ink]) -> str:
     )
 
 
-def _budgets(drawn: figures.Drawing | None) -> str:
+def _budgets(drawn: figures.Drawing | None, no_texts: str) -> str:
     if drawn is None:
-        return paragraph("No budgets were tried: each policy allowed its summaries what it allows.")
+        return no_texts or paragraph(
+            "No budgets were tried: each policy allowed its summaries what it allows."
+        )
     says = (
         "R and F3 by the tokens that each summary may take. Dotted grey are the controls, dashed "
         "grey is the most that any text of that size could carry."

@@ -10,7 +10,7 @@ from ....domain.backtest.result import Measured
 from ....domain.backtest.totals import ControlTotal, Total
 from ....domain.fidelity.scores import Scores, ratio
 from ....domain.pricing_in_words import dollars
-from ..in_words import NOT_KNOWN, apart, mean_apart, named, part, recall_of
+from ..in_words import NOT_KNOWN, apart, has_texts, mean_apart, named, part, recall_of
 from .figures import ByLimit, lost_kinds
 from .lost_facts import most_missed
 from .markup import Inline, code, paragraph, table, text
@@ -61,12 +61,10 @@ def headline(totals: Sequence[Total]) -> str:
         "policy", "R", "C", "P", "F3", "hard R", "files modified", "files read", "constraints",
         "re-reads named", "novel", "precision",
     )  # fmt: skip
-    return "\n".join(
-        (
-            table(f"What it costs, {limit}", costs, map(_costs, totals)),
-            table(f"What it keeps, {limit}", kept, map(_kept, totals)),
-        )
-    )
+    parts = [table(f"What it costs, {limit}", costs, map(_costs, totals))]
+    if scored := [one for one in totals if has_texts(one.setup)]:
+        parts.append(table(f"What it keeps, {limit}", kept, map(_kept, scored)))
+    return "\n".join(parts)
 
 
 def own_boundaries(totals: Sequence[Total]) -> str:
@@ -198,10 +196,7 @@ def trouble(totals: ByLimit) -> str:
                 one.summed("compactions"),
                 one.summed("refused"),
                 one.summed("futile"),
-                one.summed("broken"),
-                one.summed("orphaned"),
-                _repairs(one),
-                one.summed("stood_in"),
+                *_repaired(one),
                 max((cell.peak_tokens for cell in one.cells), default=0),
             )
             for each in totals.values()
@@ -268,6 +263,14 @@ def _known(cells: Sequence[Cell], name: str) -> float | None:
 
 def _dollars(amount: float | None) -> str:
     return NOT_KNOWN if amount is None else dollars(amount)
+
+
+def _repaired(total: Total) -> Sequence[Inline]:
+    """Of plans and of summaries, what had to be mended."""
+    if not has_texts(total.setup):
+        return (NOT_KNOWN,) * 4
+    broken, orphaned = total.summed("broken"), total.summed("orphaned")
+    return broken, orphaned, _repairs(total), total.summed("stood_in")
 
 
 def _repairs(total: Total) -> str:

@@ -5,7 +5,14 @@ from dataclasses import replace
 
 from backtests import cell, measured, setup, told_apart
 
-from cutbank.adapters.backtest.in_words import apart, command_of, mean_apart, part, recall_of
+from cutbank.adapters.backtest.in_words import (
+    apart,
+    command_of,
+    differences_told,
+    mean_apart,
+    part,
+    recall_of,
+)
 from cutbank.domain.backtest.comparison import Difference, Measure
 
 FOUND = Difference(
@@ -38,7 +45,7 @@ def test_the_command_names_all_that_was_tried() -> None:
 
     assert words == [
         *("cutbank", "backtest", "all", "--policies", "none,pi,rolling-timeline"),
-        *("--limits", "16000,32000", "--budgets", "default,500,2000"),
+        *("--limits", "16000,32000", "--budgets", "500,2000"),
         *("--set", 'rolling-timeline.keep=[1, "a"]'),
     ]
 
@@ -53,6 +60,27 @@ def test_the_command_names_who_wrote_and_whose_prices_were_taken() -> None:
         *("--policies", "pi@as_shipped", "--limits", "16000", "--set", "pi.x=1,2"),
         *("--summariser", "llm", "--model", "m"),
     ]
+
+
+def test_who_writes_no_summaries_asks_for_no_budget_in_the_command() -> None:
+    sized = setup("pi", summariser="sized", budget=800)
+
+    words = shlex.split(command_of(measured(cell("a", sized), cell("a", setup("none")))))
+
+    assert words[words.index("--budgets") + 1] == "800"
+
+
+def test_what_texts_keep_is_told_apart_among_those_that_have_texts() -> None:
+    texts = [setup("pi", budget=budget) for budget in (500, 800)]
+    sized = setup("pi", summariser="sized", budget=800)
+    sessions = "abcdefgh"
+
+    found = differences_told(measured(*(cell(s, one) for s in sessions for one in (*texts, sized))))
+
+    told = {one.measure for one in found if one.setup == sized}
+    assert told
+    assert all(measure.is_amount for measure in told)
+    assert {one.measure for one in found if one.setup == texts[1]} == set(Measure)
 
 
 def test_what_was_lost_is_recalled_where_its_session_is() -> None:

@@ -12,7 +12,7 @@ from backtests import bill, cell, measured, setup, some_measured, told_apart
 from hypothesis import given, settings
 from plotly import io as plotly_io
 
-from cutbank.adapters.backtest.in_words import CAVEATS
+from cutbank.adapters.backtest.in_words import CAVEATS, NO_TEXTS
 from cutbank.adapters.backtest.report import page
 from cutbank.adapters.backtest.report.look import STYLE
 from cutbank.adapters.backtest.report.report import write_report
@@ -118,6 +118,27 @@ def test_each_drawing_is_valid_and_can_be_read_by_who_does_not_see_it() -> None:
             assert len(figure.data) > 0
     curves = json.loads(found.documents["curves-all"])
     plotly_io.from_json(json.dumps({"data": [], "layout": curves["layout"]}), skip_invalid=False)
+
+
+def test_of_summaries_without_texts_the_page_says_what_they_cost_and_why_it_says_no_more() -> None:
+    sized = [setup("pi", summariser="sized", budget=budget) for budget in (500, 800)]
+    plain = setup("pi", budget=500)
+    cells = [cell(name, one) for name in "abcdefgh" for one in (*sized, plain)]
+
+    alone = read(measured(*(one for one in cells if one.setup != plain)))
+    beside = read(measured(*cells))
+
+    assert {"apart-drawing-data", "curves-all"} <= set(alone.documents)
+    assert "front-drawing-data" not in alone.documents
+    assert "lost-drawing-data" not in alone.documents
+    assert "What it costs" in alone.said
+    assert "What it keeps" not in alone.said
+    assert "On their own boundaries" not in alone.said
+    assert NO_TEXTS[1:] in alone.said
+    assert "front-drawing-data" in beside.documents
+    assert beside.said.count("What it keeps") == 1
+    assert NO_TEXTS[1:] in beside.said
+    assert NO_TEXTS[1:] not in read(told_apart()).said
 
 
 def test_ids_are_unique_and_sections_are_named_by_their_headings() -> None:
