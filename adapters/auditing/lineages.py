@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FEW = 20
 """Records of calls that are read at once: the first is nearly always the one."""
 
+
 def lineages_of(session: "StoredSession") -> list[str]:
     """The lineages that say all that was ever compacted in a session.
 

@@ -173,7 +173,9 @@ class _Said:
         if len(found) < FEWEST:
             return False
         lines = sorted(chain.from_iterable(found))
-        often = {line for line, later in zip(lines, lines[FEWEST - 1 :], strict=False) if line == later}
+        often = {
+            line for line, later in zip(lines, lines[FEWEST - 1 :], strict=False) if line == later
+        }
         return any(
             lines.count(line) >= SAME * min(len(words), self._lengths[line]) for line in often
         )
