@@ -8,9 +8,9 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
+from cutbank.domain.bonds import bound
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, Trim
 from cutbank.domain.coverage import Fate, Settlement, fate, settle
-from cutbank.domain.bonds import bound
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.token_budget import estimate

@@ -2,8 +2,8 @@
 
 from story import Story
 
-from cutbank.domain.coverage import Fate, Settlement
 from cutbank.domain.bonds import bound
+from cutbank.domain.coverage import Fate, Settlement
 from cutbank.domain.cut_points.shown import never_seen
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Window

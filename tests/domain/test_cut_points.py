@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
-from cutbank.domain.cut_points import legal_cuts, nearest
 from cutbank.domain.bonds import bound
+from cutbank.domain.cut_points import legal_cuts, nearest
 from cutbank.domain.cut_points.carried import carried_over, leaves_something_to_go
 from cutbank.domain.cut_points.messages import keeps_messages_whole
 from cutbank.domain.cut_points.pairs import keeps_pairs_together
