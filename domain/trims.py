@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
+from typing import NamedTuple
 
 from .blocks import Kind
 from .compaction_events import Trim
 from .cut_points.carried import leaves_unsaid
+from .ranges import Ranges
 from .token_budget import CHARS_PER_TOKEN
 from .window import Item, Window
 
@@ -28,6 +30,38 @@ def tokens_saved(items: Iterable[Item], trims: Iterable[Trim], earlier: Iterable
         for item in items
         if item.position in wanted and wanted[item.position] != shown.get(item.position)
     )
+
+
+class Shortened(NamedTuple):
+    """A tool result of which less shows than did."""
+
+    item: Item
+    head: int
+    """Characters of its beginning that stay."""
+    now: int
+    """Characters that show of it."""
+    then: int
+    """Characters that will."""
+
+    @property
+    def saved(self) -> int:
+        return saved(self.item.tokens, self.now, self.then)
+
+
+def shortened(window: Window, heads: Iterable[tuple[Item, int]]) -> Iterator[Shortened]:
+    """Those results of which only the beginning is to stay, so many characters, that show more.
+
+    The same as `effective` says of such trims and `tokens_saved` of these, with none being made.
+    """
+    earlier = {trim.position: trim for trim in window.boundary.trims} if window.boundary else {}
+    hidden = _hidden(window)
+    for item, head in heads:
+        if item.is_pinned or (hidden and item.position in hidden):
+            continue
+        then = min(len(item.block.text), head + MARK)
+        now = _shown(item, earlier.get(item.position))
+        if then < now:
+            yield Shortened(item, head, now, then)
 
 
 def effective(window: Window, stays: Iterable[Item], trims: Sequence[Trim]) -> tuple[Trim, ...]:
@@ -84,13 +118,16 @@ def saved(tokens: int, characters: int, shown: int) -> int:
 
 def _results(window: Window, stays: Iterable[Item]) -> Iterator[Item]:
     """Tool results whose own text shows, and that nobody wants kept word for word."""
-    hidden = leaves_unsaid(window)
-    if window.boundary:
-        # A pin brings back the other half of its pair, which shows no more than a text.
-        hidden |= window.boundary.hidden
+    hidden = _hidden(window)
     for item in stays:
         if item.kind is Kind.TOOL_RESULT and not item.is_pinned and item.position not in hidden:
             yield item
+
+
+def _hidden(window: Window) -> Ranges:
+    hidden = leaves_unsaid(window)
+    # A pin brings back the other half of its pair, which shows no more than a text.
+    return hidden | window.boundary.hidden if window.boundary else hidden
 
 
 def _saved(item: Item, trim: Trim, earlier: Trim | None) -> int:

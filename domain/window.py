@@ -1,13 +1,13 @@
 """What a policy is shown, and what it answers: a Window in, a Plan or None out."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .blocks import AnyBlock, Kind
 from .bonds import bound
@@ -94,6 +94,10 @@ class Window:
     that is run through again tells no times."""
     last_call: ModelCalled | None = None
     """The newest call whose size was reported, whether or not that can be believed."""
+    worked_out: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What policies worked out of the first of the items, each under a key of its own; windows
+    share it while the view does no more than grow at its end. Nothing may depend on its being
+    there."""
     evicted: Sequence[Item] = ()
     """What left with earlier boundaries, for policies that go on counting it; a store has it at
     hand no more, and leaves this empty."""

@@ -79,7 +79,7 @@ def planned(
         return None
     items = terms.pins.applied(window.items, terms.limit)
     if items is not window.items:
-        window = replace(window, items=items)
+        window = replace(window, items=items, worked_out={})
     settlement = settle(window, plan)
     found = Planned(
         window=window,

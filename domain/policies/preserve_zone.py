@@ -9,7 +9,7 @@ from ..compaction_events import Trigger, Trim
 from ..errors import NothingToCompactError
 from ..messages import message_end, message_start
 from ..summaries.forms.claude_sdk import ClaudeSdkForm
-from ..trims import effective, tokens_saved
+from ..trims import shortened
 from ..window import Item, OnFailure, Plan, Window
 from .cutting.budget_walk import reached
 from .cutting.zones import Zones, stepped_back
@@ -107,7 +107,7 @@ class PreserveZone:
     def fires(self, window: Window) -> bool:
         """Whether there is something to do without being asked; never where no limit is known."""
         return window.limit > 0 and (
-            self.should_compact(self.budget(window)) or bool(self._worthwhile_trims(window))
+            self.should_compact(self.budget(window)) or self._pays_to_prune(window)
         )
 
     def lets_be(self, limit: int) -> int | None:
@@ -148,8 +148,9 @@ class PreserveZone:
         if window.trigger is Trigger.THRESHOLD and not (
             window.limit > 0 and self.should_compact(budget)
         ):
-            trims = self._worthwhile_trims(window) if window.limit > 0 else ()
-            return self._pruning(window, trims) if trims else None
+            if window.limit <= 0 or not self._pays_to_prune(window):
+                return None
+            return self._pruning(window, self._effective(window))
         items, split = window.open_to_cut, self._split(window, sizes)
         if split:
             return Plan(
@@ -159,7 +160,7 @@ class PreserveZone:
                 form=self._form,
                 on_failure=OnFailure.NOTICE,
             )
-        if trims := effective(window, window.items, self.trims(window)):
+        if trims := self._effective(window):
             return self._pruning(window, trims)
         raise NothingToCompactError(
             f"nothing to compact: {window.tokens:,} tokens in view, and what may leave fits into "
@@ -226,12 +227,32 @@ class PreserveZone:
         total += sum(message.tokens for message in sizes)
         return ContextBudget(window.limit, system, total, self.max_output_tokens)
 
-    def _worthwhile_trims(self, window: Window) -> tuple[Trim, ...]:
-        """Trims of results that still show whole, if they save enough together."""
-        trims = effective(window, window.items, self.trims(window))
-        earlier = window.boundary.trims if window.boundary else ()
-        saved = tokens_saved(window.items, trims, earlier) if trims else 0
-        return trims if saved > 0 and saved >= self.prune_gain * window.used else ()
+    def _pays_to_prune(self, window: Window) -> bool:
+        """Whether trims of results that still show whole save enough together."""
+        saved = self._saved(window)
+        return saved > 0 and saved >= self.prune_gain * window.used
+
+    def _saved(self, window: Window) -> int:
+        """Tokens that trims would save; each old result is looked at once in a view that grows."""
+        if self.prune_over is None:
+            return 0
+        items, old = window.items, self._old_results
+        upto, (seen, saved) = old.recent_from(items), window.worked_out.get(self, (0, 0))
+        if seen > upto:
+            seen = saved = 0
+        saved += sum(lengths.saved for lengths in shortened(window, old.cuts(items[seen:upto])))
+        window.worked_out[self] = upto, saved
+        return saved
+
+    def _effective(self, window: Window) -> tuple[Trim, ...]:
+        """Trims of the results that still show whole."""
+        if self.prune_over is None:
+            return ()
+        old = self._old_results
+        cuts = old.cuts(window.items[: old.recent_from(window.items)])
+        return tuple(
+            [Trim(position=one.item.position, head=one.head) for one in shortened(window, cuts)]
+        )
 
     def _pruning(self, window: Window, trims: tuple[Trim, ...]) -> Plan:
         reason = (

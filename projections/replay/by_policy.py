@@ -206,6 +206,7 @@ class ByPolicy:
             expected_calls=terms.expected_calls,
             system=history.system.event.text if history.system else "",  # type: ignore[attr-defined]
             since_boundary_s=since,
+            worked_out=fold.worked_out,
         )
 
     def _user_texts(self, draft: Draft, material: Material) -> list[str]:

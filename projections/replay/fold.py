@@ -1,14 +1,16 @@
 """The view of a replay: the very fold that serves agents, over a log that is held in memory."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Any
 
 from ...domain.compaction import CompactionState
 from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
     BlockPinned,
+    BlocksHidden,
     BlocksRetracted,
     BlockUnpinned,
     ModelCalled,
@@ -25,7 +27,9 @@ from .items import Items
 from .recording import Recording
 
 _SENT_BESIDES = (SystemPromptSet, ToolsSet, RequestSettingsSet)
-_CHANGES_WHAT_STANDS = frozenset({*_SENT_BESIDES, BlocksRetracted, BlockPinned, BlockUnpinned})
+_CHANGES_WHAT_STANDS = frozenset(
+    {*_SENT_BESIDES, BlocksRetracted, BlockPinned, BlockUnpinned, BlocksHidden}
+)
 Said = tuple[CompactBoundary, Summary | None]
 
 
@@ -54,6 +58,8 @@ class Fold:
         self._effective_from = 0
         self._retracted = Ranges()
         self._items = Items()
+        self.worked_out: dict[Hashable, Any] = {}
+        """What a policy worked out of the items, for as long as these only become more."""
         self.request_tokens = 0
         """Of the system prompt and the tools."""
         self._summary_tokens = 0
@@ -71,6 +77,7 @@ class Fold:
 
     def _change(self, recorded: Recorded) -> None:
         self._items.forget()
+        self.worked_out = {}
         event = recorded.event
         if isinstance(event, BlocksRetracted):
             self._retracted |= event.positions
@@ -138,6 +145,7 @@ class Fold:
         )
         history.position = position
         self.history = history
+        self.worked_out = {}
         self._summary_tokens = summary.tokens if summary else 0
 
     def resume(self, position: int, state: CompactionState, version: int) -> None:
