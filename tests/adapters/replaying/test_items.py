@@ -1,5 +1,6 @@
 """What a policy is shown of a replay is what stands in the view, whatever was remembered of it."""
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,8 +14,11 @@ import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
+from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.errors import NothingToCompactError
+from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.terms import Terms
-from cutbank.domain.window import Item
+from cutbank.domain.window import Item, Window
 from cutbank.projections.replay.by_policy import ByPolicy
 from cutbank.projections.replay.decider import Decided
 from cutbank.projections.replay.fold import Fold
@@ -29,9 +33,26 @@ class Looking(ByPolicy):
 
     def decided(self, fold: Fold, call: Call) -> list[Decided]:
         check(fold)
+        self.check_asking(fold, call)
         decided = super().decided(fold, call)
         check(fold)
         return decided
+
+    def check_asking(self, fold: Fold, call: Call) -> None:
+        """What was worked out of earlier windows changes nothing, nor that nobody was asked."""
+        window = self._window(fold, Trigger.THRESHOLD)
+        due = would(self.terms.policy, replace(window, worked_out={}))
+
+        assert would(self.terms.policy, window) == due
+        assert self._is_due(fold, call) == due
+
+
+def would(policy: Policy, window: Window) -> bool:
+    """Whether the policy would compact, be there something to gain or not."""
+    try:
+        return is_due(policy, window)
+    except NothingToCompactError:
+        return True
 
 
 def check(fold: Fold) -> None:

@@ -1,0 +1,92 @@
+"""What trims save is told without making them, and is what they save once they are made."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.domain.blocks import Block, ToolResult
+from cutbank.domain.compaction_events import CompactBoundary, Replacement, Trigger, Trim
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.trims import effective, shortened, tokens_saved
+from cutbank.domain.window import Item, Window
+
+MOST = 12
+POSITIONS = st.integers(1, MOST)
+CHARACTERS = st.integers(0, 400)
+RESULTS = st.tuples(CHARACTERS, st.integers(0, 100), st.booleans(), st.none() | CHARACTERS)
+
+
+@given(
+    told=st.lists(RESULTS, min_size=1, max_size=MOST),
+    heads=st.dictionaries(POSITIONS, CHARACTERS),
+    earlier=st.dictionaries(POSITIONS, CHARACTERS) | st.none(),
+    hides=st.sets(POSITIONS, max_size=2),
+    hidden=st.sets(POSITIONS, max_size=2),
+    replaced=st.sets(POSITIONS, max_size=2),
+)
+def test_what_shortened_results_save_is_what_effective_trims_of_them_do(
+    *,
+    told: list[tuple[int, int, bool, int | None]],
+    heads: dict[int, int],
+    earlier: dict[int, int] | None,
+    hides: set[int],
+    hidden: set[int],
+    replaced: set[int],
+) -> None:
+    items = [
+        Item(
+            position,
+            ToolResult(tool_call_id="c", content="x" * size),
+            turn=1,
+            tokens=tokens,
+            is_pinned=is_pinned,
+            length=length,
+        )
+        for position, (size, tokens, is_pinned, length) in enumerate(told, start=1)
+    ]
+    boundary = drawn(earlier, hidden, replaced) if earlier is not None else None
+    window = Window(
+        items,
+        after=len(items),
+        limit=1_000,
+        boundary=boundary,
+        hides=dict.fromkeys(hides, None),
+    )
+
+    found = list(
+        shortened(window, [(one, heads[one.position]) for one in items if one.position in heads])
+    )
+
+    trims = tuple(Trim(position=at, head=head) for at, head in sorted(heads.items()))
+    effects = effective(window, items, trims)
+    assert tuple(Trim(position=one.item.position, head=one.head) for one in found) == effects
+    before = boundary.trims if boundary else ()
+    assert sum(one.saved for one in found) == tokens_saved(items, effects, before)
+
+
+def test_nothing_but_a_result_is_shortened() -> None:
+    items = [Item(1, Block.user("x" * 400), turn=1, tokens=100)]
+    window = Window(items, after=1, limit=1_000)
+
+    assert effective(window, items, (Trim(position=1, head=10),)) == ()
+
+
+def drawn(earlier: dict[int, int], hidden: set[int], replaced: set[int]) -> CompactBoundary:
+    return CompactBoundary(
+        originator_id=UUID(int=1),
+        originator_version=2,
+        timestamp=datetime(2026, 3, 1, tzinfo=UTC),
+        subject="somebody",
+        after=MOST,
+        first_kept=1,
+        kept=Ranges.span(1, MOST),
+        hidden=Ranges.of(hidden),
+        trims=tuple(Trim(position=at, head=head) for at, head in sorted(earlier.items())),
+        replacements=tuple(Replacement(position=at, text="gone") for at in sorted(replaced)),
+        trigger=Trigger.THRESHOLD,
+        policy="preserve-zone",
+        pre_tokens=100,
+        post_tokens=50,
+    )
