@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ...domain.compaction import MAIN
-from ...domain.compaction_events import BoundaryActivated, CompactBoundary
+from ...domain.compaction_events import BoundaryActivated, CompactBoundary, Summary
 from ...domain.errors import InvalidSettingError, NotFoundError
 from ...projections.diffing.log_text import Log
 from ...projections.diffing.view_diff import ViewDiff, view_diff
@@ -64,7 +64,7 @@ def views_around(
     session: "StoredSession", number: int, lineage: str
 ) -> tuple[HistoryView, HistoryView]:
     """What is sent without a boundary and with it, at the position where it is served first."""
-    events = decisions_of(session, lineage)
+    events = decisions_of(session, lineage, without=[Summary])
     activation = next(
         (e for e in events if isinstance(e, BoundaryActivated) and e.boundary == number), None
     )
@@ -87,7 +87,7 @@ def views_around(
 
 def boundaries_of(session: "StoredSession", lineage: str) -> list[int]:
     """The numbers of all that were drawn on a lineage, those that it inherits included."""
-    events = decisions_of(session, lineage)
+    events = decisions_of(session, lineage, without=[Summary])
     return [event.originator_version for event in events if isinstance(event, CompactBoundary)]
 
 

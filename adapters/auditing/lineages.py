@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ...domain.compaction import MAIN, RECORDED
-from ...domain.compaction_events import BoundaryActivated
+from ...domain.compaction_events import BoundaryActivated, Summary
 from ...domain.ranges import Ranges
 from ...domain.session_events import ModelCalled
 from ...projections.lineage_tree import LineageTree, lineage_tree
@@ -27,7 +27,7 @@ def lineages_of(session: "StoredSession") -> list[str]:
     told on `recorded`.
     """
     written = session.lineages
-    if {MAIN, RECORDED}.isdisjoint(written) and decisions_of(session, MAIN):
+    if {MAIN, RECORDED}.isdisjoint(written) and decisions_of(session, MAIN, without=[Summary]):
         return [MAIN, *written]
     return written
 

@@ -1,5 +1,6 @@
 """Reads whole sessions, and what was decided on them, for replays."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ...domain.event import Event
@@ -26,9 +27,20 @@ def recording_of(session: "StoredSession", *, at: int | None = None) -> Recordin
     )
 
 
-def decisions_of(session: "StoredSession", lineage: str) -> list[Event]:
-    """All events of a lineage, those that it continues included; none where there are none."""
+def decisions_of(
+    session: "StoredSession", lineage: str, *, without: Collection[type[Event]] = ()
+) -> list[Event]:
+    """All events of a lineage, those that it continues included; none where there are none.
+
+    What is `without` is not read: a late summary names each block that it stands for.
+    """
     events = session.store.events
     chain = events.lineage_chain(session.namespace, session.key, lineage)
     version = events.lineage_state(chain)[0]
-    return [recorded.event for recorded in events.read(chain, Ranges.span(1, version))]
+    unread = {event_class.TOPIC for event_class in without}
+    return [
+        events.recorded(row).event
+        for stream, runs in chain.split(Ranges.span(1, version))
+        for row in events.recorder.select_runs(stream, runs)
+        if row.topic not in unread
+    ]

@@ -102,8 +102,9 @@ def _anchors(
     again: dict[str, int] = {}
     for position, key in before.places(keys):
         told[key].add(position)
+    wanted = frozenset(keys)
     for row in log.rows.rows if keys else ():
-        for key in keys.keys() & log.carried[row.position]:
+        for key in wanted & log.carried[row.position]:
             if row.position <= upto:
                 told[key].add(row.position)
                 uses[key] += row.said in BY_AGENT
