@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..stored_session import StoredSession
 
 PAGE = 2_000
-WORTH_KEEPING = 5_000
+WORTH_KEEPING = 10_000
 """Events that are counted sooner than what was kept is found and opened."""
 WRITTEN = frozenset(map(str, BY_ASSISTANT))
 NAMES = frozenset({"call_id", "message_id"})
