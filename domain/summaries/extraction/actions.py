@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -21,6 +22,7 @@ from .commands import (
     trouble_in,
     verdict_of,
 )
+from .once_per_block import OncePerBlock
 from .todo_lists import is_planning
 from .wording import code, shortened, tidied
 
@@ -55,6 +57,16 @@ class Action:
         return Ranges.of([self.position])
 
 
+class _Attempt(NamedTuple):
+    """What a call tried, whatever came of it."""
+
+    deed: Deed
+    label: str
+    noun: str
+    targets: tuple[str, ...]
+    is_run: bool = False
+
+
 _CREATES = ("write", "create", "new", "save")
 _LOOKING = re.compile(
     r"get|list|search|find|read|view|fetch|grep|glob|ls$|query|lookup|show|describe|check|think"
@@ -69,20 +81,23 @@ def actions_of(items: Iterable[Item]) -> Iterator[Action]:
     items = tuple(items)
     answers = answers_to(items)
     for item in items:
-        block = item.block
-        if not isinstance(block, ToolCall) or is_planning(block.name):
-            continue
         answer = answers.get(item.position)
-        result = answer.block if answer else None
-        if answer is None or not isinstance(result, ToolResult):
+        if answer is None or not isinstance(item.block, ToolCall):
             continue
-        touch = touched(block)
-        if touch.modifies and touch.paths:
-            yield from _edits(block, touch, item.position, result)
-        elif bare_name(block.name) in SHELLS:
-            yield _run(block, answer.position, result)
-        else:
-            yield _call(block, answer.position, result, is_look=bool(touch.paths))
+        result = answer.block
+        if not isinstance(result, ToolResult):
+            continue
+        for attempt in _attempts(item.block):
+            is_failure, outcome = _outcome(result, attempt.deed, attempt.is_run)
+            yield Action(
+                deed=attempt.deed,
+                label=attempt.label,
+                noun=attempt.noun,
+                targets=attempt.targets,
+                position=item.position if attempt.deed is Deed.EDIT else answer.position,
+                outcome=outcome,
+                is_failure=is_failure,
+            )
 
 
 def tail_of(path: str) -> str:
@@ -93,53 +108,50 @@ def tail_of(path: str) -> str:
     return "/".join(path.replace("\\", "/").split("/")[-2:])[-80:]
 
 
-def _edits(call: ToolCall, touch: Touch, position: int, result: ToolResult) -> Iterator[Action]:
+@OncePerBlock
+def _attempts(call: ToolCall) -> tuple[_Attempt, ...]:
+    """What a call is about: several things where it edits several files."""
+    if is_planning(call.name):
+        return ()
+    touch = touched(call)
+    if touch.modifies and touch.paths:
+        return tuple(_edits(call, touch))
+    if bare_name(call.name) in SHELLS:
+        return (_run(call),)
+    return (_call(call, is_look=bool(touch.paths)),)
+
+
+def _edits(call: ToolCall, touch: Touch) -> Iterator[_Attempt]:
     verb = "wrote" if bare_name(call.name).startswith(_CREATES) else "edited"
-    is_failure = result.is_error or is_refusal(result.text)
-    outcome = trouble_in(result.text) if is_failure else ""
     for path in touch.paths:
         file = code(tail_of(path))
-        yield Action(
-            deed=Deed.EDIT,
-            label=f"{verb} {file}",
-            noun=f"edit of {file}",
-            targets=(path,),
-            position=position,
-            outcome=outcome,
-            is_failure=is_failure,
-        )
+        yield _Attempt(Deed.EDIT, f"{verb} {file}", f"edit of {file}", (path,))
 
 
-def _run(call: ToolCall, position: int, result: ToolResult) -> Action:
+def _run(call: ToolCall) -> _Attempt:
     command = command_of(arguments_of(call))
     targets = targets_of(command)
     shown = code(in_short(command))
-    is_failure, outcome = verdict_of(result.text, is_error=result.is_error, is_look=not targets)
-    return Action(
-        deed=Deed.RUN if targets else Deed.LOOK,
-        label=f"ran {shown}",
-        noun=shown,
-        targets=targets or (shown,),
-        position=position,
-        outcome=outcome,
-        is_failure=is_failure,
-    )
+    deed = Deed.RUN if targets else Deed.LOOK
+    return _Attempt(deed, f"ran {shown}", shown, targets or (shown,), is_run=True)
 
 
-def _call(call: ToolCall, position: int, result: ToolResult, *, is_look: bool) -> Action:
+def _call(call: ToolCall, *, is_look: bool) -> _Attempt:
     spoken = ", ".join(_spoken(arguments_of(call)))
     shown = code(shortened(f"{tidied(call.name)} {spoken}".strip(), LABEL))
     is_look = is_look or _LOOKING.match(bare_name(call.name)) is not None
-    is_failure = result.is_error or is_refusal(result.text)
-    return Action(
-        deed=Deed.LOOK if is_look else Deed.CALL,
-        label=f"called {shown}",
-        noun=shown,
-        targets=(shown,),
-        position=position,
-        outcome=trouble_in(result.text) if is_failure else brief(result.text),
-        is_failure=is_failure,
-    )
+    return _Attempt(Deed.LOOK if is_look else Deed.CALL, f"called {shown}", shown, (shown,))
+
+
+@OncePerBlock
+def _outcome(result: ToolResult, deed: Deed, is_run: bool) -> tuple[bool, str]:  # noqa: FBT001 - no keywords
+    """Whether what was tried failed, and what the result says about how it came out."""
+    text = result.text
+    if is_run:
+        return verdict_of(text, is_error=result.is_error, is_look=deed is Deed.LOOK)
+    if result.is_error or is_refusal(text):
+        return True, trouble_in(text)
+    return False, "" if deed is Deed.EDIT else brief(text)
 
 
 def _spoken(arguments: dict[str, JsonValue]) -> Iterator[str]:

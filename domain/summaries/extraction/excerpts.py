@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ...blocks import Kind
 from ...ranges import Ranges
 from ...window import Item
+from .facts import LONGEST as ENDS
 from .facts import Fact, searched, words_of
 from .sections import Line, Section
 from .wording import code, tidied
@@ -46,7 +47,7 @@ def _lines(facts: Iterable[Fact], items: Mapping[int, Item]) -> Iterator[tuple[s
         if item is None:
             continue
         if fact.newest not in texts:
-            texts[fact.newest] = searched(item)
+            texts[fact.newest] = searched(item.block, ENDS)
         text = texts[fact.newest]
         at = text.find(fact.text)
         begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)

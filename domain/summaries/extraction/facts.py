@@ -5,12 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
+from itertools import chain
 from math import exp, log
 from typing import NamedTuple
 
-from ...blocks import BY_ASSISTANT, Kind, ToolCall, ToolResult
+from ...blocks import BY_ASSISTANT, AnyBlock, Kind, ToolCall, ToolResult
 from ...digest import arguments_of, names, strings_in
 from ...window import Item
+from .once_per_block import OncePerBlock
 from .wording import REMEMBERED
 
 
@@ -67,7 +69,7 @@ _SORTS = re.compile(
     (?:(?:\.|::|->)\w+)*)""",
     re.ASCII | re.VERBOSE,
 )
-_LONGEST, _OLDEST = 4_000, 1_000
+LONGEST, _OLDEST = 4_000, 1_000
 """Characters at both ends of a block that are searched, and where it is one of the older ones."""
 _LONGEST_NAME = 60
 """Characters beyond which a name is encoded data."""
@@ -106,15 +108,16 @@ def facts_of(
     items = tuple(items)
     ledger = _Ledger(items, carried)
     skipped = _KNOWN.union(item.block.name for item in items if isinstance(item.block, ToolCall))
-    facts: list[Fact] = []
+    facts: list[tuple[float, int, str, Fact]] = []
     for likely, text in sorted(ledger.likely(), reverse=True):
         if text not in skipped and (sort := sort_of(text)):
             wish = 1.0 if wished and _is_wished(text, wished) else 0.0
             worth = exp(likely + _BIAS[sort] + wish)
-            facts.append(Fact(text, sort, worth, ledger.last[text]))
+            fact = Fact(text, sort, worth, ledger.last[text])
+            facts.append((-fact.density, -fact.newest, text, fact))
             if len(facts) == _MOST:
                 break
-    return sorted(facts, key=lambda fact: (-fact.density, -fact.newest, fact.text))
+    return [fact for *_, fact in sorted(facts)]
 
 
 def _is_wished(text: str, wished: frozenset[str]) -> bool:
@@ -141,10 +144,10 @@ def found_in(text: str) -> tuple[str, ...]:
     return tuple(filter(None, _WORD.findall(text)))
 
 
-@lru_cache(maxsize=_TEXTS)
-def told_in(text: str) -> tuple[str, ...]:
-    """Those of the words that are facts of a sort; the others need not be counted."""
-    return tuple(filter(sort_of, filter(None, _WORD.findall(text))))
+@OncePerBlock
+def told_in(block: AnyBlock, longest: int) -> tuple[str, ...]:
+    """Those of a block's words that are facts of a sort; the others need not be counted."""
+    return tuple(filter(sort_of, filter(None, _WORD.findall(searched(block, longest)))))
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -165,25 +168,25 @@ class _Ledger:
     def __init__(self, items: tuple[Item, ...], carried: Mapping[str, int]) -> None:
         half = items[len(items) // 2].position if items else 0
         found = [
-            (item, told_in(searched(item, _LONGEST if item.position >= half else _OLDEST)))
+            (item, told_in(item.block, LONGEST if item.position >= half else _OLDEST))
             for item in items
         ]
         self.ends = items[-1].position if items else 0
         self.length = self.ends - items[0].position + 1 if items else 1
         # What an earlier summary carried has stood in blocks that are gone.
         self.times = Counter(dict.fromkeys(carried, _CARRIED))
-        self.by_agent: Counter[str] = Counter()
-        self.by_user: Counter[str] = Counter()
-        self.last = dict(carried)
-        self.first: dict[str, int] = {}
+        self.times.update(chain.from_iterable(words for _, words in found))
+        self.by_agent = Counter(
+            chain.from_iterable(words for item, words in found if item.kind in BY_ASSISTANT)
+        )
+        self.by_user = Counter(
+            chain.from_iterable(words for item, words in found if item.kind is Kind.USER)
+        )
         places = [dict.fromkeys(words, item.position) for item, words in found]
-        for (item, words), place in zip(found, places, strict=True):
-            self.times.update(words)
+        self.last = dict(carried)
+        for place in places:
             self.last.update(place)
-            if item.kind in BY_ASSISTANT:
-                self.by_agent.update(words)
-            elif item.kind is Kind.USER:
-                self.by_user.update(words)
+        self.first: dict[str, int] = {}
         for place in reversed(places):
             self.first.update(place)
         self.first.update(carried)
@@ -198,11 +201,12 @@ class _Ledger:
             last: exp(-4 * max(0, self.ends - last) / self.length) for last in {*self.last.values()}
         }
         own, by_user = self.by_agent, self.by_user
-        words = {text for text, times in self.times.items() if times > 1}
+        times, first, length = self.times, self.first, self.length
+        words = {text for text, count in times.items() if count > 1}
         for text in words.union(own, by_user):
             last = self.last[text]
-            span = min(1.0, (last - self.first[text]) / self.length)
-            value = 0.45 * log(self.times[text]) + 1.2 * recency[last] + 0.7 * span
+            span = min(1.0, (last - first[text]) / length)
+            value = 0.45 * log(times[text]) + 1.2 * recency[last] + 0.7 * span
             if text in own:
                 value += 0.5 + 0.4 * log(own[text]) + 0.8 * recency[last]
             if text in by_user:
@@ -210,9 +214,9 @@ class _Ledger:
             yield value, text
 
 
-def searched(item: Item, longest: int = _LONGEST) -> str:
+@OncePerBlock
+def searched(block: AnyBlock, longest: int) -> str:
     """A block's text, or of a giant one both ends; of a call the values, free of JSON's escapes."""
-    block = item.block
     if isinstance(block, ToolResult) and block.text.startswith(("{", "[{")):
         return ""  # a dump for programs: what matters of it is said again
     text = "\n".join(strings_in(arguments_of(block))) if isinstance(block, ToolCall) else block.text

@@ -1,14 +1,16 @@
 """Finds what could be said of the agent: its deeds and troubles, its reasons and its plans."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ...blocks import Block, Kind
+from ...blocks import AnyBlock, Block, Kind
 from ...ranges import Ranges
 from ...window import Item
 from .actions import Action, Deed
 from .commands import targets_of
+from .once_per_block import OncePerBlock
 from .prose import Cue, Sentence, cues, sentences
 from .sections import FAILED, Line, Section
 from .todo_lists import tasks_of
@@ -101,8 +103,8 @@ def remarks_of(items: Sequence[Item]) -> Iterator[Line]:
             is_recent=item.position in recent,
             is_last=item.position == last_said,
         )
-        for sentence in sentences(printable(item.block.text)):
-            if line := _remark(sentence, speech):
+        for said in _sentences(item.block):
+            if line := _remark(said, speech):
                 yield line
 
 
@@ -120,25 +122,48 @@ class _Speech:
         return Line(section, text, self.handles, weight + self.bonus)
 
 
-def _remark(sentence: Sentence, speech: _Speech) -> Line | None:
+class _Said(NamedTuple):
+    """A sentence of the agent's, by itself."""
+
+    text: str
+    cues: Mapping[Cue, int]
+    under: str
+    is_telling: bool
+    """Whether it is prose, and long enough to stand for itself."""
+
+
+@OncePerBlock
+def _sentences(block: AnyBlock) -> tuple[_Said, ...]:
+    """The sentences of a block that a summary could quote."""
+    return tuple(filter(None, map(_said, sentences(printable(block.text)))))
+
+
+def _said(sentence: Sentence) -> _Said | None:
     text = tidied(_EMPHASIS.sub("", sentence.text))
     found = cues(sentence)
-    length, said = len(text), speech.is_spoken
+    length = len(text)
     if not 12 <= length <= 700 or (text.endswith(":") and Cue.INTENT not in found):
         return None
+    is_prose = text.count(" ") > 4 or not text.isascii()
+    is_telling = length > 40 and is_prose and not _is_code(text)
+    return _Said(text, found, sentence.under, is_telling)
+
+
+def _remark(said: _Said, speech: _Speech) -> Line | None:
+    text, found, is_spoken = said.text, said.cues, speech.is_spoken
     if Cue.INTENT in found:
         return speech.line(Section.IN_PROGRESS, text, 0.4) if speech.is_last else None
     if text.endswith("?") and not speech.is_last:
         return None
-    if Cue.NEXT in found and speech.is_recent and said:
+    if Cue.NEXT in found and speech.is_recent and is_spoken:
         return speech.line(Section.NEXT, text, 0.3 + 0.1 * min(found[Cue.NEXT], 3))
-    if Cue.DECISION in found and length > 30:
-        weight = 0.3 + 0.1 * min(found[Cue.DECISION], 3) - (0 if said else 0.15)
+    if Cue.DECISION in found and len(text) > 30:
+        weight = 0.3 + 0.1 * min(found[Cue.DECISION], 3) - (0 if is_spoken else 0.15)
         return speech.line(Section.DECISIONS, text, weight)
-    if Cue.DONE in found and said and not _PROPOSED.search(sentence.under):
+    if Cue.DONE in found and is_spoken and not _PROPOSED.search(said.under):
         return speech.line(Section.DONE, text, 0.3 + 0.08 * min(found[Cue.DONE], 3))
-    if length > 40 and (text.count(" ") > 4 or not text.isascii()) and not _is_code(text):
-        return speech.line(Section.CONTEXT, text, 0.1 if said else 0.0)
+    if said.is_telling:
+        return speech.line(Section.CONTEXT, text, 0.1 if is_spoken else 0.0)
     return None
 
 

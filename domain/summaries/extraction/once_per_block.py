@@ -1,0 +1,38 @@
+"""Remembers what was found in a block, for as long as the block lives."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar, TypeVarTuple
+from weakref import ref
+
+from ...blocks import AnyBlock
+
+AnyOf = TypeVar("AnyOf", bound=AnyBlock)
+How = TypeVarTuple("How")
+Found = TypeVar("Found")
+
+
+class OncePerBlock(Generic[AnyOf, *How, Found]):
+    """A pure function of a block, asked once: each block is summarised again and again, by every
+    policy that is tried on its session, and at every limit.
+
+    Blocks are known by their identity, for to compare their texts would take as long.
+    """
+
+    def __init__(self, find: Callable[[AnyOf, *How], Found]) -> None:
+        self._find = find
+        self._known: dict[int, tuple[ref[AnyOf], dict[tuple[*How], Found]]] = {}
+
+    def __call__(self, block: AnyOf, *how: *How) -> Found:
+        key = id(block)
+        known = self._known.get(key)
+        if known is None:
+            # The entry is gone before another block can be given the same identity.
+            known = self._known[key] = (ref(block, lambda _: self._known.pop(key, None)), {})
+        found = known[1]
+        if how not in found:
+            found[how] = self._find(block, *how)
+        return found[how]
+
+    def cache_clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()
