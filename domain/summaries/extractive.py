@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from ..ranges import Ranges
 from ..token_budget import CHARS_PER_TOKEN, estimate_text
@@ -35,6 +36,7 @@ NEEDS_HEADINGS = 480
 """Characters below which a summary is its most important lines and nothing else."""
 _GLANCE = 160
 MOST_FACTS = 0.25
+_BETWEEN = len(", ")
 _HANDLES = 36
 """Characters that the handles of a row may take."""
 
@@ -151,26 +153,25 @@ def _ledger(facts: Iterable[Fact], page: Page) -> Iterator[Line]:
     room = min(page.left, int(page.room * MOST_FACTS))
     listed: dict[Sort, list[Fact]] = {sort: [] for sort in Sort}
     for fact in facts:
-        cost = len(fact.text) + len(", ")
+        cost = len(fact.text) + _BETWEEN
         if cost <= room:
             room -= cost
             listed[fact.sort].append(fact)
     for sort, some in listed.items():
-        yield from _rows(sort, sorted(some, key=lambda fact: fact.newest))
+        yield from _rows(sort, sorted(some, key=attrgetter("newest")))
 
 
 def _rows(sort: Sort, facts: Sequence[Fact]) -> Iterator[Line]:
     """Facts of one sort, as many a row as a line has room for together with its handles."""
     rows: list[list[tuple[str, int]]] = []
-    length, most = 0, LIST_ROW - _HANDLES
+    length, most = LIST_ROW, LIST_ROW - _HANDLES
     for fact in facts:
         said = folded(fact.text)
-        if rows and length + len(", ") + len(said) <= most:
-            rows[-1].append((said, fact.newest))
-            length += len(", ") + len(said)
-        else:
-            rows.append([(said, fact.newest)])
+        length += _BETWEEN + len(said)
+        if length > most:
+            rows.append([])
             length = len(f"{sort}: ") + len(said)
+        rows[-1].append((said, fact.newest))
     for row in rows:
         text = f"{sort}: {', '.join(said for said, _ in row)}"
         # Another writer's summary need not say where it took a fact from.

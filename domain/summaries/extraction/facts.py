@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
+from heapq import nlargest
 from itertools import chain
 from math import exp, log
 from typing import NamedTuple
@@ -108,16 +109,19 @@ def facts_of(
     items = tuple(items)
     ledger = _Ledger(items, carried)
     skipped = _KNOWN.union(item.block.name for item in items if isinstance(item.block, ToolCall))
-    facts: list[tuple[float, int, str, Fact]] = []
-    for likely, text in sorted(ledger.likely(), reverse=True):
-        if text not in skipped and (sort := sort_of(text)):
-            wish = 1.0 if wished and _is_wished(text, wished) else 0.0
-            worth = exp(likely + _BIAS[sort] + wish)
-            fact = Fact(text, sort, worth, ledger.last[text])
-            facts.append((-fact.density, -fact.newest, text, fact))
-            if len(facts) == _MOST:
-                break
-    return [fact for *_, fact in sorted(facts)]
+    likely = [
+        (value, text, sort)
+        for value, text in ledger.likely()
+        if text not in skipped and (sort := sort_of(text))
+    ]
+    if len(likely) > _MOST:
+        likely = nlargest(_MOST, likely)
+    ranked: list[tuple[float, int, str, Fact]] = []
+    for value, text, sort in likely:
+        wish = 1.0 if wished and _is_wished(text, wished) else 0.0
+        fact = Fact(text, sort, exp(value + _BIAS[sort] + wish), ledger.last[text])
+        ranked.append((-fact.density, -fact.newest, text, fact))
+    return [fact for *_, fact in sorted(ranked)]
 
 
 def _is_wished(text: str, wished: frozenset[str]) -> bool:

@@ -19,8 +19,7 @@ class Wording:
 
     def within(self, room: int) -> str:
         """The words as they are written, in at most so many characters."""
-        whole = self._whole
-        return whole if len(whole) <= room else _within(self, room)
+        return self.whole if len(self.whole) <= room else _within(self, room)
 
     @cached_property
     def facts(self) -> tuple[str, ...]:
@@ -48,7 +47,8 @@ class Wording:
         return text if quote_in(text) is None else f"Log: {text}"
 
     @cached_property
-    def _whole(self) -> str:
+    def whole(self) -> str:
+        """The words as they are written where there is room for all of them."""
         if self.is_quote:
             return quoted(self.text)
         return _closed(self.told)

@@ -42,6 +42,7 @@ class Page:
         self._longest_line = min(max(room // 24, 90), 280)
         self._longest_quote = min(max(room // 24, 90), 320)
         self._longest_main = min(max(room // 6, 90), 1_200)
+        self._surely_shown = min(LIST_ROW, self._longest_line)
 
     def add_tags(self, tags: str) -> None:
         """Put the lists of files at the end."""
@@ -115,10 +116,12 @@ class Page:
         """Characters that the line takes; 0 where it has no room, None where it is said already."""
         is_first = line.section not in self._sections
         cost = _MARKS + (overhead(line.section) if is_first else 0)
-        room = min(granted, self.left) - cost
+        room = (granted if granted < self.left else self.left) - cost
         if room < _LEAST:
             return 0
-        written = line.within(self._longest(line))
+        written = line.whole
+        if len(written) > self._surely_shown:
+            written = line.within(self._longest(line))
         if len(written) > room:
             if not is_first or room < SHORTEST:
                 return 0

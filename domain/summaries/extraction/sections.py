@@ -56,13 +56,20 @@ class Line:
     def weighing(self, weight: float) -> "Line":
         """The same line with another weight; what is known of it stays known."""
         line = object.__new__(Line)
-        known = {"wording": self.wording, "tail": self.tail}
-        line.__dict__.update(self.__dict__, weight=weight, **known)
+        line.__dict__.update(self.__dict__, weight=weight, whole=self.whole)
         return line
 
     def within(self, room: int) -> str:
         """The line as it is written, in at most so many characters."""
-        return self.wording.within(room - len(self.tail)) + self.tail
+        if len(self.whole) <= room:
+            return self.whole
+        tail = with_handles("", self.handles)
+        return self.wording.within(room - len(tail)) + tail
+
+    @cached_property
+    def whole(self) -> str:
+        """The line as it is written where there is room for all of it."""
+        return with_handles(self.wording.whole, self.handles)
 
     @cached_property
     def wording(self) -> Wording:
@@ -70,16 +77,11 @@ class Line:
         return wording_of(self.text, is_quote=self.is_quote)
 
     @cached_property
-    def tail(self) -> str:
-        """Its handles as they are written behind it."""
-        return with_handles("", self.handles)
-
-    @cached_property
     def newest(self) -> int:
         """The newest position it was taken from; 0 for one that says no source."""
         return self.handles.runs[-1][1] if self.handles else 0
 
-    @property
+    @cached_property
     def is_list(self) -> bool:
         """Whether it is a row of the ledger of facts."""
         return bool(self.wording.facts)
