@@ -19,4 +19,6 @@ def call_in(text: str) -> str | None:
 
 def harmless(text: str) -> str:
     """A text in which no tool is called."""
+    if "<" not in text and "[" not in text:
+        return text
     return _MARKUP.sub(lambda found: found[0].translate(_HARMLESS), text)

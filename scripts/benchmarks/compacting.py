@@ -1,5 +1,6 @@
 """How long a compaction takes that writes its summary by rules, and what of it takes how long."""
 
+import sys
 from collections.abc import Iterator
 from functools import partial
 
@@ -11,8 +12,6 @@ from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import digest_of
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries import quotes
-from cutbank.domain.summaries.extraction import facts, prose, requests
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.gate import check
 from cutbank.domain.summaries.summariser import Material
@@ -26,6 +25,8 @@ HIDDEN, BUDGET, LIMIT = 160_000, 13_107, 200_000
 """Tokens that leave, that the summary may take, and that the model holds."""
 KEPT = {"keep_tokens": "400"}
 MOST = 50
+SUMMARIES = "cutbank.domain.summaries."
+"""The modules that remember what they read."""
 
 
 def compacting(options: Options) -> Found:
@@ -80,12 +81,11 @@ def summarised(material: Material, _: object) -> object:
 
 def forget() -> None:
     """A history of its own: what was read of the last one helps no longer."""
-    for remembered in (
-        *(facts.sort_of, facts.found_in, facts.told_in, prose.sentences, prose.cues),
-        prose.is_constraint,
-        *(requests.said_by_user, quotes.comparable, quotes.quote_in),
-    ):
-        remembered.cache_clear()
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(SUMMARIES):
+            for found in vars(module).values():
+                if callable(clear := getattr(found, "cache_clear", None)):
+                    clear()
 
 
 def beside(material: Material, name: str, rounds: int) -> Iterator[Figure]:

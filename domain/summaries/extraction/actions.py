@@ -144,7 +144,7 @@ def _call(call: ToolCall, *, is_look: bool) -> _Attempt:
 
 
 @OncePerBlock
-def _outcome(result: ToolResult, deed: Deed, is_run: bool) -> tuple[bool, str]:  # noqa: FBT001 - no keywords
+def _outcome(result: ToolResult, deed: Deed, is_run: bool) -> tuple[bool, str]:
     """Whether what was tried failed, and what the result says about how it came out."""
     text = result.text
     if is_run:

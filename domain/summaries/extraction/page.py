@@ -116,7 +116,7 @@ class Page:
         """Characters that the line takes; 0 where it has no room, None where it is said already."""
         is_first = line.section not in self._sections
         cost = _MARKS + (overhead(line.section) if is_first else 0)
-        room = (granted if granted < self.left else self.left) - cost
+        room = min(granted, self.left) - cost
         if room < _LEAST:
             return 0
         written = line.whole
@@ -177,7 +177,7 @@ class _Said:
             return False
         lines = sorted(chain.from_iterable(found))
         often = {
-            line for line, later in zip(lines, lines[FEWEST - 1 :], strict=False) if line == later
+            one for one, later in zip(lines, lines[FEWEST - 1 :], strict=False) if one == later
         }
         return any(
             lines.count(line) >= SAME * min(len(words), self._lengths[line]) for line in often

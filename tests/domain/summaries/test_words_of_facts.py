@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.summaries.extraction.facts import words_by_line, words_of
+from cutbank.domain.summaries.extraction.facts import words_of, words_of_line
 
 # What a word is, without the haste: every position is looked at.
 PLAIN = re.compile(
@@ -34,7 +34,14 @@ def test_no_text_hides_a_word(text: str) -> None:
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
 def test_no_word_goes_on_in_the_next_line(text: str) -> None:
-    assert words_by_line(text) == set(words_of(text))
+    lines = text.split("\n")
+
+    assert [word for line in lines for word in words_of(line)] == words_of(text)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_no_escape_sequence_hides_a_word_of_a_summary(text: str) -> None:
+    assert words_of_line(text) == set(PLAIN.findall(text.replace("\\", " ")))
 
 
 @pytest.mark.parametrize(
