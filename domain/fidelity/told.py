@@ -47,6 +47,8 @@ class Lines(dict[str, ToldLine]):
         return line
 
     def _pairs(self, words: Sequence[str]) -> Sequence[Pair]:
+        if len(words) < 2:
+            return ()
         near = (zip(words, words[apart:], strict=False) for apart in range(1, APART + 1))
         found = self._asked.intersection(chain.from_iterable(near))
         return [(a, b) if a < b else (b, a) for a, b in found]

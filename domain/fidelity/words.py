@@ -26,13 +26,14 @@ class Words:
         self._facts: dict[str, tuple[Anchor, ...]] = {}
         """Of each word that holds any its facts."""
         self._carried: dict[str, tuple[str, ...]] = {}
+        self._texts: dict[str, tuple[set[str], list[str]]] = {}
         self._telling: set[str] = set()
         self._plain: set[str] = set()
 
     def carried(self, text: str) -> set[str]:
         """The keys that some fact of the text carries."""
-        words, lines = _parted(text)
-        keys = set[str]().union(*map(self._carried.__getitem__, self._known(words)))
+        words, lines = self._spelled(text)
+        keys = set[str]().union(*map(self._carried.__getitem__, words))
         for line in lines:
             for anchor in scanned(line, self._roots):
                 keys.update(carried_by(anchor))
@@ -40,10 +41,10 @@ class Words:
 
     def facts(self, text: str) -> dict[str, AnchorKind]:
         """The keys of the facts that stand in the text themselves, and what these are."""
-        words, lines = _parted(text)
+        words, lines = self._spelled(text)
         found: dict[str, AnchorKind] = {}
         # In the order of the alphabet, for one key may be of two kinds: the first counts.
-        for word in sorted(self._known(words)):
+        for word in sorted(words):
             for anchor in self._facts[word]:
                 found.setdefault(anchor.key, anchor.kind)
         for line in lines:
@@ -54,6 +55,14 @@ class Words:
     def anchors(self, text: str) -> Iterator[Anchor]:
         """Each fact with its place, read anew."""
         return anchors_of(text, self._roots)
+
+    def _spelled(self, text: str) -> tuple[set[str], list[str]]:
+        """The words of a text that hold facts, and the lines that cannot be read word by word."""
+        spelled = self._texts.get(text)
+        if spelled is None:
+            words, lines = _parted(text)
+            spelled = self._texts[text] = self._known(words), lines
+        return spelled
 
     def _known(self, words: set[str]) -> set[str]:
         """Those of the words that hold facts; words that are new are read."""
