@@ -1,11 +1,12 @@
 """What summaries carry, and what of it stands nowhere in history."""
 
-from fidelity_sessions import TEXTS, Talk, cut_talks, dropping
+from fidelity_sessions import NAMES, TEXTS, Talk, cut_talks, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.canonical import Boundary
 from cutbank.domain.fidelity.measure import Measure
+from cutbank.domain.fidelity.novelty import novel
 from cutbank.domain.fidelity.reading import Reading
 from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.spells import WHOLE
@@ -84,3 +85,22 @@ def test_there_are_never_more_novel_facts_than_facts(
     scores = Measure(reading, boundaries).scores(dropping(reading, boundaries, summary))
 
     assert 0 <= scores.novel <= scores.carried
+
+
+@given(cut_talks(), st.lists(NAMES, max_size=4), st.integers(0, 12))
+def test_novel_is_always_what_no_row_below_the_call_carries(
+    cut: tuple[Reading, tuple[Boundary, ...]], facts: list[str], number: int
+) -> None:
+    reading, _ = cut
+    handle = f"#{number}"
+    for call in range(1, reading.rows.calls + 1):
+        below = reading.rows.rows[: reading.seen_by(call)]
+        said = {key for row in below for key in reading.words.carried(row.text)}
+        newest = max((row.position for row in below), default=0)
+
+        found = novel([*facts, handle], reading, call)
+
+        assert {fact for fact in facts if fact not in said and fact != handle} == {*found} - {
+            handle
+        }
+        assert (handle in found) == (handle not in said and not 1 <= number <= newest)

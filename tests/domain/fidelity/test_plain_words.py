@@ -1,14 +1,17 @@
 """Plain words: what is left of prose without facts and without what stands beside anything."""
 
+import re
+
 from fidelity_sessions import TEXTS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.anchors import anchors_of
-from cutbank.domain.fidelity.plain_words import PlainWords
+from cutbank.domain.fidelity.anchors import LINE, anchors_of
+from cutbank.domain.fidelity.plain_words import STOPPED, PlainWords
 from cutbank.domain.fidelity.told import pairs_within
 
-PLAIN = PlainWords(("/home/me/zone",))
+ROOTS = ("/home/me/zone",)
+PLAIN = PlainWords(ROOTS)
 
 
 def lines(text: str) -> list[list[str]]:
@@ -63,6 +66,29 @@ WORDS = st.sampled_from(
         "--deep",
     ]
 )
+
+
+LINES = st.lists(
+    st.one_of(WORDS, TEXTS, st.sampled_from(["x" * LINE, "12 ms", "(", ",", "\t"])), max_size=12
+).map(" ".join)
+
+
+@given(LINES)
+def test_a_line_that_is_put_together_always_says_what_it_says_as_a_whole(text: str) -> None:
+    facts = tuple(anchors_of(text, ROOTS))
+    rest = list(text)
+    for fact in facts:
+        rest[fact.start : fact.end] = "_" * (fact.end - fact.start)
+    words = [
+        (found[0].lower(), found.start(), found.end())
+        for found in re.finditer(r"\b[A-Za-z][a-z]{3,}\b", "".join(rest))
+        if found[0].lower() not in STOPPED
+    ]
+
+    line = PlainWords(ROOTS).line(text)
+
+    assert line.facts == facts
+    assert list(line.spots) == words
 
 
 @given(st.lists(st.one_of(WORDS, TEXTS), max_size=12).map(" ".join))
