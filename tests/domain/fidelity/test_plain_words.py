@@ -3,7 +3,7 @@
 import re
 
 from fidelity_sessions import TEXTS
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import LINE, anchors_of
@@ -73,6 +73,7 @@ LINES = st.lists(
 ).map(" ".join)
 
 
+@example("x" * (LINE - 3) + " load_rows")
 @given(LINES)
 def test_a_line_that_is_put_together_always_says_what_it_says_as_a_whole(text: str) -> None:
     facts = tuple(anchors_of(text, ROOTS))

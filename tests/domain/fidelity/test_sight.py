@@ -11,18 +11,17 @@ from cutbank.domain.fidelity.sight import Sight
 from cutbank.domain.fidelity.spells import Spell
 from cutbank.domain.ranges import Ranges
 
-MOST = 70
-
 
 @st.composite
 def sights(draw: st.DrawFn) -> Sight:
     """Of sessions with positions between their rows, as notes have them."""
     talk: Talk = draw(talks())
     rows = [replace(row, position=2 * row.position) for row in talk.rows]
-    positions = st.sets(st.integers(1, MOST))
+    position = st.integers(1, 2 * len(rows) + 2)
+    positions = st.sets(position, max_size=12)
     spell = Spell(
         call=1,
-        after=draw(st.integers(0, MOST)),
+        after=draw(position),
         kept=Ranges.of(draw(positions)),
         shown=dict.fromkeys(draw(positions), "in part"),
     )

@@ -1,6 +1,6 @@
 """A text that stands for history says, line by line, what it says as a whole."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import LINE, anchors_of, carried_by
@@ -19,6 +19,7 @@ TEXTS = st.lists(PIECES, max_size=40).map("".join)
 ASKED = [("bank", "deep"), ("bank", "river")]
 
 
+@example(["bank river river deep"])
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_a_text_always_says_what_its_facts_and_its_words_say(texts: list[str]) -> None:
     plain = PlainWords(ROOTS)
