@@ -13,6 +13,7 @@ from benchmarks.backtests import backtests
 from benchmarks.compacting import compacting
 from benchmarks.counting import counting
 from benchmarks.disk import disk
+from benchmarks.fidelity import fidelity
 from benchmarks.figure import Figure, Options
 from benchmarks.formats import formats
 from benchmarks.growth import growth
@@ -36,7 +37,7 @@ PARTS = {
     for part in (
         *(append, turn, view, growth, sessions, writers, imports, transcripts, formats, disk),
         *(postgres, read_models, counting, compacting, policies, replays, loop, idle),
-        *(audits, backtests),
+        *(audits, fidelity, backtests),
     )
 }
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"

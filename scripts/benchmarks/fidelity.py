@@ -1,0 +1,77 @@
+"""How fast the facts of a session are read, and how fast what a policy sent is scored."""
+
+import gc
+from collections.abc import Sequence
+from functools import partial
+from statistics import median
+
+from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.session_store import open_store
+from cutbank.domain.fidelity.bound import own_bound
+from cutbank.domain.fidelity.canonical import canonical, own_boundaries
+from cutbank.domain.fidelity.measure import Measure
+from cutbank.domain.fidelity.reading import Reading
+from cutbank.domain.fidelity.rows import Rows
+from cutbank.domain.fidelity.sight import Sights
+from cutbank.domain.fidelity.spells import WHOLE, Spell
+from cutbank.domain.pins import PinRules
+from cutbank.domain.policies.catalog import policy_named
+from cutbank.domain.terms import Terms
+from cutbank.projections.replay.by_policy import ByPolicy
+from cutbank.projections.replay.neutral import rows_of
+from cutbank.projections.replay.recording import Recording
+from cutbank.projections.replay.replay import replayed
+from cutbank.projections.replay.spells import spells_of
+from cutbank.projections.replay.writing import Writers
+
+from .figure import Figure, Found, Options
+from .replays import taken, told
+
+LEAST = 100_000
+POLICY, LIMIT = "reserve-headroom", 32_000
+ROUNDS = 3
+
+
+def fidelity(options: Options) -> Found:
+    """Of the turns that everything is measured with, by the time of one processor."""
+    with open_store(options.folder / "fidelity.db", synchronous="NORMAL") as store:
+        recording = recording_of(told(store, 700 if options.smoke else 2_000))
+        rows, spells = rows_of(recording), sent(recording)
+    gc.collect()
+    gc.freeze()
+    reading_s = taken(partial(Reading, rows), ROUNDS)
+    known: list[float] = []
+    new: list[float] = []
+    for _ in range(ROUNDS):
+        reading = Reading(rows)
+        measure = Measure(reading, canonical(reading, LIMIT))
+        cell(measure, [WHOLE])  # what all cells of a session have in common
+        for times in (new, known):
+            times.append(taken(partial(cell, measure, spells), 1))
+    gc.unfreeze()
+    yield speed("facts of a session are read", rows, reading_s)
+    megabytes = sum(len(row.text) for row in rows.rows) / 1e6
+    yield Figure("facts of a session are read", "MB/s", megabytes / reading_s)
+    yield speed(f"{POLICY} scored, texts read before", rows, median(known))
+    yield speed(f"{POLICY} scored, {len(spells)} new summaries", rows, median(new))
+
+
+def speed(what: str, rows: Rows, seconds: float) -> Figure:
+    found = len(rows.rows) / seconds
+    return Figure(what, "blocks/s", found, target=f">= {LEAST:,}", met=found >= LEAST)
+
+
+def sent(recording: Recording) -> tuple[Spell, ...]:
+    """What a policy would have sent, with summaries by rules."""
+    terms = Terms(policy_named(POLICY, {}), limit=LIMIT, pins=PinRules())
+    return spells_of(replayed(recording, ByPolicy(terms, recording, Writers()), limit=LIMIT))
+
+
+def cell(measure: Measure, spells: Sequence[Spell]) -> None:
+    """All that a backtest has of it: on boundaries that all share, and on its own."""
+    sights = Sights(measure.reading, spells)
+    own = Measure(measure.reading, own_boundaries(spells))
+    assert measure.scores(sights).boundaries
+    own.scores(sights)
+    own_bound(own, sights)
+    measure.lost(sights)
