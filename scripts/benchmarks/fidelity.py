@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import median
 
+from cutbank.adapters.backtest.worker import COLLECT_AFTER
 from cutbank.adapters.replaying.recordings import recording_of
 from cutbank.adapters.session_store import open_store
 from cutbank.domain.fidelity.bound import own_bound
@@ -39,6 +40,8 @@ def fidelity(options: Options) -> Found:
         rows, spells = rows_of(recording), sent(recording)
     gc.collect()
     gc.freeze()
+    usual = gc.get_threshold()
+    gc.set_threshold(COLLECT_AFTER)  # as the processes of a backtest do
     reading_s = taken(partial(Reading, rows), ROUNDS)
     known: list[float] = []
     new: list[float] = []
@@ -48,6 +51,7 @@ def fidelity(options: Options) -> Found:
         cell(measure, [WHOLE])  # what all cells of a session have in common
         for times in (new, known):
             times.append(taken(partial(cell, measure, spells), 1))
+    gc.set_threshold(*usual)
     gc.unfreeze()
     yield speed("facts of a session are read", rows, reading_s)
     megabytes = sum(len(row.text) for row in rows.rows) / 1e6
