@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache
 from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
 
@@ -148,7 +149,12 @@ class Setting:
 
 def settings_of(policy: Policy | type[Policy]) -> tuple[Setting, ...]:
     """All settings that a policy has, in the order in which it declares them."""
-    policy_class = policy if isinstance(policy, type) else type(policy)
+    return _settings_of(policy if isinstance(policy, type) else type(policy))
+
+
+# A backtest makes a policy for each cell, and its annotations are read anew each time.
+@lru_cache(maxsize=64)
+def _settings_of(policy_class: type[Policy]) -> tuple[Setting, ...]:
     hints = get_type_hints(policy_class)
     listed: list[Setting] = []
     for declared in fields(policy_class):

@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import ceil
 from typing import NamedTuple
 
+from ...domain.blocks import Kind
 from ...domain.compaction_events import Trigger
 from ...domain.errors import NothingToCompactError
 from ...domain.pins import NO_PINS, PinRules
@@ -217,11 +218,11 @@ class _Run:
             return None
         held = view.held()
         if not held.isdisjoint(view.shortened):
-            raise _BeyondTokensError("a result that was shortened is pinned")
+            raise _BeyondTokensError("a result that was shortened is pinned, being small now")
         cut = None if plan.cut is None else view.nearest_cut(plan.cut, held)
         first = view.first if cut is None else cut
         carried = view.carried if cut is None else view.carried_over(first, held)
-        stays = sum(map(view.tokens, carried)) + view.blocks(first)
+        stays = view.along(carried) + view.blocks(first)
         request = self.trace.request(call)
         shorter: list[int] = []
         if cut is None or 0 < self.limit < request + stays:
@@ -263,8 +264,10 @@ class _Run:
     def _shortened(self, carried: tuple[int, ...], first: int, held: set[int]) -> list[int]:
         """The largest results that stay, but for pinned ones and those that were before."""
         view, large = self.view, self.shortening.large
+        if Kind.TOOL_RESULT in view.pins.kinds:
+            raise _BeyondTokensError("results are pinned by their size, which would change")
         begin, end = bisect_left(large, first), bisect_left(large, view.end)
-        found = (*(index for index in carried if index in large), *large[begin:end])
+        found = (*sorted(set(large).intersection(carried)), *large[begin:end])
         return [index for index in found if index not in view.shortened and index not in held]
 
     def _planned(self, used: int, trigger: Trigger) -> Plan | None:

@@ -40,6 +40,13 @@ class TracedView:
         self._ties = (trace.call, trace.answer, trace.before, trace.behind)
         self._room = self.pins.most * self.limit if self.limit > 0 else float("inf")
         self._pinned_kinds = [bytes([KINDS.index(kind)]) for kind in self.pins.kinds]
+        self._of_kinds: set[int] = set()
+        """Blocks in front of `_looked` that are pinned for their kinds, and so never leave."""
+        self._looked = 0
+        self._carried: frozenset[int] = frozenset()
+        self._carried_tokens = 0
+        self._untied: set[int] = set()
+        """Blocks that are known to be bound to no other."""
         self._items: dict[int, Item] = {}
         """Blocks as policies see them, those that one has looked at."""
 
@@ -50,7 +57,7 @@ class TracedView:
         """Tokens of a prompt, less those that it had if nothing had ever left."""
         return (
             self.summary
-            + sum(map(self.tokens, self.carried))
+            + self._carried_tokens
             - self.trace.running[self.first]
             - self._less_from(self.first)
         )
@@ -71,7 +78,15 @@ class TracedView:
         """Tokens of the blocks before one."""
         if index < self.first:
             return sum(self.tokens(one) for one in self.carried if one < index)
-        return sum(map(self.tokens, self.carried)) + self.blocks(self.first) - self.blocks(index)
+        return self._carried_tokens + self.blocks(self.first) - self.blocks(index)
+
+    def along(self, carried: tuple[int, ...]) -> int:
+        """Tokens of blocks that are carried, of which most were before."""
+        if carried is self.carried:
+            return self._carried_tokens
+        now = frozenset(carried)
+        come, gone = now - self._carried, self._carried - now
+        return self._carried_tokens + sum(map(self.tokens, come)) - sum(map(self.tokens, gone))
 
     def _less_from(self, first: int) -> int:
         """By how much the blocks from one on are smaller than they were recorded."""
@@ -90,35 +105,38 @@ class TracedView:
 
         What a rule has pinned once stays in view, and so the rule goes on holding.
         """
-        held = {index for index in self._pinned() if self.tokens(index) <= self._room}
+        self._of_kinds.update(filter(self._is_small, self._new_of_kinds()))
+        self._looked = self.end
+        held = self._of_kinds.copy()
+        if self.pins.first_prompt:
+            held.update(filter(self._is_small, self._first_prompt()))
         held.update(filter(self.shows, self._open()))
         return held
 
     def carried_over(self, cut: int, held: set[int]) -> tuple[int, ...]:
         """What stays of the blocks in front of a cut, pairs and messages whole."""
         stays = {one for one in held if one < cut}
-        for index in stays.union(self.carried):
-            if not self._is_tied(index):
-                continue  # whether it stays is its own affair
+        # Of what is bound to nothing, whether it stays is its own affair.
+        for index in filter(self._is_tied, stays.union(self.carried) - self._untied):
             group = self._bound(index)
             if any(one in held or one >= cut for one in group):
                 stays |= {one for one in group if one < cut}
         return tuple(sorted(stays))
 
     def shows(self, index: int) -> bool:
-        return self.first <= index < self.end or index in self.carried
+        return self.first <= index < self.end or index in self._carried
 
-    def _pinned(self) -> Iterable[int]:
-        """What the rules are about, however large it is."""
+    def _is_small(self, index: int) -> bool:
+        return self.tokens(index) <= self._room
+
+    def _new_of_kinds(self) -> Iterator[int]:
+        """Blocks of the kinds that are pinned, behind those that were looked at before."""
         kinds = self.trace.kinds
         for kind in self._pinned_kinds:
-            yield from (index for index in self.carried if kinds[index] == kind[0])
-            at = kinds.find(kind, self.first, self.end)
+            at = kinds.find(kind, self._looked, self.end)
             while at >= 0:
                 yield at
                 at = kinds.find(kind, at + 1, self.end)
-        if self.pins.first_prompt:
-            yield from self._first_prompt()
 
     def _first_prompt(self) -> Iterable[int]:
         """All pieces that show of what people said first of what shows."""
@@ -147,7 +165,10 @@ class TracedView:
     def _is_tied(self, index: int) -> bool:
         """Whether it may have to leave or stay together with others."""
         call, answer, before, behind = self._ties
-        return bool(call[index] or answer[index] or before[index] or behind[index])
+        if call[index] or answer[index] or before[index] or behind[index]:
+            return True
+        self._untied.add(index)
+        return False
 
     def _bound(self, index: int) -> set[int]:
         """All that leaves or stays together with a block."""
@@ -186,7 +207,7 @@ class TracedView:
         """The last block of those that at least have to leave; the view's end if none can."""
         seen: set[int] = set()
         last = self.end
-        for index in chain(self.carried, range(self.first, self.end)):
+        for index in chain(sorted(self._carried - held), range(self.first, self.end)):
             if index >= last:
                 break
             if index not in held and index not in seen:
@@ -225,6 +246,7 @@ class TracedView:
 
     def cut(self, first: int, carried: tuple[int, ...], summary: int) -> None:
         """Have the blocks in front of one leave, but for those that are carried."""
+        self._carried_tokens, self._carried = self.along(carried), frozenset(carried)
         self.first, self.carried, self.summary = first, carried, summary
         if self.shortened:
             self.shortened = {
@@ -233,6 +255,8 @@ class TracedView:
 
     def shorten(self, index: int, tokens: int) -> None:
         """Have a result show shortened, with so many tokens."""
+        if index in self._carried:
+            self._carried_tokens += tokens - self.tokens(index)
         self.shortened[index] = tokens
         self._items.pop(index, None)
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
-from token_sessions import Act, acts, recording_of
+from token_sessions import Act, Talk, acts, recording_of
 
-from cutbank.domain.blocks import Kind
+from cutbank.domain.blocks import Block, Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trim
 from cutbank.domain.pins import NO_PINS, PinRules
 from cutbank.domain.policies.catalog import POLICIES, policy_named
@@ -224,7 +224,7 @@ def test_where_nothing_may_leave_large_results_are_shortened_and_the_rest_is_as_
     assert shortened.unchanged == trace.running[3] > 0
 
 
-def test_a_shortened_result_that_a_rule_pins_is_left_to_a_full_replay() -> None:
+def test_large_results_that_are_pinned_by_their_size_are_left_to_a_full_replay() -> None:
     trace = trace_of(recording_of([*LARGE, *[("user", 4_000), ("call", 3)] * 2]))
     assert isinstance(trace, Trace)
 
@@ -232,6 +232,23 @@ def test_a_shortened_result_that_a_rule_pins_is_left_to_a_full_replay() -> None:
 
     assert isinstance(found, NotByTokens)
     assert "pinned" in found.reason
+
+
+def test_a_shortened_result_of_the_first_prompt_s_message_is_left_to_a_full_replay() -> None:
+    talk = Talk()
+    talk.session.append(Block.user("u" * 40, message_id="m"))
+    talk.session.append(ToolCall(tool_call_id="c", name="tool"))
+    talk.session.append(ToolResult(tool_call_id="c", content="r" * 20_000, message_id="m"))
+    for _ in range(3):
+        talk.user(4_000)
+        talk.call(3)
+    trace = trace_of(talk.recorded())
+    assert isinstance(trace, Trace)
+
+    found = token_replayed(trace, policy_named("pi", {}), 2_000, 100, pins=PinRules(most=0.5))
+
+    assert isinstance(found, NotByTokens)
+    assert "being small now" in found.reason
 
 
 @given(st.integers(0, 3_000), st.integers(0, 900), st.integers(0, 900), st.integers(1, 2_000_000))
