@@ -117,10 +117,12 @@ class TracedView:
         """What stays of the blocks in front of a cut, pairs and messages whole."""
         stays = {one for one in held if one < cut}
         # Of what is bound to nothing, whether it stays is its own affair.
-        for index in filter(self._is_tied, stays.union(self.carried) - self._untied):
-            group = self._bound(index)
-            if any(one in held or one >= cut for one in group):
-                stays |= {one for one in group if one < cut}
+        tied = set(filter(self._is_tied, stays.union(self.carried) - self._untied))
+        while tied:
+            group = self._bound(tied.pop())
+            tied -= group
+            if max(group) >= cut or not held.isdisjoint(group):
+                stays.update(one for one in group if one < cut)
         return tuple(sorted(stays))
 
     def shows(self, index: int) -> bool:
