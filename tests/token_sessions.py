@@ -13,6 +13,8 @@ from cutbank.domain.session_events import Ends
 from cutbank.projections.recorded import Recorded
 from cutbank.projections.replay.recording import Recording
 
+ASKED = "asked"
+"""The message of some prompts, and of results that came with them."""
 Act = tuple[str, int]
 """What happens, and how much of it."""
 
@@ -25,7 +27,7 @@ class Talk:
         self._names = 0
 
     def user(self, n: int) -> None:
-        self.session.append(Block.user("u" * n))
+        self.session.append(Block.user("u" * n, message_id=None if n % 3 else ASKED))
 
     def developer(self, n: int) -> None:
         self.session.append(Block.developer("d" * (n % 200)))
@@ -45,7 +47,7 @@ class Talk:
         waiting = list(self.session.state.open_calls)
         if waiting:
             name = waiting[-1 if n % 2 else 0]
-            message = f"results {n % 4}" if n % 5 == 0 else None
+            message = ASKED if n % 10 == 0 else f"results {n % 4}" if n % 5 == 0 else None
             text = Text(text="r" * n)
             picture = Media(type="image", mime="image/png", data=b"1")
             content = (text, picture, picture) if n % 7 == 0 else text.text

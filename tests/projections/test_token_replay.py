@@ -111,6 +111,33 @@ def by_tokens(replay: TokenReplay) -> dict[str, Any]:
     0.0,
     False,
 )
+# A large result that is pinned with the first prompt, in a view that is too large.
+@example(
+    [
+        *(("user", 300), ("calls", 3), ("result", 4_000)),
+        *(("user", 4_000), ("assistant", 4_000), ("user", 4_000), ("call", 3)),
+    ],
+    policy_named("pi", {"reserve_tokens": 100, "keep_tokens": 1_500}),
+    3_000,
+    50,
+    PinRules(most=0.5),
+    0.0,
+    False,
+)
+# A result that was shortened stands in the kept window when there is a plan again.
+@example(
+    [
+        *[("user", 1_600)] * 3,
+        *(("calls", 3), ("result", 20_000)),
+        *[("user", 1_600), ("call", 3)] * 6,
+    ],
+    policy_named("pi", {"reserve_tokens": 100, "keep_tokens": 5_900, "fits_limit": False}),
+    3_000,
+    50,
+    NO_PINS,
+    0.0,
+    False,
+)
 # A raw cut between a call and its result, from where it is as far to either side.
 @example(
     [
