@@ -46,6 +46,20 @@ def test_controls_and_the_bound_stand_below(capsys: pytest.CaptureFixture[str]) 
     )
 
 
+def test_where_no_summary_has_a_text_no_column_is_of_what_texts_keep(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sized = [setup("pi", summariser="sized", budget=budget) for budget in (500, 800)]
+
+    said = lines(measured(*(cell(name, one) for name in "abcdefgh" for one in sized)), capsys)
+
+    heading = words_of("policy", said)
+    assert "cost" in heading
+    assert not {"R", "F3", "constraints"} & set(heading)
+    assert any(line.startswith("by sized") for line in said)
+    assert not any(line.split()[-2:] == ["tell", "0"] for line in said)
+
+
 def test_a_verdict_comes_with_its_interval_and_its_sessions(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
