@@ -16,7 +16,6 @@ from ...projections.audit.fates import FateBook
 from ...projections.audit.happenings import BlockSaid, Decided, Happening, ModelAsked, Recorded
 from ...projections.audit.placing import placed
 from ...projections.history_view import Coordinate
-from ...projections.read_models.moments import said_at
 from ...projections.recorded import Recorded as Logged
 from ...projections.replay.numbering import Numbered
 from ..recall import block_of
@@ -24,6 +23,7 @@ from ..view_reader import ViewReader
 from .audited_call import lineage_of, witness
 from .owners import Owner, owners_of
 from .showings import Showings
+from .told_times import told_at
 
 if TYPE_CHECKING:
     from ..stored_session import StoredSession
@@ -146,7 +146,7 @@ class Audit:
             turn=said.turn,
             block=said.block,
             tokens=recorded.tokens,
-            at=said_at(event),
+            at=told_at(event),
             became=self.fates.of(position),
             is_open=position in self._open,
             ends=event.shown if isinstance(event, ToolReturned) else None,

@@ -10,6 +10,7 @@ from ...projections.read_models.moments import moment
 from ...projections.rendering.neutral import ROLES
 from ..auditing.audit import Audit
 from ..auditing.audited_call import AuditedCall
+from ..auditing.told_times import told_at
 from .printing import clipped
 from .session_json import described
 
@@ -86,7 +87,7 @@ def _block(said: BlockSaid) -> dict[str, Any]:
         "name": block.name if isinstance(block, Block | ToolCall) else None,
         "tool_call_id": None if isinstance(block, Block) else block.tool_call_id,
         "tokens": said.tokens,
-        "when": moment(said.at),
+        "when": said.at and moment(said.at),
         "fate": became.fate,
         "since": became.since,
         "boundary": became.boundary,
@@ -118,9 +119,10 @@ def _call(asked: ModelAsked) -> dict[str, Any]:
 def _reported(call: ModelAsked | AuditedCall) -> dict[str, Any]:
     """What was recorded of a call; nulls where nothing was."""
     reported = call.reported
+    when = told_at(reported) if reported else None
     return {
         "recorded": reported.originator_version if reported else None,
-        "when": moment(reported.timestamp) if reported else None,
+        "when": moment(when) if when else None,
         "call_id": reported.call_id if reported else None,
         "model": reported.model if reported else None,
         "usage": reported.usage.model_dump(mode="json") if reported and reported.usage else None,
@@ -135,6 +137,6 @@ def _reported(call: ModelAsked | AuditedCall) -> dict[str, Any]:
 def _event(event: Event) -> dict[str, Any]:
     return {
         "event": type(event).__name__,
-        "when": moment(event.timestamp),
+        "when": moment(told_at(event) or event.timestamp),
         "said": event.model_dump(mode="json", exclude=ENVELOPE, exclude_defaults=True),
     }

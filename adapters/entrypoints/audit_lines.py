@@ -96,7 +96,8 @@ def _say_block(said: BlockSaid, *, brief: bool) -> None:
         say(f"{top}  {clipped(said.block.text, max(20, EXCERPT - len(top)))}")
     else:
         say(top, bold=True)
-        say(f"{INDENT}{moment(said.at)}  {clipped(said.block.text, EXCERPT)}")
+        when = f"{moment(said.at)}  " if said.at else ""
+        say(f"{INDENT}{when}{clipped(said.block.text, EXCERPT)}")
 
 
 def _marks(said: BlockSaid) -> Iterator[str]:

@@ -5,6 +5,7 @@ from typing import Any
 from ...domain.compaction_events import CompactionFailed
 from ...projections.lineage_tree import Attempt, LineageTree, Node, Stand
 from ...projections.read_models.moments import moment
+from ..auditing.told_times import told_at
 from .printing import runs
 
 
@@ -30,7 +31,7 @@ def _node(node: Node) -> dict[str, Any]:
         "standing": node.standing,
         "trigger": boundary.trigger,
         "policy": boundary.policy,
-        "when": boundary.source_time or moment(node.when),
+        "when": moment(told_at(boundary) or node.when),
         "pre_tokens": boundary.pre_tokens,
         "post_tokens": boundary.post_tokens,
         "after": boundary.after,

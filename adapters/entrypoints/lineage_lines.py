@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ...domain.compaction_events import CompactionFailed, CompactionReverted, PreparationDropped
 from ...projections.lineage_tree import Attempt, LineageTree, Node, Standing
 from ...projections.read_models.moments import moment
+from ..auditing.told_times import told_at
 from .printing import clipped, counted, say, say_table, shortly
 
 EXCERPT = 90
@@ -89,7 +90,7 @@ def _node(
     tree: LineageTree, node: Node, indent: str, strokes: Strokes, *, is_last: bool, full: bool
 ) -> Iterator[str]:
     boundary = node.boundary
-    when = boundary.source_time or moment(node.when)
+    when = moment(told_at(boundary) or node.when)
     inherited = f", decided in {node.lineage}" if node.lineage != tree.lineage else ""
     yield (
         f"{indent}{strokes.last if is_last else strokes.fork}"

@@ -19,7 +19,8 @@ class BlockSaid:
     turn: int
     block: AnyBlock
     tokens: int
-    at: datetime
+    at: datetime | None
+    """When it was said; None of what was imported from a source that does not tell."""
     became: Became
     is_open: bool = False
     """A tool call that nobody has answered."""

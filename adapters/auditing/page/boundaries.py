@@ -8,6 +8,7 @@ from ....projections.diffing.lost_facts import LostFact
 from ....projections.diffing.view_diff import ViewDiff
 from ....projections.lineage_tree import LineageTree
 from ....projections.read_models.moments import moment
+from ..told_times import told_at
 from .chart import boundary_id
 from .cuts import Cuts
 from .history import handles
@@ -39,7 +40,7 @@ def boundaries(story: Story, cuts: Cuts) -> Iterator[Markup]:
 def _boundary(told: ToldBoundary, cuts: Cuts) -> Markup:
     node = told.node
     boundary = node.boundary
-    when = boundary.source_time or moment(node.when)
+    when = moment(told_at(boundary) or node.when)
     return tag(
         "details",
         tag(

@@ -56,7 +56,7 @@ def _block(told: ToldBlock, number: int, cuts: Cuts, session: str) -> Markup:
             " ",
             tag("span", first_line(block.text)[:LINE], class_="line"),
         ),
-        tag("p", moment(told.when), class_="when"),
+        tag("p", moment(told.when), class_="when") if told.when else "",
         tag("pre", head, mark, tail, dir="auto"),
         *(tag("p", line, class_="media") for line in _media(told)),
         id=f"block-{told.position}",

@@ -15,7 +15,6 @@ from ....projections.diffing.view_diff import ViewDiff
 from ....projections.fate_ranges import fates_of
 from ....projections.history_view import HistoryView
 from ....projections.lineage_tree import LineageTree, Node
-from ....projections.read_models.moments import said_at
 from ....projections.replay.as_recorded import AsRecorded
 from ....projections.replay.neutral import rows_of
 from ....projections.replay.recording import Call, Recording
@@ -25,6 +24,7 @@ from ...recall import recalled
 from ...replaying.recordings import decisions_of, recording_of
 from ..diffs import diff
 from ..lineages import lineages_of, trees_of
+from ..told_times import told_at
 
 if TYPE_CHECKING:
     from ...stored_session import StoredSession
@@ -45,7 +45,8 @@ class ToldBlock:
     turn: int
     block: AnyBlock
     tokens: int
-    when: datetime
+    when: datetime | None
+    """None of what was imported from a source that does not tell."""
     fate: Fate | None
 
 
@@ -145,7 +146,7 @@ def _blocks(session: "StoredSession", recording: Recording, fates: Fates) -> Ite
             turn=found.turn,
             block=found.block,
             tokens=recorded.tokens,
-            when=said_at(recorded.event),
+            when=told_at(recorded.event),
             fate=next((fate for fate, where in fates.items() if found.position in where), None),
         )
 
