@@ -20,7 +20,7 @@ def calls(story: Story, cuts: Cuts) -> Iterator[Markup]:
 def _call(story: Story, told: ToldCall, cuts: Cuts) -> Markup:
     call, reported = told.call, told.call.reported
     model = f" {reported.model}" if reported and reported.model else ""
-    proof = "served by cutbank" if told.is_served else "reconstructed"
+    proof = str(told.shown.proof) if told.shown else "reconstructed"
     return tag(
         "details",
         tag(
@@ -59,6 +59,8 @@ def _said(story: Story, told: ToldCall, cuts: Cuts) -> Iterator[Markup]:
     kept = (visible & Ranges.span(1, first - 1)) | Ranges.span(first, call.sees)
     yield from _row("sent whole", handles(kept, cuts))
     yield from _row("answer", handles(Ranges.of(call.answer), cuts))
+    if told.shown is not None and told.shown.why is not None:
+        yield from _row("what speaks against it", told.shown.why)
     if reported is not None:
         if reported.context is not None:
             yield from _row("reported prompt", f"{reported.context:,} tokens")

@@ -104,14 +104,24 @@ def fate_chart(story: Story) -> Markup:
     if not positions:
         return tag("p", "The log holds no block.")
     served = [told for told in story.boundaries if told.node.served_from is not None]
-    stripes = sorted(served, key=lambda told: told.upto)[-MOST_STRIPES:]
-    rows = [
-        *(_stripe(number, told, positions) for number, told in enumerate(stripes)),
-        _now(story, len(stripes)),
-    ]
+    newest = sorted(served, key=lambda told: told.upto)[-MOST_STRIPES:]
+    lineages = sorted({told.lineage for told in newest})
+    rows: list[Markup] = []
+    for lineage in lineages:
+        if len(lineages) > 1:
+            rows.append(_named(len(rows), f"lineage {lineage}"))
+        stripes = (told for told in newest if told.lineage == lineage)
+        rows += [_stripe(number, told, positions) for number, told in enumerate(stripes, len(rows))]
+    if len(lineages) > 1:
+        rows.append(_named(len(rows), f"lineage {story.view.coordinate.lineage}"))
+    rows.append(_now(story, len(rows)))
     high = (len(rows)) * (STRIPE + 4) + 4
     label = "What had become of each block of the log, at each boundary and now"
     return _drawn(*rows, high=high, label=label)
+
+
+def _named(number: int, name: str) -> Markup:
+    return tag("text", name, x=LEFT, y=_row(number) + 11)
 
 
 def _stripe(number: int, told: ToldBoundary, positions: Sequence[int]) -> Markup:

@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from ....domain.blocks import AnyBlock
 from ....domain.compaction import MAIN, RECORDED
 from ....domain.coverage import Fate
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlocksRetracted
+from ....projections.audit.shown import Shown
 from ....projections.diffing.log_text import Log
 from ....projections.diffing.view_diff import ViewDiff
 from ....projections.fate_ranges import fates_of
@@ -24,6 +26,8 @@ from ...recall import recalled
 from ...replaying.recordings import decisions_of, recording_of
 from ..diffs import diff
 from ..lineages import lineages_of, trees_of
+from ..owners import Owner, owners_of
+from ..showings import Showings
 from ..told_times import told_at
 
 if TYPE_CHECKING:
@@ -61,8 +65,13 @@ class ToldCall:
     summary_tokens: int
     boundary: Key | None
     """What the view began at; None where it was all of the log."""
-    is_served: bool
-    """Whether cutbank served it: of other calls, what was sent is reconstructed."""
+    shown: Shown | None
+    """Of a call that cutbank served the verdict; what any other was sent is reconstructed."""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether cutbank served it."""
+        return self.shown is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +177,8 @@ def _calls(
     decided_in = {
         (tree.lineage, node.number): node.lineage for tree in trees for node in tree.nodes
     }
+    events = session.store.events
+    showings, owners = Showings(events), owners_of(events, session.namespace, session.key)
     for index, (call, name) in enumerate(zip(recording.calls, wanted, strict=True)):
         served = replays[name][index]
         number = served.boundary.originator_version if served.boundary else 0
@@ -177,8 +188,16 @@ def _calls(
             tokens=served.tokens,
             summary_tokens=served.summary.tokens if served.summary else 0,
             boundary=(decided_in.get((name, number), name), number) if number else None,
-            is_served=call.reported is not None and call.reported.fingerprint is not None,
+            shown=_shown(call, showings, owners),
         )
+
+
+def _shown(call: Call, showings: Showings, owners: Mapping[UUID, Owner]) -> Shown | None:
+    told = call.reported
+    if told is None or told.fingerprint is None:
+        return None
+    owner = owners[told.originator_id]
+    return showings.of(owner, told.lineage, told.lineage_version, call.sees, told.fingerprint)
 
 
 def _lineage_of(call: Call, known: set[str], default: str) -> str:

@@ -155,7 +155,8 @@ def test_a_call_says_what_it_was_sent(store: SessionStore) -> None:
     assert "all of the log" in before
     assert "boundary" in after
     assert "summarised" in after
-    assert "served by cutbank" in after
+    assert "proved" in before
+    assert "proved" in after
     block = next(iter(view.summary.covers))
     assert view.summary.text in next(
         text for id, text in texts.items() if id.startswith("boundary-")

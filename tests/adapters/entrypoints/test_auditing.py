@@ -157,6 +157,10 @@ def test_a_call_whose_content_was_changed_is_not_equal(run: Run, served: bytes, 
     assert "\nnot equal: #37: its content was changed\n" in one.out
     (call,) = [told for told in story.json["story"] if told.get("number") == 13]
     assert (call["proof"], call["why"]) == ("not equal", "#37: its content was changed")
+    page = file.with_suffix(".html")
+    run("audit", "long", "--html", str(page))
+    assert ">not equal<" in page.read_text()
+    assert "#37: its content was changed" in page.read_text()
 
 
 @pytest.mark.parametrize(
