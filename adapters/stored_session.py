@@ -10,7 +10,7 @@ from eventsourcing.persistence import IntegrityError
 from pydantic import JsonValue
 
 from ..domain.blocks import AnyBlock
-from ..domain.compaction import MAIN, check_nameable
+from ..domain.compaction import MAIN, RECORDED, check_nameable
 from ..domain.compaction_events import Trigger
 from ..domain.errors import (
     ConflictError,
@@ -713,8 +713,13 @@ class StoredSession:
         return policy_named(policy, settings or {}) if isinstance(policy, str) else policy
 
     def check_lineage(self, lineage: str) -> None:
-        """Raises NotFoundError where no compaction was ever made on it."""
-        if lineage != MAIN and lineage not in (known := self.lineages):
+        """Raises NotFoundError where no compaction was ever made on it.
+
+        `main` is always there, and so is `recorded` of what was imported.
+        """
+        if lineage == MAIN or (lineage == RECORDED and self.source is not None):
+            return
+        if lineage not in (known := self.lineages):
             exist = ", ".join(sorted({MAIN, *known}))
             raise NotFoundError(
                 f"session {self.key!r} has no lineage {lineage!r} (there is: {exist})"

@@ -97,8 +97,8 @@ def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
         "p",
         "Tokens are estimates (characters / 4) where no provider's report is named. Of a "
         "call that is marked proved the database still gives the fingerprint that was recorded "
-        "when it was sent. One that is marked reconstructed was not served by cutbank: what it was sent "
-        "is told from the log.",
+        "when it was sent. One that is marked reconstructed was not served by cutbank: what it was "
+        "sent is told from the log.",
     )
     if cuts.left_out:
         yield tag(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from transcripts import import_file, name_of, samples
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
@@ -154,6 +155,22 @@ def test_a_coordinate_that_never_was_is_not_provable(session: StoredSession) -> 
     assert (call.view, call.request()) == (None, None)
     (asked,) = [one for one in session.audit().between() if isinstance(one, ModelAsked)]
     assert asked.shown == call.shown
+
+
+@pytest.mark.parametrize("path", samples(), ids=name_of)
+def test_what_a_call_saw_is_the_view_at_its_coordinate(path: Path, tmp_path: Path) -> None:
+    with cutbank.open(tmp_path / "log.db") as store:
+        import_file(store, path)
+        for session in store.sessions():
+            for one in session.audit().between():
+                if isinstance(one, ModelAsked):
+                    view = session.view(
+                        lineage=one.lineage,
+                        at=one.placed.sees,
+                        lineage_version=one.lineage_version,
+                    )
+                    seen = (len(view.entries), view.tokens, view.fingerprint)
+                    assert seen == (one.shown.blocks, one.shown.tokens, one.shown.fingerprint)
 
 
 def test_what_names_no_call_is_refused(session: StoredSession) -> None:
