@@ -31,13 +31,13 @@ def say_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
     """Each lineage in turn, and before more than one of them a table of all."""
     if len(trees) > 1:
         say_table(
-            ["lineage", "boundaries", "served", "stands for", "continues"],
+            ["lineage", "boundaries", "served", "summarised", "continues"],
             [
                 [
                     tree.lineage,
                     len(tree.nodes),
                     str(tree.served or "all of the log"),
-                    sum(len(stand.blocks) for stand in tree.stands()),
+                    shortly(tree.node(tree.served).covers, most=2) if tree.served else "",
                     tree.continues or "",
                 ]
                 for tree in trees
