@@ -57,10 +57,14 @@ def say_call(call: AuditedCall, form: str | None) -> None:
         say()
         say_view(call.view)
         return
-    said_as = form or call.form
-    as_sent = "as it was sent" if call.is_as_sent and said_as == call.form else "as it was not sent"
-    say(f"the request in the format {said_as}, {as_sent}:")
+    say(f"the request in the format {form or call.form}{_sent_as(call, form)}:")
     say_json(call.request(form))
+
+
+def _sent_as(call: AuditedCall, form: str | None) -> str:
+    if call.is_as_sent and form in {None, call.form}:
+        return ", as it was sent"
+    return f", which was sent as {call.sent_as}" if call.sent_as else ""
 
 
 def verdict(shown: Shown) -> str:

@@ -26,7 +26,7 @@ def say_diff(diff: ViewDiff, *, most: int | None) -> None:
     if diff.is_empty:
         say("Both views are the same.")
         return
-    say(f"view     {diff.tokens_before:,} -> {diff.tokens:,} tokens")
+    say(f"view     {diff.tokens_before:,} -> {diff.tokens:,} tokens, estimated")
     say(f"left     {_shares(diff.shares)}")
     if diff.came:
         say(f"came     {counted(len(diff.came), 'block')}")
