@@ -231,7 +231,7 @@ class _Fold:
 
     def nodes(self, served: int, first_call: FirstCall) -> Iterator[Node]:
         words: dict[int, Words] = {}
-        alive, undone = self._ancestors(served), self._ancestors(self.active)
+        alive = self._ancestors(served)
         for number, (boundary, where) in self.boundaries.items():
             summary = self.summaries.get(number)
             before = self.summaries.get(boundary.previous or 0)
@@ -247,7 +247,7 @@ class _Fold:
                 boundary=boundary,
                 summary=summary,
                 lineage=where,
-                standing=self._standing(number, served, alive, undone),
+                standing=self._standing(number, served, alive),
                 new=covers - inherited,
                 inherited=inherited,
                 words=words[number].by_boundary() if summary else {},
@@ -256,15 +256,14 @@ class _Fold:
                 ended_by=self.ended.get(number),
             )
 
-    def _standing(
-        self, number: int, served: int, alive: frozenset[int], undone: frozenset[int]
-    ) -> Standing:
+    def _standing(self, number: int, served: int, alive: frozenset[int]) -> Standing:
         if number == served:
             return Standing.SERVED
         if number in alive:
             return Standing.BUILT_UPON
         if number in self.activated:
-            return Standing.UNDONE if number in undone else Standing.REVERTED
+            is_reverted = isinstance(self.ended.get(number), CompactionReverted)
+            return Standing.REVERTED if is_reverted else Standing.UNDONE
         if number in self.ended:
             return Standing.DROPPED
         return Standing.PREPARED if number == self.prepared else Standing.OVERTAKEN

@@ -8,6 +8,8 @@ from lived import LIMIT, POLICY, Act, acts, exchange, live
 import cutbank
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.auditing.lineages import lineages_of, trees_of
+from cutbank.adapters.replaying.recordings import decisions_of
+from cutbank.domain.compaction_events import CompactionReverted
 from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.lineage_tree import Standing
@@ -84,6 +86,13 @@ def test_a_retraction_behind_a_boundary_undoes_it(session: StoredSession) -> Non
     assert tree.nodes[0].standing is Standing.UNDONE
     assert tree.stands() == []
 
+    session.compact(POLICY, limit=LIMIT)
+
+    assert [node.standing for node in session.lineage_tree().nodes] == [
+        Standing.UNDONE,
+        Standing.SERVED,
+    ]
+
 
 def test_the_first_call_is_the_first_that_was_sent_the_summary(session: StoredSession) -> None:
     talk(session, 6)
@@ -153,7 +162,13 @@ def test_all_that_left_stands_in_one_place_and_every_boundary_is_told_once(
             assert len(set(numbers)) == len(numbers)
             served = [node for node in tree.nodes if node.standing is Standing.SERVED]
             assert [node.number for node in served] == ([tree.served] if tree.served else [])
+            reverted = {
+                event.boundary
+                for event in decisions_of(session, tree.lineage)
+                if isinstance(event, CompactionReverted)
+            }
             for node in tree.nodes:
+                assert (node.standing is Standing.REVERTED) == (node.number in reverted)
                 assert not node.new & node.inherited
                 assert node.new | node.inherited == node.covers
 
