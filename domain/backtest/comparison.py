@@ -10,7 +10,7 @@ from ..fidelity.scores import Scores, ratio
 from .cell import Cell, Outcome, Setup
 from .resampling import Interval, interval_of
 from .result import Measured
-from .totals import SessionName, identity, limits_of
+from .totals import identity, limits_of, session_of
 
 FEWEST = 6
 """Sessions that bear on a figure before a verdict is given: five that all agree are still no
@@ -163,17 +163,13 @@ def _ratios(measure: Measure, pairs: Sequence[Pair]) -> Compared:
 
 
 def _paired(cells: Sequence[Cell], against: Sequence[Cell]) -> list[Pair]:
-    theirs = {_session(cell): cell for cell in against if cell.outcome is Outcome.DONE}
+    theirs = {session_of(cell): cell for cell in against if cell.outcome is Outcome.DONE}
     # By name, so that no order in which cells were made shows in an interval.
     return [
-        (cell, theirs[_session(cell)])
-        for cell in sorted(cells, key=_session)
-        if cell.outcome is Outcome.DONE and _session(cell) in theirs
+        (cell, theirs[session_of(cell)])
+        for cell in sorted(cells, key=session_of)
+        if cell.outcome is Outcome.DONE and session_of(cell) in theirs
     ]
-
-
-def _session(cell: Cell) -> SessionName:
-    return cell.namespace, cell.session
 
 
 def _by_setup(measured: Measured) -> dict[str, list[Cell]]:

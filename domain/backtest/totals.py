@@ -1,7 +1,7 @@
 """What each setup came to over all sessions: counts and tokens add up, ratios come last."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 
@@ -96,6 +96,17 @@ def totals_of(measured: Measured) -> tuple[Total, ...]:
     return tuple(_total(setup, cells[identity(setup)]) for setup in measured.setups)
 
 
+def on_shared_sessions(totals: Sequence[Total]) -> list[Total]:
+    """The same over the sessions that none of them failed in: who failed in the dear ones is not
+    cheap. A setup that failed in all has no say in it, and stays as it is."""
+    measured = [{session_of(cell) for cell in one.cells} for one in totals if one.cells]
+    shared = set[SessionName].intersection(*measured) if measured else set[SessionName]()
+    return [
+        replace(one, cells=tuple(cell for cell in one.cells if session_of(cell) in shared))
+        for one in totals
+    ]
+
+
 def control_totals_of(measured: Measured) -> tuple[ControlTotal, ...]:
     """A total for each control, limit and budget, in the order in which they first came."""
     found: dict[tuple[int, str, int | None], list[Control]] = {}
@@ -114,6 +125,10 @@ def control_totals_of(measured: Measured) -> tuple[ControlTotal, ...]:
         )
         for (limit, name, budget), controls in found.items()
     )
+
+
+def session_of(cell: Cell) -> SessionName:
+    return cell.namespace, cell.session
 
 
 def identity(setup: Setup) -> str:

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from ....domain.backtest.comparison import Difference, Measure
 from ....domain.backtest.estimates import Estimate, estimate, tokens_per_call, usd_per_call
 from ....domain.backtest.pareto import front
-from ....domain.backtest.totals import ControlTotal, Total
+from ....domain.backtest.totals import ControlTotal, Total, on_shared_sessions
 from ....domain.fidelity.scores import Scores
 from .ink import COLOURS, Ink
 from .markup import label
@@ -22,7 +23,11 @@ CONTROLS = ("random ledger", "frequency ledger", "random lines", "file list")
 
 
 def cost_against_fidelity(totals: ByLimit, inks: Inks) -> tuple[Drawing, bool]:
-    """A panel a limit, with the front; and whether costs are dollars: else they are tokens."""
+    """A panel a limit, with the front; and whether costs are dollars: else they are tokens.
+
+    Of the sessions that all setups of a limit have, or their costs would not compare.
+    """
+    totals = {limit: on_shared_sessions(each) for limit, each in totals.items()}
     is_priced = all(usd_per_call(one) for each in totals.values() for one in each if one.cells)
     costed = usd_per_call if is_priced else tokens_per_call
     factor = 100 if is_priced else 1
@@ -108,9 +113,11 @@ def by_budget(totals: ByLimit, controls: Sequence[ControlTotal], inks: Inks) -> 
 def differences(found: Sequence[Difference], inks: Inks) -> Drawing | None:
     """Cost and F3 against the first setup, with intervals; a panel each and limit.
 
-    Of what nothing is known there is no panel; for a cost, that of the tokens.
+    Of what nothing is known there is no panel; for a cost, that of the tokens. What has no
+    end is told in the table alone.
     """
-    known = {one.measure for one in found if one.micro is not None}
+    found = [one for one in found if _can_be_drawn(one)]
+    known = {one.measure for one in found}
     cost = Measure.COST if Measure.COST in known else Measure.TOKENS
     measures = [one for one in (cost, Measure.F3) if one in known]
     limits = dict.fromkeys(one.setup.limit for one in found)
@@ -119,11 +126,7 @@ def differences(found: Sequence[Difference], inks: Inks) -> Drawing | None:
     for limit in limits:
         for measure in measures:
             titles.append(f"{measure.value}, limit {limit:,}")
-            here = [
-                one
-                for one in found
-                if one.measure is measure and one.setup.limit == limit and one.micro is not None
-            ]
+            here = [one for one in found if one.measure is measure and one.setup.limit == limit]
             drawn.append(_forest(here, inks, len(titles)))
     if not any(one["x"] for one in drawn):
         return None
@@ -174,6 +177,10 @@ def _front(
         "hoverinfo": "skip",
         **axes(panel),
     }
+
+
+def _can_be_drawn(found: Difference) -> bool:
+    return found.micro is not None and isfinite(sum(found.interval or ()))
 
 
 def _forest(found: Sequence[Difference], inks: Inks, panel: int) -> Drawing:

@@ -111,8 +111,9 @@ def _front(scored: figures.ByLimit, inks: figures.Inks) -> str:
     unit = "US dollars for 100 calls" if is_priced else "prompt tokens a call, as prices lack"
     return figure(
         "front-drawing",
-        f"F3 against {unit}; bars are 95 percent of 2,000 resamples of the sessions. They are wide "
-        "because sessions differ; differences between policies are paired below.",
+        f"F3 against {unit}, over the sessions that no setup of the limit failed in; bars are "
+        "intervals of 95 percent. They are wide because sessions differ; differences between "
+        "policies are paired below.",
         drawn,
     )
 

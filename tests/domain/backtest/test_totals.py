@@ -6,7 +6,12 @@ from hypothesis import given
 
 from cutbank.domain.backtest.cell import Bill, Outcome
 from cutbank.domain.backtest.result import Measured
-from cutbank.domain.backtest.totals import bills_added, control_totals_of, totals_of
+from cutbank.domain.backtest.totals import (
+    bills_added,
+    control_totals_of,
+    on_shared_sessions,
+    totals_of,
+)
 
 PI = setup("pi")
 NONE = setup("none")
@@ -34,6 +39,24 @@ def test_what_failed_adds_nothing_and_is_named() -> None:
     assert (total.sessions, len(total.cells)) == (2, 1)
     assert total.failed == (failed,)
     assert total.bill == bill()
+
+
+def test_setups_are_put_side_by_side_over_the_sessions_that_all_have() -> None:
+    crashed = setup("crashed")
+    found = on_shared_sessions(
+        totals_of(
+            measured(
+                cell("cheap", PI, bill=bill(10, 1.0), calls=1),
+                cell("dear", PI, outcome=Outcome.DIED, why="it died"),
+                cell("cheap", NONE, bill=bill(10, 2.0), calls=1),
+                cell("dear", NONE, bill=bill(90, 9.0), calls=1),
+                cell("dear", crashed, outcome=Outcome.FAILED, why="it raised"),
+            )
+        )
+    )
+
+    assert [one.usd for one in found] == [1.0, 2.0, None]
+    assert [one.sessions for one in found] == [2, 1, 1]
 
 
 def test_dollars_are_of_the_sessions_whose_prices_are_known() -> None:

@@ -346,6 +346,19 @@ def test_one_setup_looks_alike_in_each_drawing() -> None:
     assert len(set(front.values())) == len(front) == 3
 
 
+def test_a_difference_without_an_end_is_told_and_not_drawn() -> None:
+    dear, free = bill(9, usd=9.0), bill(9, usd=0.0)
+    cells = [cell(f"s{n}", setup("none"), bill=free if n else dear) for n in range(9)]
+    cells += [cell(f"s{n}", setup("pi"), bill=bill(9, usd=1.0)) for n in range(9)]
+
+    page = read(measured(*cells))
+
+    assert "+∞]" in " ".join(page.words)
+    drawn = page.documents["apart-drawing-data"]
+    assert "prompt tokens, limit" in drawn
+    assert "cost, limit" not in drawn
+
+
 def test_the_front_runs_from_cheap_to_dear_and_from_less_to_more() -> None:
     drawn = json.loads(read(told_apart()).documents["front-drawing-data"])["data"]
 
