@@ -33,6 +33,8 @@ Progress = Callable[[int, int], None]
 CONTROL_BUDGETS = (500, 2_000)
 """Tokens of the controls' texts, where no budgets are asked for."""
 NO_CALLS = "no model was called in it"
+LONGEST_S = 1_000_000.0
+"""What a cell may be given at most: eleven days; a system's own clocks take no more than twice."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Running:
             raise BacktestError(f"a backtest needs a process, not {self.jobs}")
         if not self.timeout_s > 0:
             raise BacktestError(f"a cell needs more than {self.timeout_s:g} seconds")
+        if self.timeout_s > LONGEST_S:
+            raise BacktestError(
+                f"a cell is not waited for {self.timeout_s:g} seconds: {LONGEST_S:,.0f} at most"
+            )
 
 
 @dataclass
@@ -75,6 +81,8 @@ class Backtest:
     _skipped: dict[str, str] = field(default_factory=dict, init=False)
     _cache: Cache | None = field(default=None, init=False)
     _done: int = field(default=0, init=False)
+    _kept: int = field(default=0, init=False)
+    """What the cache holds of it by now, from this time or from an earlier one."""
 
     def __post_init__(self) -> None:
         if self.running.cluster is not None and self.grid.summariser == "llm":
@@ -94,12 +102,16 @@ class Backtest:
 
     def measured(self) -> Measured:
         """Run it. What is done is in the cache whenever this ends, and however."""
-        with ExitStack() as stack:
-            if self.running.cache is not None:
-                self._cache = stack.enter_context(cache_in(self.running.cache))
-            self._tell(0)
-            for answer in stack.enter_context(closing(self._workforce(stack).answers())):
-                self._take(answer)
+        try:
+            with ExitStack() as stack:
+                if self.running.cache is not None:
+                    self._cache = stack.enter_context(cache_in(self.running.cache))
+                self._tell(0)
+                for answer in stack.enter_context(closing(self._workforce(stack).answers())):
+                    self._take(answer)
+        except KeyboardInterrupt:
+            self._remark_kept()
+            raise
         self._remark()
         return self._in_order()
 
@@ -164,6 +176,7 @@ class Backtest:
         if found is None:
             return False
         self._results[session, number] = found
+        self._kept += 1
         self._tell(1)
         return True
 
@@ -188,6 +201,7 @@ class Backtest:
             self._results[at] = result
             if self._cache is not None and at in self._keys and answer.outcome is Outcome.DONE:
                 self._cache.put(self._keys[at], result)
+                self._kept += 1
         elif isinstance(item, Setup):
             session = self._sessions[answer.session]
             self._results[at] = Cell(
@@ -224,10 +238,20 @@ class Backtest:
             skipped=dict(sorted(self._skipped.items())),
         )
 
+    @property
+    def _in_all(self) -> int:
+        return len(self._sessions) * len(self._items)
+
     def _tell(self, more: int) -> None:
         self._done += more
         if self.running.progress is not None:
-            self.running.progress(self._done, len(self._sessions) * len(self._items))
+            self.running.progress(self._done, self._in_all)
+
+    def _remark_kept(self) -> None:
+        cache, remark = self._cache, self.running.remark
+        if cache is not None and remark is not None:
+            found = f"{self._kept:,} of {self._in_all:,} measurements are kept in {cache.path}"
+            remark(f"{found}: begin it again to go on" if self._kept else found)
 
     def _remark(self) -> None:
         cache, remark = self._cache, self.running.remark

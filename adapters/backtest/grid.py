@@ -17,6 +17,8 @@ UNDECIDING = (NOBODY, AS_RECORDED)
 """What is named like a policy and asks none: it has no settings, and no summary is written."""
 LIMIT = 32_000
 """Tokens of a prompt where nobody says: most recorded sessions outgrow it."""
+MOST = 2**53
+"""Tokens that can be named: programs that read the answer may know no larger whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Grid:
             for number in numbers:
                 if number is not None and number < 1:
                     raise InvalidSettingError(f"a {name} is 1 token or more, not {number:,}")
+                if number is not None and number > MOST:
+                    raise InvalidSettingError(f"a {name} is {MOST:,} tokens at most")
         if self.summariser not in SUMMARISERS:
             known = ", ".join(SUMMARISERS)
             raise InvalidSettingError(

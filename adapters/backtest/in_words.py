@@ -119,10 +119,11 @@ def named(cell: Cell) -> str:
     return cell.session if cell.namespace == "default" else f"{cell.namespace}/{cell.session}"
 
 
-def command_of(measured: Measured) -> str:
-    """What measures the same again, over all sessions of a database."""
+def command_of(measured: Measured, target: str = "all", namespace: str | None = None) -> str:
+    """What measures the same again: all sessions of a database, or what else was named."""
     setups = measured.setups
-    words = ["cutbank", "backtest", "all"]
+    where = [] if namespace is None else ["--namespace", namespace]
+    words = ["cutbank", *where, "backtest", target]
     words += ["--policies", ",".join(dict.fromkeys(setup.policy for setup in setups))]
     words += ["--limits", ",".join(map(str, limits_of(measured)))]
     # Who writes no summaries has no budget, whatever the others were given.

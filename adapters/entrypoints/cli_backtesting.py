@@ -9,15 +9,16 @@ import typer
 
 from ...domain.backtest.cell import Outcome
 from ...domain.backtest.result import Measured
-from ...domain.errors import InvalidSettingError, NotFoundError
+from ...domain.errors import ExportError, InvalidSettingError, NotFoundError
 from ..backtest.grid import LIMIT
+from ..backtest.in_words import command_of
 from ..replaying.deciders import SUMMARISERS
 from ..session_store import SessionStore
 from ..stored_session import StoredSession
 from .completing import policy_names
 from .database import opened_store
 from .invocation import Invocation
-from .printing import remark, say, say_json
+from .printing import complain, remark, say, say_json
 from .progress_bar import progress_bar
 
 ALL = "all"
@@ -125,50 +126,53 @@ def backtest(
         from ..backtest.report.report import check_report  # noqa: PLC0415 - wanted here only
 
         check_report(report)
-    try:
-        with (
-            _sessions(call, target, quiet=quiet) as (store, sessions, unread),
-            progress_bar("measuring", wanted=not quiet) as progress,
-        ):
-            measured = store.backtest(
-                asked,
-                sessions=sessions,
-                limits=prompts,
-                settings=tried,
-                budgets=sizes,
-                summariser=summariser,
-                model=model,
-                jobs=jobs,
-                timeout_s=timeout,
-                cluster=cluster,
-                cache=None if no_cache else cache or usual_cache(),
-                progress=progress,
-                remark=remark,
-            )
-    except KeyboardInterrupt:
-        if not no_cache:
-            remark("what was measured is kept: begin it again to go on")
-        raise
+    with (
+        _sessions(call, target, quiet=quiet) as (store, sessions, unread),
+        progress_bar("measuring", wanted=not quiet) as progress,
+    ):
+        measured = store.backtest(
+            asked,
+            sessions=sessions,
+            limits=prompts,
+            settings=tried,
+            budgets=sizes,
+            summariser=summariser,
+            model=model,
+            jobs=jobs,
+            timeout_s=timeout,
+            cluster=cluster,
+            cache=None if no_cache else cache or usual_cache(),
+            progress=progress,
+            remark=remark,
+        )
     measured = measured.model_copy(update={"skipped": {**unread, **measured.skipped}})
-    _say(call, measured, report)
+    _say(call, measured, report, command_of(measured, target, call.named))
     if unread or any(cell.outcome is not Outcome.DONE for cell in measured.cells):
         raise typer.Exit(1)
 
 
-def _say(call: Invocation, measured: Measured, report: Path | None) -> None:
+def _say(call: Invocation, measured: Measured, report: Path | None, command: str) -> None:
+    """The answer, which may have taken hours: whether its report can be written or not."""
     from .backtest_lines import say_measured  # noqa: PLC0415 - rich takes its time
 
     written: list[Path] = []
+    why = ""
     if report is not None:
         from ..backtest.report.report import write_report  # noqa: PLC0415 - the extra `backtest`
 
-        written = write_report(measured, report)
+        try:
+            written = write_report(measured, report, command)
+        except ExportError as error:
+            why = str(error)
     if call.as_json:
         say_json(measured.model_dump(mode="json"))
-        return
-    say_measured(measured)
-    for path in written:
-        say(f"written: {path}")
+    else:
+        say_measured(measured)
+        for path in written:
+            say(f"written: {path}")
+    if why:
+        complain(why)
+        raise typer.Exit(2)
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def write_report(measured: Measured, folder: Path, command: str | None = None) -
         raise ExportError(MISSING) from None
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return [_written(folder / name, content) for name, content in contents.items()]
+        return _written({folder / name: content for name, content in contents.items()})
     except OSError as error:
         raise ExportError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
@@ -66,12 +66,13 @@ def _json(document: object) -> bytes:
     return (json.dumps(document, ensure_ascii=True, indent=1) + "\n").encode()
 
 
-def _written(target: Path, content: bytes) -> Path:
-    """Beside its name first, so that half a file never passes for a whole one."""
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+def _written(contents: dict[Path, bytes]) -> list[Path]:
+    """Beside their names until all are written: no half takes the place of an earlier report."""
+    beside = {target: target.with_name(f".{target.name}.{os.getpid()}.part") for target in contents}
     try:
-        beside.write_bytes(content)
-        beside.replace(target)
+        for target, content in contents.items():
+            beside[target].write_bytes(content)
+        return [beside[target].replace(target) for target in contents]
     finally:
-        beside.unlink(missing_ok=True)
-    return target
+        for part in beside.values():
+            part.unlink(missing_ok=True)

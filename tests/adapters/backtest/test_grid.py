@@ -63,6 +63,7 @@ def test_a_setup_makes_the_policy_that_it_names() -> None:
         ({"policies": ["silt"]}, "there is no policy 'silt'"),
         ({"policies": ["pi@silt"]}, "has no preset @silt"),
         ({"limits": []}, "needs a limit"),
+        ({"limits": [2**53 + 1]}, "a limit is 9,007,199,254,740,992 tokens at most"),
         ({"limits": [0]}, "a limit is 1 token or more, not 0"),
         ({"limits": [-4]}, "not -4"),
         ({"budgets": [0]}, "a budget is 1 token or more"),

@@ -2,9 +2,13 @@
 
 import shlex
 from dataclasses import replace
+from itertools import pairwise
 
 from backtests import cell, measured, setup, told_apart
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cutbank.adapters.backtest.grid import Grid
 from cutbank.adapters.backtest.in_words import (
     apart,
     command_of,
@@ -14,6 +18,7 @@ from cutbank.adapters.backtest.in_words import (
     recall_of,
 )
 from cutbank.domain.backtest.comparison import Difference, Measure
+from cutbank.domain.backtest.result import Measured
 
 FOUND = Difference(
     measure=Measure.COST,
@@ -81,6 +86,41 @@ def test_what_texts_keep_is_told_apart_among_those_that_have_texts() -> None:
     assert told
     assert all(measure.is_amount for measure in told)
     assert {one.measure for one in found if one.setup == texts[1]} == set(Measure)
+
+
+def test_the_command_says_what_was_named() -> None:
+    found = measured(cell("a", setup("pi")), cell("a", setup("pi", budget=500)))
+
+    assert shlex.split(command_of(found, "my talks", "other"))[:5] == [
+        *("cutbank", "--namespace", "other", "backtest", "my talks"),
+    ]
+    assert "--budgets default,500" in command_of(found)
+
+
+@given(
+    policies=st.lists(st.sampled_from(("none", "pi", "recorded")), min_size=1, unique=True),
+    limits=st.lists(st.integers(1, 10**6), min_size=1, max_size=3, unique=True),
+    budgets=st.lists(st.none() | st.integers(1, 10**4), min_size=1, max_size=3, unique=True),
+)
+def test_the_command_makes_the_same_setups(
+    policies: list[str], limits: list[int], budgets: list[int | None]
+) -> None:
+    asked = Grid(policies, limits, {"keep_tokens": [5]} if "pi" in policies else {}, budgets)
+
+    words = shlex.split(command_of(Measured(setups=asked.setups(), cells=())))
+
+    given_to = dict(pairwise(words))
+    key, _, value = given_to.get("--set", "=").partition("=")
+    again = Grid(
+        given_to["--policies"].split(","),
+        [int(word) for word in given_to["--limits"].split(",")],
+        {key: [value]} if key else {},
+        [
+            None if word == "default" else int(word)
+            for word in given_to.get("--budgets", "default").split(",")
+        ],
+    )
+    assert again.setups() == asked.setups()
 
 
 def test_what_was_lost_is_recalled_where_its_session_is() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,5 @@ def test_numbers_that_cannot_be_are_refused_before_anything_begins(store: Sessio
         store.backtest(["pi"], jobs=0)
     with pytest.raises(BacktestError, match="more than 0 seconds"):
         store.backtest(["pi"], timeout_s=0)
+    with pytest.raises(BacktestError, match="not waited for inf seconds: 1,000,000 at most"):
+        store.backtest(["pi"], timeout_s=inf)

@@ -133,6 +133,23 @@ def test_a_report_that_cannot_be_written_is_refused_before_anything_is_measured(
 
 
 @on_sqlite
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_an_answer_is_said_though_its_report_cannot_be_written(
+    run: Run, tmp_path: Path, as_json: tuple[str, ...]
+) -> None:
+    report = tmp_path / "report"
+    (report / "cells.parquet").mkdir(parents=True)
+
+    answer = run("backtest", "long", *POLICIES, "--report", report, *as_json)
+
+    assert answer.code == 2
+    assert "pi" in answer.out
+    assert f"{report}: cannot be written" in answer.err
+    if as_json:
+        assert len(answer.json["cells"]) == 2
+
+
+@on_sqlite
 def test_rows_that_failed_end_in_1(run: Run, tmp_path: Path) -> None:
     answer = run("backtest", "long", *POLICIES, "--timeout", "0.000001", "--json")
 
@@ -153,10 +170,11 @@ def test_an_interrupt_leaves_what_is_done(run: Run, address: str, tmp_path: Path
         _, said = process.communicate(timeout=60)
 
     assert process.returncode == 130
-    assert said.splitlines()[0] == "what was measured is kept: begin it again to go on"
     assert "Traceback" not in said
     kept = _rows(cache)
-    assert 0 < kept < 300
+    assert 0 < kept < 450
+    told = f"{kept} of 450 measurements are kept in {cache}: begin it again to go on"
+    assert said.splitlines()[0] == told
     answer = run(*words, "--json")
     assert (answer.code, len(json.loads(answer.out)["cells"])) == (0, 300)
 
@@ -164,7 +182,7 @@ def test_an_interrupt_leaves_what_is_done(run: Run, address: str, tmp_path: Path
 def _rows(cache: Path) -> int:
     connection = sqlite3.connect(f"file:{cache}?mode=ro", uri=True)
     try:
-        return int(connection.execute("select count(*) from measured").fetchone()[0])
+        return int(connection.execute("select count(*) from kept").fetchone()[0])
     except sqlite3.OperationalError:
         return 0  # it is being made
     finally:

@@ -1,6 +1,7 @@
 """The page of a backtest: whole, harmless, open to all, and the same each time."""
 
 import json
+import os
 import re
 import shlex
 from html.parser import HTMLParser
@@ -306,6 +307,22 @@ def test_a_report_takes_the_place_of_an_earlier_one_and_leaves_nothing_beside(
     assert "later" in paths[0].read_text("utf-8")
     assert "earlier" not in paths[0].read_text("utf-8")
     assert sorted(tmp_path.iterdir()) == sorted(paths)
+
+
+def test_a_report_that_cannot_be_written_whole_leaves_the_earlier_one_as_it_was(
+    tmp_path: Path,
+) -> None:
+    paths = write_report(measured(cell("earlier", setup())), tmp_path)
+    before = {path: path.read_bytes() for path in paths}
+    # Of five files the fourth cannot be written, as on a disk that is full by then.
+    in_the_way = tmp_path / f".measured.json.{os.getpid()}.part"
+    in_the_way.mkdir()
+
+    with pytest.raises(ExportError, match="cannot be written"):
+        write_report(measured(cell("later", setup())), tmp_path)
+
+    in_the_way.rmdir()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
