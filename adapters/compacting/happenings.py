@@ -72,7 +72,7 @@ class Happening:
     rule: str | None = None
     """The gate's rule that a rejected draft broke."""
     error: str | None = None
-    """The kind of error by which a summariser failed."""
+    """The kind of error by which a summariser failed, or a shadow's policy."""
     model: str | None = None
     """Which model wrote a draft; `usage`, `cost_usd` and `latency_s` say what that took."""
     usage: Usage | None = None

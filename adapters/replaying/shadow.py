@@ -7,6 +7,7 @@ from eventsourcing.persistence import IntegrityError
 
 from ...domain.compaction import lineage_id
 from ...domain.compaction_events import CompactBoundary, Summary
+from ...domain.policies.policy import Policy
 from ...domain.ranges import Ranges
 from ...domain.terms import Terms
 from ...projections.recorded import Recorded
@@ -41,6 +42,10 @@ class Shadow:
         self._regrowth = regrowth
         self._log: list[Recorded] = []
         self._going: tuple[Fold, ByPolicy] | None = None
+
+    @property
+    def policy(self) -> Policy:
+        return self._terms.policy
 
     def look(self, position: int) -> None:
         """Decide about the call that is sent the session up to a position."""

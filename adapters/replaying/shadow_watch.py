@@ -3,7 +3,10 @@
 import logging
 from collections import deque
 from threading import Condition, Thread, current_thread
+from weakref import WeakSet
 
+from ..compacting.happenings import Happening, Moment
+from ..compacting.story import told
 from .shadow import Shadow
 
 LAST_WORDS_S = 5.0
@@ -15,8 +18,8 @@ logger = logging.getLogger("cutbank.compaction")
 class ShadowWatch:
     """One thread, which is there while there is something to do.
 
-    What goes wrong in a shadow is logged, once, and that shadow is dropped: its lineage stays as
-    it is, and the agent's view is what it would have been without.
+    What goes wrong in a shadow is logged and told to those who listen, once, and that shadow is
+    dropped: its lineage stays as it is, and the agent's view is what it would have been without.
     """
 
     def __init__(self, patience_s: float = LAST_WORDS_S) -> None:
@@ -24,7 +27,7 @@ class ShadowWatch:
         self._changing = Condition()
         self._waiting: deque[tuple[Shadow, int]] = deque()
         self._thread: Thread | None = None
-        self._dropped: set[Shadow] = set()
+        self._dropped = WeakSet[Shadow]()
         self._is_ended = False
 
     def look(self, shadow: Shadow, position: int) -> None:
@@ -68,7 +71,7 @@ class ShadowWatch:
                     continue
             try:
                 shadow.look(position)
-            except Exception:  # nobody waits for it whom it could be raised to
+            except Exception as error:  # nobody waits for it whom it could be raised to
                 logger.exception(
                     "%s of session %r failed, and decides no more",
                     shadow.lineage,
@@ -76,3 +79,18 @@ class ShadowWatch:
                 )
                 with self._changing:
                     self._dropped.add(shadow)
+                _tell(shadow, error)
+
+
+def _tell(shadow: Shadow, error: Exception) -> None:
+    session = shadow.session
+    happening = Happening(
+        Moment.FAILED,
+        session.key,
+        session.namespace,
+        shadow.lineage,
+        policy=shadow.policy.name,
+        reason=str(error),
+        error=type(error).__name__,
+    )
+    told(session.store.all_listeners, happening)

@@ -18,6 +18,7 @@ from worked_live import STEPS, Agent, Time, essence, live_blocks
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
+from cutbank.adapters.compacting.happenings import Happening, Moment
 from cutbank.adapters.entrypoints.session_list import all_of
 from cutbank.adapters.replaying.recordings import decisions_of, recording_of
 from cutbank.adapters.settings.settings import Settings
@@ -174,6 +175,35 @@ def test_a_shadow_that_raises_is_logged_once_and_dropped(
     (told,) = caplog.records
     assert "shadow:raises of session 'a session' failed" in told.getMessage()
     assert "shadow:raises" not in session.lineages
+    assert "shadow:pi" in session.lineages
+
+
+def test_who_listens_is_told_once_of_a_shadow_that_raises(
+    store: SessionStore, session: StoredSession
+) -> None:
+    told: list[Happening] = []
+    store.listeners.append(told.append)
+
+    talk(session, 5, shadows=[Raises()])
+
+    assert store.shadows.wait(PATIENCE_S)
+    (failed,) = [one for one in told if one.lineage != "main"]
+    assert (failed.moment, failed.session) == (Moment.FAILED, "a session")
+    assert (failed.lineage, failed.policy) == ("shadow:raises", "raises")
+    assert "of its own making" in (failed.reason or "")
+
+
+def test_a_listener_that_raises_ends_no_other_shadow(
+    store: SessionStore, session: StoredSession
+) -> None:
+    def complain(_: Happening) -> None:
+        raise ValueError("I do not want to know")
+
+    store.listeners.append(complain)
+
+    talk(session, 5, shadows=[Raises(), "pi"])
+
+    assert store.shadows.wait(PATIENCE_S)
     assert "shadow:pi" in session.lineages
 
 
