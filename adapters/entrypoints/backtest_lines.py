@@ -114,6 +114,9 @@ def _say_controls(measured: Measured, limit: int) -> None:
     if not controls:
         return
     say()
+    if not any(one.scores.stakes for one in controls):
+        say("nothing was at stake: no call used a fact that would have been hidden at this limit")
+        return
     say_table(
         ["control", "budget", "R", "C", "P", "F3", "hard"],
         (

@@ -64,8 +64,8 @@ class CachedSummaries:
         price = f"about ${sum(known):.2f}" if len(known) == len(costs) else "a price nobody knows"
         are = "1 summary is" if len(costs) == 1 else f"{len(costs):,} summaries are"
         raise MissingSummariesError(
-            f"{are} not in the cache {self.cache.path}: to ask {self.model} would take "
-            f"about {tokens:,} tokens and {price}; --allow-llm asks it"
+            f"{are} not in the cache: to ask {self.model} would take about {tokens:,} tokens and "
+            f"{price}; `replay --allow-llm` asks it; the cache is {self.cache.path}"
         )
 
 

@@ -61,6 +61,11 @@ class Summaries:
             raise InvalidSettingError(f"a budget cannot be {self.budget}; it is 1 token or more")
         if self.summariser == SIZED and self.budget is None:
             raise InvalidSettingError(f"summaries by {SIZED} need a budget: that is their size")
+        if self.summariser != "llm" and (self.allow_llm or self.cache is not None):
+            raise InvalidSettingError(
+                "a cache, and leave to ask a model, are for summaries by llm, "
+                f"and these are by {self.summariser}"
+            )
 
 
 def decider_named(

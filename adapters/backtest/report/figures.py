@@ -90,6 +90,8 @@ def lost_kinds(total: Total) -> Counter[str]:
 
 def by_budget(totals: ByLimit, controls: Sequence[ControlTotal], inks: Inks) -> Drawing | None:
     """R and F3 of each budget, a panel each; None where no budgets were tried."""
+    if not any(map(_by_policy, totals.values())):
+        return None
     drawn: list[Drawing] = []
     titles: list[str] = []
     panel = 0
@@ -104,8 +106,6 @@ def by_budget(totals: ByLimit, controls: Sequence[ControlTotal], inks: Inks) -> 
             for control, scored in _by_control(controls, limit, name).items():
                 style = {"color": "#7f7f7f", "dash": "dash" if control == "bound" else "dot"}
                 drawn.append(_line(control, scored, panel, style))
-    if not any(len(line["x"]) for line in drawn):
-        return None
     layout = panels(titles, x="tokens a summary may take", y="", y_range=[0, 1.03], columns=2)
     return {"data": _told_once(drawn), "layout": layout}
 

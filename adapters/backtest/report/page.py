@@ -1,5 +1,7 @@
 """One self-contained page: its data, drawings and program stand in it, and it asks no network."""
 
+from itertools import chain
+
 from ....domain.backtest.comparison import Difference
 from ....domain.backtest.result import Measured
 from ....domain.backtest.totals import control_totals_of, limits_of, totals_of
@@ -119,6 +121,8 @@ def _front(scored: figures.ByLimit, inks: figures.Inks) -> str:
 
 
 def _lost(scored: figures.ByLimit) -> list[str]:
+    if not any(map(figures.lost_kinds, chain.from_iterable(scored.values()))):
+        return [paragraph("No fact that was at stake was lost."), sections.kinds_lost(scored)]
     return [
         figure(
             "lost-drawing",

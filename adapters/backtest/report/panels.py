@@ -39,7 +39,8 @@ def panels(
     layout: dict[str, Any] = {
         "height": height,
         "margin": {"l": 60, "r": 20, "t": 40, "b": 60},
-        "legend": {"orientation": "h", "y": -0.18 / down},
+        # At the bottom of the drawing, however many lines it has: never over an axis' title.
+        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
         "annotations": [],
         "hovermode": "closest",
     }

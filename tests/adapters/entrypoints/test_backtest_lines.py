@@ -60,6 +60,19 @@ def test_where_no_summary_has_a_text_no_column_is_of_what_texts_keep(
     assert not any(line.split()[-2:] == ["tell", "0"] for line in said)
 
 
+def test_where_nothing_was_at_stake_no_control_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nothing = scores(0, 0, context_hits=0, pairs=0, pair_hits=0)
+    drop = control("a", "drop", scores=nothing)
+
+    say_measured(measured(cell("a", setup(), canonical=nothing), controls=(drop,)))
+
+    said = capsys.readouterr().out
+    assert "nothing was at stake: no call used a fact" in said
+    assert "drop" not in said
+
+
 def test_a_verdict_comes_with_its_interval_and_its_sessions(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -131,5 +131,5 @@ def test_missing_summaries_are_counted_in_one_line(
     assert answer.code == 1
     assert answer.out == ""
     assert "not in the cache" in answer.err
-    assert "--allow-llm asks it" in answer.err
+    assert "`replay --allow-llm` asks it" in answer.err
     assert answer.err.count("\n") == 1

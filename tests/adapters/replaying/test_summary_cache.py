@@ -113,7 +113,7 @@ def test_no_model_is_asked_by_chance(session: StoredSession, file: Path, model: 
     said = str(told.value)
     assert "summaries are not in the cache" in said
     assert "about $" in said
-    assert "--allow-llm asks it" in said
+    assert "`replay --allow-llm` asks it" in said
     assert "\n" not in said
     assert model.asked == []
 
@@ -192,3 +192,12 @@ def test_the_model_is_the_one_of_the_settings(session: StoredSession) -> None:
     llm = by_settings.llm_by(session.store.settings)
     assert isinstance(llm, Llm)
     assert llm.model == MODEL
+
+
+@on_sqlite
+@pytest.mark.parametrize("how", [{"allow_llm": True}, {"cache": Path("c.db")}])
+def test_leave_to_ask_a_model_that_nobody_would_ask_is_refused(
+    session: StoredSession, how: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidSettingError, match="are for summaries by llm"):
+        session.replay("pi", **how)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from backtests import bill, cell, measured, setup, some_measured, told_apart
+from backtests import bill, cell, control, measured, setup, some_measured, told_apart
 from hypothesis import given, settings
 from plotly import io as plotly_io
 
@@ -221,6 +221,22 @@ def test_a_lost_fact_comes_with_the_line_that_shows_it() -> None:
 
     (line,) = [words for words in found.words if words.startswith("cutbank --namespace")]
     assert shlex.split(line) == ["cutbank", "--namespace", "other", "recall", name, "#12"]
+
+
+def test_where_nothing_was_lost_it_is_said_and_not_drawn() -> None:
+    found = page.page_of(measured(cell("a", setup())), "again")
+
+    assert "No fact that was at stake was lost." in found
+    assert "lost-drawing" not in found
+
+
+def test_where_no_budgets_were_tried_it_is_said_whatever_the_controls_were_given() -> None:
+    bound = control("a", "bound", budget=500, bound=7.5)
+
+    found = page.page_of(measured(cell("a", setup()), controls=(bound,)), "again")
+
+    assert "No budgets were tried" in found
+    assert "budgets-drawing" not in found
 
 
 def test_what_was_missed_most_often_comes_first() -> None:

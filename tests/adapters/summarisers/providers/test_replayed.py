@@ -72,7 +72,7 @@ def test_what_a_provider_wrote_is_replayed_without_it(
 
 
 def test_nobody_is_asked_without_leave(asked: Asked, talk: StoredSession, kept: Path) -> None:
-    with pytest.raises(MissingSummariesError, match="--allow-llm asks it"):
+    with pytest.raises(MissingSummariesError, match="`replay --allow-llm` asks it"):
         replayed(talk, kept)
 
     assert asked.server.requests == []
