@@ -1,5 +1,6 @@
 """Measures sessions on a Dask cluster, whose workers need not have the database."""
 
+import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from .session_log import SessionLog, read_of
 if TYPE_CHECKING:
     from ..session_store import SessionStore
 
+ADDRESS = re.compile(r"[a-z]+://.+:\d+/?")
 CONNECT_S = 10.0
 AHEAD = 2
 """Sessions that are sent for each thread of the cluster: one in hand, and the next."""
@@ -49,6 +51,11 @@ class Cluster:
         except ImportError:
             raise BacktestError("--cluster needs Dask: pip install 'cutbank[cluster]'") from None
         dask: Any = distributed  # most of it has no types
+        if ADDRESS.fullmatch(self.address) is None:
+            # A client that was made of it in part would complain when it is collected.
+            raise BacktestError(
+                f"the cluster {self.address} cannot be reached: its address is as tcp://HOST:8786"
+            )
         try:
             client = dask.Client(self.address, timeout=CONNECT_S, set_as_default=False)
         except (OSError, ValueError) as error:

@@ -42,7 +42,7 @@ def backtest(
         typer.Option(
             "--policies",
             metavar="NAME[@PRESET],...",
-            help="See `cutbank policies`; also none, and recorded.",
+            help="See `cutbank policies`; none never compacts, recorded does as was done.",
             autocompletion=policy_names,
         ),
     ],
@@ -106,7 +106,9 @@ def backtest(
 ) -> None:
     """Compare policies by what they would have cost and lost.
 
-    They are run over recorded sessions: at each call, what each would have sent.
+    They are run over recorded sessions: at each call, what each would have sent. As in
+    `cutbank backtest all --policies reserve-headroom,pi,none --limits 16000,32000`; the first
+    policy is what the others are compared with.
 
     Nothing is written to the database. What is measured is kept, so that the same backtest begun
     again goes on where it stopped.

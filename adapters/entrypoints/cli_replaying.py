@@ -25,7 +25,7 @@ def replay(
         typer.Option(
             "--policy",
             metavar="NAME[@PRESET]",
-            help="See `cutbank policies`; or none, or recorded.",
+            help="See `cutbank policies`; none never compacts, recorded does as was done.",
             autocompletion=policy_names,
         ),
     ],
@@ -40,11 +40,18 @@ def replay(
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", metavar="TOKENS", min=1, help="What a prompt may have."),
+        typer.Option(
+            "--limit",
+            metavar="TOKENS",
+            min=1,
+            help="What a prompt may have; else compaction.limit, else 200,000.",
+        ),
     ] = None,
     summariser: Annotated[
         str,
-        typer.Option("--summariser", metavar="NAME", help=f"{', '.join(SUMMARISERS)}."),
+        typer.Option(
+            "--summariser", metavar="NAME", help=f"Who writes summaries: {', '.join(SUMMARISERS)}."
+        ),
     ] = "extractive",
     budget: Annotated[
         int | None,
@@ -71,7 +78,9 @@ def replay(
 ) -> None:
     """Show what would have been sent, had another policy decided.
 
-    Nothing is compacted, and nothing stored that was not asked for.
+    As in `cutbank replay fix-login --policy pi --limit 32000`: the policy is asked before each
+    recorded call, and each compaction is shown with what left, and the prompts it led to. Nothing
+    is compacted, and nothing stored that was not asked for.
     """
     with (
         opened_session(call, session) as found,
