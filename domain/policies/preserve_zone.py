@@ -237,7 +237,8 @@ class PreserveZone:
         if self.prune_over is None:
             return 0
         items, old = window.items, self._old_results
-        upto, (seen, saved) = old.recent_from(items), window.worked_out.get(self, (0, 0))
+        known: tuple[int, int] = window.worked_out.get(self, (0, 0))
+        upto, (seen, saved) = old.recent_from(items), known
         if seen > upto:
             seen = saved = 0
         saved += sum(lengths.saved for lengths in shortened(window, old.cuts(items[seen:upto])))

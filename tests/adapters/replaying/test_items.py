@@ -16,6 +16,7 @@ from cutbank.adapters.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
+from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.terms import Terms
 from cutbank.domain.window import Item, Window
@@ -95,6 +96,22 @@ def test_a_policy_is_always_shown_the_view_as_it_stands(
     calls = list(replayed(recording, decider, limit=LIMIT))
 
     assert len(calls) == len(recording.calls)
+
+
+def test_results_of_a_view_that_begins_anew_are_looked_at_anew(session: StoredSession) -> None:
+    for number in range(30):
+        call = str(number)
+        session.append(Block.user("look " * 50))
+        session.append(ToolCall(tool_call_id=call, name="ls", arguments="{}"))
+        session.append(ToolResult(tool_call_id=call, content="found " * 100))
+    recording = recording_of(session)
+    often = {"prune_over": 100, "prune_to": 10, "preserve_recent": 2, "max_output_tokens": 0}
+
+    decider = Looking(Terms(policy_named("preserve-zone", often), 100_000), recording)
+    drawn = [one for call in replayed(recording, decider) for one in call.compactions]
+
+    assert 2 < len(drawn) < 15
+    assert all(one.boundary.trims for one in drawn)
 
 
 def test_a_result_that_was_shortened_is_shown_as_short_as_it_is(session: StoredSession) -> None:
