@@ -110,7 +110,7 @@ def test_results_of_a_view_that_begins_anew_are_looked_at_anew(session: StoredSe
     decider = Looking(Terms(policy_named("preserve-zone", often), 100_000), recording)
     drawn = [one for call in replayed(recording, decider) for one in call.compactions]
 
-    assert 2 < len(drawn) < 15
+    assert 2 < len(drawn) < len(recording.calls) - 2
     assert all(one.boundary.trims for one in drawn)
 
 
