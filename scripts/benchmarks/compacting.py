@@ -84,8 +84,8 @@ def forget() -> None:
     for name, module in [*sys.modules.items()]:
         if name.startswith(SUMMARIES):
             for found in vars(module).values():
-                if callable(clear := getattr(found, "cache_clear", None)):
-                    clear()
+                if hasattr(found, "cache_clear") and not isinstance(found, type):
+                    found.cache_clear()
 
 
 def beside(material: Material, name: str, rounds: int) -> Iterator[Figure]:
