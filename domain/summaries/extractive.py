@@ -8,7 +8,7 @@ from ..ranges import Ranges
 from ..token_budget import CHARS_PER_TOKEN, estimate_text
 from .extraction.candidates import by_weight, candidates, stems
 from .extraction.excerpts import excerpts
-from .extraction.facts import Fact, Sort, facts_of
+from .extraction.facts import Fact, Sort, facts_of, words_of
 from .extraction.file_lists import file_lists
 from .extraction.page import LIST_ROW, Page
 from .extraction.sections import Line, Section, carried, laid_out
@@ -133,7 +133,7 @@ def _about_facts(lines: Iterable[Line], facts: Sequence[Fact]) -> Iterator[Line]
     usual = sum(fact.worth for fact in facts) / max(len(facts), 1)
     worth = {fact.text: fact.worth / usual for fact in facts}
     for line in lines:
-        words = line.wording.words
+        words = words_of(line.text)
         if worth.keys().isdisjoint(words):
             yield line
             continue

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ...blocks import Kind
+from ...blocks import AnyBlock, Kind
 from ...ranges import Ranges
 from ...window import Item
 from .facts import LONGEST as ENDS
 from .facts import Fact, searched, words_of
+from .once_per_block import OncePerBlock
 from .sections import Line, Section
 from .wording import code, tidied
 
@@ -47,7 +48,7 @@ def _lines(facts: Iterable[Fact], items: Mapping[int, Item]) -> Iterator[tuple[s
         if item is None:
             continue
         if fact.newest not in texts:
-            texts[fact.newest] = searched(item.block, ENDS)
+            texts[fact.newest] = _text(item.block)
         text = texts[fact.newest]
         at = text.find(fact.text)
         begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
@@ -56,6 +57,11 @@ def _lines(facts: Iterable[Fact], items: Mapping[int, Item]) -> Iterator[tuple[s
             line = tidied(_NUMBERED.sub("", line, count=1) if _NUMBERED.match(line) else line)
             if SHORTEST <= len(line) <= LONGEST and not line.startswith(("{", "[{")):
                 yield line, fact.newest
+
+
+@OncePerBlock
+def _text(block: AnyBlock) -> str:
+    return searched(block, ENDS)
 
 
 def _density(text: str, words: Iterable[str], worth: Mapping[str, float]) -> float:

@@ -218,7 +218,6 @@ class _Ledger:
             yield value, text
 
 
-@OncePerBlock
 def searched(block: AnyBlock, longest: int) -> str:
     """A block's text, or of a giant one both ends; of a call the values, free of JSON's escapes."""
     if isinstance(block, ToolResult) and block.text.startswith(("{", "[{")):

@@ -4,7 +4,7 @@ from functools import cached_property, lru_cache
 
 from ..quotes import quote_in, quoted
 from ..tool_markup import harmless
-from .facts import Sort, sort_of, words_of
+from .facts import Sort, sort_of
 from .wording import REMEMBERED, shortened, shortened_inside
 
 _SORTS = frozenset(Sort)
@@ -29,11 +29,6 @@ class Wording:
             return ()
         found = tuple(facts.split(", "))
         return found if all(map(sort_of, found)) else ()
-
-    @cached_property
-    def words(self) -> list[str]:
-        """Its words that may be facts."""
-        return words_of(self.text)
 
     @cached_property
     def long_words(self) -> frozenset[str]:

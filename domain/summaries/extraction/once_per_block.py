@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from typing import Generic, TypeVar, TypeVarTuple
-from weakref import ref
+from weakref import KeyedRef
 
 from ...blocks import AnyBlock
 
@@ -20,18 +20,21 @@ class OncePerBlock(Generic[AnyOf, *How, Found]):
 
     def __init__(self, find: Callable[[AnyOf, *How], Found]) -> None:
         self._find = find
-        self._known: dict[int, tuple[ref[AnyOf], dict[tuple[*How], Found]]] = {}
+        self._known: dict[int, tuple[KeyedRef[int, AnyOf], dict[tuple[*How], Found]]] = {}
 
     def __call__(self, block: AnyOf, *how: *How) -> Found:
         key = id(block)
         known = self._known.get(key)
         if known is None:
             # The entry is gone before another block can be given the same identity.
-            known = self._known[key] = (ref(block, lambda _: self._known.pop(key, None)), {})
+            known = self._known[key] = (KeyedRef(block, self._died, key), {})
         found = known[1]
         if how not in found:
             found[how] = self._find(block, *how)
         return found[how]
+
+    def _died(self, block: KeyedRef[int, AnyOf]) -> None:
+        self._known.pop(block.key, None)
 
     def cache_clear(self) -> None:
         """Forget everything."""
