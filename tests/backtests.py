@@ -195,7 +195,7 @@ def some_measured(draw: st.DrawFn) -> Measured:
             unique_by=Setup.model_dump_json,
         )
     )
-    sessions = draw(st.lists(names, max_size=4, unique=True))
+    sessions = draw(st.lists(names, max_size=3, unique=True))
     cells = [draw(some_cells(of, session)) for session in sessions for of in setups]
     return Measured(
         setups=tuple(setups),
