@@ -201,11 +201,18 @@ def _bars(estimates: Sequence[Estimate], colour: str) -> Drawing:
     return {
         "type": "data",
         "symmetric": False,
-        "array": [high - one.value for one, (_, high) in zip(estimates, ends, strict=True)],
-        "arrayminus": [one.value - low for one, (low, _) in zip(estimates, ends, strict=True)],
+        "array": [_bar(high - one.value) for one, (_, high) in zip(estimates, ends, strict=True)],
+        "arrayminus": [
+            _bar(one.value - low) for one, (low, _) in zip(estimates, ends, strict=True)
+        ],
         "color": colour,
         "thickness": 1,
     }
+
+
+def _bar(length: float) -> float | None:
+    """A resample may come to nothing, against which all is infinitely much: no bar is so long."""
+    return length if isfinite(length) else None
 
 
 def _scaled(found: Estimate, factor: float) -> Estimate:
