@@ -3,16 +3,19 @@
 import pytest
 from clock import Clock
 from hypothesis import given
+from hypothesis import strategies as st
 from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
-from cutbank import SessionStore, StoredSession
+from cutbank import Block, SessionStore, StoredSession
+from cutbank.adapters.auditing import lineages
 from cutbank.adapters.auditing.lineages import lineages_of, trees_of
-from cutbank.adapters.replaying.recordings import decisions_of
-from cutbank.domain.compaction_events import CompactionReverted
+from cutbank.adapters.replaying.recordings import decisions_of, recording_of
+from cutbank.domain.compaction_events import BoundaryActivated, CompactionReverted
 from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.lineage_tree import Standing
+from cutbank.projections.replay.as_recorded import is_seen
 
 
 def talk(session: StoredSession, turns: int) -> None:
@@ -171,6 +174,46 @@ def test_all_that_left_stands_in_one_place_and_every_boundary_is_told_once(
                 assert (node.standing is Standing.REVERTED) == (node.number in reverted)
                 assert not node.new & node.inherited
                 assert node.new | node.inherited == node.covers
+
+
+@given(acts, st.integers(1, 3))
+def test_the_first_call_is_the_first_of_all_calls_that_was_sent_it(
+    what: list[Act], few: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, cutbank.open(":memory:", clock=Clock()) as store:
+        patch.setattr(lineages, "FEW", few)
+        session = live(store.session("s"), what)
+        calls = recording_of(session).calls
+
+        for tree in trees_of(session, session.lineages):
+            switches = [
+                event
+                for event in decisions_of(session, tree.lineage)
+                if isinstance(event, BoundaryActivated)
+            ]
+            told = {node.number: node.first_call for node in tree.nodes}
+            for switch in {switch.boundary: switch for switch in switches}.values():
+                sent = (one.number for one in calls if is_seen(switch, one, tree.lineage))
+                assert told[switch.boundary] == next(sent, None)
+
+
+def test_calls_that_were_sent_an_older_view_later_are_not_the_first_that_saw_a_boundary(
+    session: StoredSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lineages, "FEW", 2)
+    talk(session, 6)
+    session.compact(POLICY, limit=LIMIT)
+    for number in range(5):
+        session.append(Block.user("Go on."))
+        session.record_call(session.view(lineage_version=0), call_id=f"old {number}")
+    session.record_call(session.view(), call_id="new")
+
+    (node,) = session.lineage_tree().nodes
+
+    calls = recording_of(session).calls
+    assert calls[-1].reported is not None
+    assert calls[-1].reported.call_id == "new"
+    assert node.first_call == calls[-1].number
 
 
 def test_lineages_stand_side_by_side(store: SessionStore) -> None:
