@@ -18,7 +18,7 @@ from random import Random
 from shutil import rmtree
 from tempfile import TemporaryDirectory, mkdtemp
 
-TESTS = Path(__file__).parents[1] / "tests"
+TESTS = Path(__file__).parents[1] / "tests" / "support"
 LONGEST_INPUT = 200_000
 SLOWEST_S = 30
 MARK = b"\n-- member of a folder: "

@@ -9,10 +9,9 @@ from clock import Clock
 from databases import new_schema, postgres_address
 from hypothesis import HealthCheck, settings
 from processes import Killed
+from unpinned import UNPINNED
 
 import cutbank
-from cutbank.adapters.settings.compaction_settings import PinSettings
-from cutbank.adapters.settings.settings import Settings
 
 settings.register_profile(
     "default", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
@@ -45,10 +44,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             for name, value in getattr(report, "user_properties", ()):
                 if name == "repaired" and report.when == "call":
                     terminalreporter.write_line(f"repaired: {value}")
-
-
-UNPINNED = Settings(pins=PinSettings(first_prompt=False, kinds=()))
-"""What stays in a test's views is what the test pins."""
 
 
 @pytest.fixture(scope="session", autouse=True)

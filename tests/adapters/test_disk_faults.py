@@ -23,7 +23,7 @@ from cutbank.adapters.verifier import verify
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")
 
-SHIM = Path(__file__).parents[1] / "faulty_disk.c"
+SHIM = Path(__file__).parents[1] / "support" / "faulty_disk.c"
 
 
 @pytest.fixture(scope="module")

@@ -201,7 +201,7 @@ def running_writers(database: str, number: int, times: int) -> Iterator[list[Any
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "support")},
         )
         for one in range(number)
     ]

@@ -9,7 +9,7 @@ from audit_rules import Sent, check_calls, check_fates, check_sum, sent_as
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
-from test_invariants import TheInvariants
+from the_invariants import TheInvariants
 
 import cutbank
 from cutbank import SessionStore

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import UNPINNED
 from databases import new_schema
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -18,6 +17,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from unpinned import UNPINNED
 
 import cutbank
 from cutbank import Block, ToolCall, ToolResult

@@ -15,7 +15,6 @@ from postgres_server import Server
 from resting import (
     GUARD_S,
     RULES,
-    UNPINNED,
     Held,
     SetClock,
     Told,
@@ -24,6 +23,7 @@ from resting import (
     recorded,
     talk,
 )
+from unpinned import UNPINNED
 
 import cutbank
 from cutbank import SessionStore, StoredSession

@@ -11,7 +11,8 @@ import pytest
 from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from resting import GUARD_S, PRICE, RULES, UNPINNED, WORDS, decisions, pass_time, recorded
+from resting import GUARD_S, PRICE, RULES, WORDS, decisions, pass_time, recorded
+from unpinned import UNPINNED
 
 import cutbank
 from cutbank import Block, StoredSession

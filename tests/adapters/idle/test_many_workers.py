@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here"),
 ]
 
-SHIM = Path(__file__).parents[2] / "shifted_clock.c"
+SHIM = Path(__file__).parents[2] / "support" / "shifted_clock.c"
 HOUR_S = 3_600
 LEASE_S = 15.0
 """Of those that are killed or stopped: all of them have begun long before it is over."""

@@ -9,7 +9,7 @@ from cutbank.adapters.formats.catalog import find_transcripts
 from cutbank.adapters.importing.importer import import_path
 from cutbank.adapters.reports import FileReport
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = Path(__file__).parents[1] / "samples"
 """Made by hand: a folder for each format, with the format's name."""
 SESSIONS = os.environ.get("CUTBANK_SESSIONS")
 NO_SESSIONS = "CUTBANK_SESSIONS names no folder of real sessions"

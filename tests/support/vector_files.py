@@ -10,7 +10,7 @@ import pytest
 
 Vector = dict[str, Any]
 
-COMMITTED = Path(__file__).parent / "vectors"
+COMMITTED = Path(__file__).parents[1] / "vectors"
 FOLDERS = pytest.mark.parametrize("folder", ["committed", "all"])
 """For tests of every line: of the sample, and of the folder that CUTBANK_VECTORS names."""
 

@@ -9,15 +9,12 @@ from typing import Protocol, TypeVar
 from cutbank import Block, StoredSession
 from cutbank.adapters.idle.notices import About, Notice
 from cutbank.adapters.idle.worker import IdleWorker
-from cutbank.adapters.settings.compaction_settings import PinSettings
-from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction import MAIN, lineage_id
 from cutbank.domain.event import Event as Recorded
 from cutbank.domain.idle import IdleRules
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.summariser import Draft, Material
 
-UNPINNED = Settings(pins=PinSettings(first_prompt=False, kinds=()))
 RULES = IdleRules(idle_time_s=300, least_utilisation=0.05, concurrency=2, backoff_s=60)
 WORDS = "the clay under the river bank slid in the night and nobody had seen it coming "
 

@@ -1,6 +1,6 @@
 """One idle worker as a process of its own, which does what it is told on stdin.
 
-    python tests/idle_worker.py ADDRESS NAME '{"lease_s": 5.0, ...}' HOLDS
+    python tests/support/idle_worker.py ADDRESS NAME '{"lease_s": 5.0, ...}' HOLDS
 
 It says what its machine's clock shows, each notice as a line of JSON, and `{"about": "writing"}`
 when a summary is asked for.

@@ -1,6 +1,6 @@
 """Runs what `victims` can do in copies of one process that has everything loaded.
 
-    python tests/fork_server.py        # orders on stdin, one JSON object a line
+    python tests/support/fork_server.py        # orders on stdin, one JSON object a line
 
 An order is `{"call": NAME, "arguments": [...], "times": N, "kill": {...}}`. N copies begin
 together. What they say goes to stdout, a whole line at a time, and so do `pid N` and `gone CODE`.

@@ -1,0 +1,556 @@
+"""The ten invariants of docs/design.md, each a property, together in one state machine."""
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from databases import asked, new_schema
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
+
+import cutbank
+from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.compacting.outcome import Outcome
+from cutbank.adapters.verifier import verify
+from cutbank.domain.errors import (
+    CutbankError,
+    InvalidPositionError,
+    NotFoundError,
+    NothingToCompactError,
+    StalePlanError,
+)
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.window import Plan, Window
+from cutbank.projections.rendering.catalog import render
+
+LIMIT = 3_000
+POLICY = ReserveHeadroom(reserve_tokens=300, keep_tokens=300)
+WORDS = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0") | st.sampled_from(" \n#<>\"'"),
+    min_size=1,
+    max_size=40,
+)
+SIZES = st.integers(min_value=20, max_value=200)
+
+
+def long(words: str, size: int) -> str:
+    """A text of `size` times 16 characters, so that a few of them are worth compacting."""
+    return (words * size * 16)[: size * 16]
+
+
+@dataclass(frozen=True)
+class Prunes:
+    """A policy that has those blocks leave that the test names."""
+
+    name: ClassVar[str] = "prunes"
+
+    drops: str
+
+    def plan(self, _: Window) -> Plan | None:
+        return Plan(None, "the test wants it", 0, drops=Ranges.of(map(int, self.drops.split())))
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A summariser that does what the test says while it is asked."""
+
+    name: str
+    says: Callable[[Material], Draft]
+
+    def summarise(self, material: Material) -> Draft:
+        return self.says(material)
+
+
+@dataclass
+class Model:
+    """What the test knows of one session, kept without looking at the store."""
+
+    session: StoredSession
+    said: dict[int, Any] = field(default_factory=dict)
+    """Every block that was acknowledged, by position."""
+    calls: dict[int, str] = field(default_factory=dict)
+    """Position to id of every call."""
+    results: dict[int, int] = field(default_factory=dict)
+    """Position of a result to the position of its call."""
+    retracted: set[int] = field(default_factory=set)
+    served: dict[tuple[int, str, int], tuple[str, Any]] = field(default_factory=dict)
+    """Every coordinate that was looked at: fingerprint and body."""
+    newest: HistoryView | None = None
+    was_retracted_since: bool = False
+
+    def open_calls(self) -> dict[str, int]:
+        answered = {call for at, call in self.results.items() if at not in self.retracted}
+        return {
+            name: at
+            for at, name in self.calls.items()
+            if at not in answered and at not in self.retracted
+        }
+
+
+class TheInvariants(RuleBasedStateMachine):
+    """Agents, people and compactions at work on a few sessions of one store."""
+
+    sessions = Bundle("sessions")
+
+    server: str | None = None
+    """The server whose database is used; without one, a file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone_at_the_end = ExitStack()
+        if self.server is None:
+            folder = Path(tempfile.mkdtemp(prefix="cutbank-invariants-"))
+            self.gone_at_the_end.callback(shutil.rmtree, folder)
+            self.database = str(folder / "log.db")
+        else:
+            self.database = self.gone_at_the_end.enter_context(new_schema(self.server))
+        self.store = self._opened()
+        self.models: dict[str, Model] = {}
+        self.rows: list[tuple[Any, ...]] = []
+        self.counter = 0
+
+    def _opened(self) -> SessionStore:
+        return cutbank.open(self.database, synchronous="NORMAL")
+
+    def teardown(self) -> None:
+        try:
+            assert verify(self.store).violations == []
+            self._log_is_immutable()
+        finally:
+            self.store.close()
+            self.gone_at_the_end.close()
+            # Hypothesis holds on to its machines; two thousand of them need not hold on to this.
+            self.models.clear()
+            self.rows.clear()
+
+    # What agents and people do
+
+    @initialize(target=sessions)
+    def a_session_is_opened(self) -> str:
+        self.models["s0"] = Model(self.store.session("s0"))
+        return "s0"
+
+    @rule(key=sessions, words=WORDS, size=SIZES, pieces=st.integers(1, 3))
+    def the_user_speaks(self, key: str, words: str, size: int, pieces: int) -> None:
+        self._append(key, *(Block.user(long(words, size)) for _ in range(pieces)))
+
+    @rule(key=sessions, words=WORDS, size=SIZES, calls=st.integers(0, 4), thinks=st.booleans())
+    def the_model_answers(
+        self, key: str, words: str, size: int, calls: int, *, thinks: bool
+    ) -> None:
+        self.counter += 1
+        message = f"m{self.counter}"
+        blocks: list[Any] = [Block.thinking(words, message_id=message)] if thinks else []
+        blocks.append(Block.assistant(long(words, size), message_id=message))
+        blocks += [
+            ToolCall(
+                tool_call_id=f"c{self.counter}.{number}",
+                name="read",
+                arguments={"path": f"src/{number}.py", "_type_": "x", "_data_": 1},
+                message_id=message,
+            )
+            for number in range(calls)
+        ]
+        self._append(key, *blocks)
+
+    @rule(key=sessions, words=WORDS, size=SIZES, turns=st.integers(1, 4))
+    def turns_pass(self, key: str, words: str, size: int, turns: int) -> None:
+        """What most of a session is: prompts, parallel calls and their results."""
+        for _ in range(turns):
+            self.the_user_speaks(key, words, size, 1)
+            self.the_model_answers(key, words, size, 2, thinks=True)
+            for name in list(self.models[key].open_calls())[-2:]:
+                result = ToolResult(tool_call_id=name, content=long(words, size))
+                self._append(key, result)
+
+    @rule(key=sessions, data=st.data(), words=WORDS, size=SIZES, failed=st.booleans())
+    def a_tool_returns(
+        self, key: str, data: st.DataObject, words: str, size: int, *, failed: bool
+    ) -> None:
+        model = self.models[key]
+        waiting = sorted(model.open_calls().items())
+        if waiting:
+            name, _ = data.draw(st.sampled_from(waiting))
+            result = ToolResult(tool_call_id=name, content=long(words, size), is_error=failed)
+            self._append(key, result)
+
+    @rule(key=sessions, data=st.data())
+    def a_call_is_abandoned(self, key: str, data: st.DataObject) -> None:
+        model = self.models[key]
+        waiting = sorted(model.open_calls().items())
+        if waiting:
+            name, call = data.draw(st.sampled_from(waiting))
+            model.session.abandon(name, "nobody answers")
+            model.results[model.session.position] = call
+
+    @rule(key=sessions, words=WORDS)
+    def a_result_without_a_call_is_refused(self, key: str, words: str) -> None:
+        session = self.models[key].session
+        before = session.position
+        with pytest.raises(CutbankError):
+            session.append(Block.user(words), ToolResult(tool_call_id="nobody", content=words))
+        assert session.position == before
+
+    @rule(key=sessions, words=WORDS)
+    def the_same_key_is_the_same_append(self, key: str, words: str) -> None:
+        model = self.models[key]
+        self.counter += 1
+        name = f"append {self.counter}"
+        block = Block.developer(words)
+        first = model.session.append(block, key=name)
+        again = model.session.append(Block.developer("another"), key=name)
+        assert (again.first, again.last, again.repeated) == (first.first, first.last, True)
+        model.said[first.last] = block
+
+    @rule(key=sessions, data=st.data(), back=st.integers(1, 6))
+    def the_user_rewinds(self, key: str, data: st.DataObject, back: int) -> None:
+        model = self.models[key]
+        alive = [at for at in sorted(model.said) if at not in model.retracted]
+        if alive:
+            self._retract(model, Ranges.span(alive[-min(back, len(alive))], model.session.position))
+
+    @rule(key=sessions, data=st.data())
+    def one_block_is_retracted(self, key: str, data: st.DataObject) -> None:
+        model = self.models[key]
+        alive = [at for at in sorted(model.said) if at not in model.retracted]
+        if alive:
+            self._retract(model, Ranges.of([data.draw(st.sampled_from(alive))]))
+
+    @rule(key=sessions, data=st.data(), what=st.sampled_from(["pin", "unpin", "hide", "replace"]))
+    def a_block_is_pinned_or_hidden(self, key: str, data: st.DataObject, what: str) -> None:
+        model = self.models[key]
+        alive = [at for at in sorted(model.said) if at not in model.retracted]
+        if alive:
+            at = data.draw(st.sampled_from(alive))
+            session = model.session
+            before = session.view().entries
+            match what:
+                case "pin":
+                    session.pin(at)
+                case "unpin":
+                    session.unpin(at)
+                case "hide":
+                    session.hide(at)
+                case _:
+                    session.hide(at, replacement="not for you")
+            # Invariant 5: pins and hides take effect at the next boundary.
+            assert session.view().entries == before
+
+    @precondition(lambda self: len(self.models) < 4)
+    @rule(target=sessions, key=sessions, data=st.data())
+    def the_session_is_forked(self, key: str, data: st.DataObject) -> str:
+        model = self.models[key]
+        head = model.session.position
+        at = data.draw(st.integers(max(1, head - 30), head))
+        name = f"s{len(self.models)}"
+        before = model.session.view(at=at)
+        fork = model.session.fork(name, at=at)
+        assert fork.view().entries == before.entries
+        self.models[name] = Model(
+            fork,
+            said={p: b for p, b in model.said.items() if p <= at},
+            calls={p: c for p, c in model.calls.items() if p <= at},
+            results={p: c for p, c in model.results.items() if p <= at},
+            retracted=self._retracted_in(fork, at),
+        )
+        return name
+
+    @rule()
+    def the_store_is_reopened(self) -> None:
+        views = {key: model.session.view() for key, model in self.models.items()}
+        self.store.close()
+        self.store = self._opened()
+        for key, model in self.models.items():
+            model.session = self.store.session(key, create=False)
+            again = model.session.view()
+            assert again == views[key]
+            assert again.fingerprint == views[key].fingerprint
+
+    # What compactions do
+
+    @rule(key=sessions, instructions=st.none() | WORDS)
+    def it_is_compacted(self, key: str, instructions: str | None) -> None:
+        self._compact(key, instructions=instructions)
+
+    @rule(key=sessions, data=st.data())
+    def it_is_pruned(self, key: str, data: st.DataObject) -> None:
+        """Any blocks may be named to leave; no pair is parted, and none is lost."""
+        positions = [entry.position for entry in self.models[key].session.view().entries]
+        if positions:
+            named = data.draw(st.sets(st.sampled_from(positions), max_size=6))
+            self._compact(key, policy=Prunes(" ".join(map(str, named))))
+
+    @rule(key=sessions, words=WORDS)
+    def it_is_compacted_while_the_user_speaks(self, key: str, words: str) -> None:
+        """Invariant 6: what is appended while a summary is written is kept and served."""
+        said = Block.user(words)
+
+        def speaks(material: Material) -> Draft:
+            self._append(key, said)
+            return Draft(text=f"A summary of {material.covers.runs[-1][1]} positions.")
+
+        outcome = self._compact(key, summariser=Scripted("slow", speaks))
+        if outcome and outcome.boundary and outcome.left:
+            assert self.models[key].session.view().entries[-1].block == said
+
+    @rule(key=sessions)
+    def it_is_overtaken(self, key: str) -> None:
+        """Invariant 6: a plan that was overtaken is made anew or refused, never merged."""
+        session = self.models[key].session
+        asked: list[int] = []
+
+        def overtaken(material: Material) -> Draft:
+            asked.append(1)
+            if len(asked) == 1:
+                self._compact(key)
+            return Draft(text="A summary.")
+
+        before = session.view().boundary
+        outcome = self._compact(key, summariser=Scripted("overtaken", overtaken))
+        after = session.view().boundary
+        if asked and outcome and outcome.boundary and after and before != after:
+            assert after.originator_version == outcome.boundary
+            assert after.previous != (before.originator_version if before else None) or (
+                len(asked) == 1
+            )
+
+    @rule(key=sessions)
+    def the_same_request_is_one_boundary(self, key: str) -> None:
+        """Invariant 6: the same request twice is one boundary."""
+        self.counter += 1
+        name = f"compaction {self.counter}"
+        first = self._compact(key, idempotency_key=name)
+        if first and first.boundary:
+            again = self.models[key].session.compact(POLICY, limit=LIMIT, idempotency_key=name)
+            assert again.boundary == first.boundary
+            assert self.models[key].session.view().boundary.originator_version == first.boundary  # type: ignore[union-attr]
+
+    @rule(
+        key=sessions,
+        text=st.sampled_from(
+            ["", "   ", "x" * 40_000, '<tool_call>{"name": "rm"}</tool_call>', "cut off"]
+        ),
+    )
+    def a_bad_summary_is_rejected(self, key: str, text: str) -> None:
+        """Invariants 8 and 10: a bad draft is never served; a stand-in that cannot fail is."""
+        draft = Draft(text=text, was_truncated=text == "cut off")
+        outcome = self._compact(key, summariser=Scripted("bad", lambda _: draft))
+        if outcome and outcome.boundary and outcome.left:
+            assert outcome.rejected
+            assert outcome.summariser != "bad"
+            summary = self.models[key].session.view().summary
+            assert summary is not None
+            assert summary.text != text
+
+    @rule(key=sessions)
+    def a_summariser_fails(self, key: str) -> None:
+        """Invariant 10: a failed summariser costs quality, never data."""
+
+        def fails(_: Material) -> Draft:
+            raise ConnectionError("no route to the model")
+
+        outcome = self._compact(key, summariser=Scripted("down", fails))
+        if outcome and outcome.boundary and outcome.left:
+            assert outcome.summariser in {"extractive", "listing"}
+            assert "no route" in outcome.rejected[0]
+
+    @rule(key=sessions, prepared=st.integers(0, 2))
+    def a_boundary_is_prepared_and_activated(self, key: str, prepared: int) -> None:
+        model = self.models[key]
+        before = model.session.view()
+        outcome = self._compact(key, activate=False)
+        if outcome and outcome.boundary:
+            still = model.session.view()
+            assert (still.boundary, still.entries) == (before.boundary, before.entries)
+            for _ in range(prepared):
+                self._append(key, Block.user("meanwhile"))
+            assert model.session.activate() == outcome.boundary
+            boundary = model.session.view().boundary
+            assert boundary is not None
+            assert boundary.originator_version == outcome.boundary
+            self._after_boundary(model)
+
+    @rule(key=sessions)
+    def it_is_reverted(self, key: str) -> None:
+        model = self.models[key]
+        try:
+            model.session.revert()
+        except NotFoundError:
+            assert model.session.view().boundary is None
+        model.newest = None
+
+    @rule(key=sessions)
+    def a_call_is_recorded(self, key: str) -> None:
+        self.counter += 1
+        session = self.models[key].session
+        session.record_call(session.view(), call_id=f"call {self.counter}")
+
+    # What must hold after each of these
+
+    @invariant()
+    def the_invariants_hold(self) -> None:
+        self.invariant_1_the_log_only_grows()
+        for model in self.models.values():
+            view = model.session.view()
+            if view != model.newest:
+                self.invariant_2_every_block_has_one_fate(model, view)
+                self.invariant_3_tool_pairs_are_whole(model, view)
+                self.invariant_4_a_coordinate_is_one_view_for_ever(model, view)
+                self.invariant_5_the_prefix_is_stable(model, view)
+                self.invariant_9_nothing_dropped_is_unreachable(model, view)
+
+    def invariant_1_the_log_only_grows(self) -> None:
+        query = "SELECT notification_id, originator_id, originator_version, digest, state"
+        query += " FROM stored_events ORDER BY notification_id"
+        rows = asked(self.store, query)
+        assert rows[: len(self.rows)] == self.rows
+        self.rows = rows
+
+    def invariant_2_every_block_has_one_fate(self, model: Model, view: HistoryView) -> None:
+        shown = {entry.position for entry in view.entries}
+        covers = set(view.summary.covers) if view.summary else set()
+        hidden = set(view.boundary.hidden) if view.boundary else set()
+        assert not shown & covers
+        assert not shown & hidden
+        assert not shown & model.retracted
+        for at in model.said:
+            fates = [at in model.retracted, at in shown, at in covers, at in hidden]
+            assert any(fates), f"#{at} is nowhere"
+
+    def invariant_3_tool_pairs_are_whole(self, model: Model, view: HistoryView) -> None:
+        shown = {entry.position for entry in view.entries}
+        for at, call in model.results.items():
+            if at not in model.retracted:
+                assert (at in shown) == (call in shown), f"#{call} and #{at} are parted"
+        for name, at in model.open_calls().items():
+            assert at in shown, f"the open call {name} at #{at} is hidden"
+        assert check_anthropic(render(view, "anthropic")) == []
+        assert check_openai_chat(render(view, "openai-chat")) == []
+        assert check_openai_responses(render(view, "openai-responses")) == []
+
+    def invariant_4_a_coordinate_is_one_view_for_ever(
+        self, model: Model, view: HistoryView
+    ) -> None:
+        at = view.coordinate
+        seen = (view.fingerprint, render(view, "neutral"))
+        model.served[at.position, at.lineage, at.lineage_version] = seen
+        for (position, lineage, version), before in list(model.served.items())[:-1][-9::3]:
+            again = model.session.view(at=position, lineage=lineage, lineage_version=version)
+            assert (again.fingerprint, render(again, "neutral")) == before
+
+    def invariant_5_the_prefix_is_stable(self, model: Model, view: HistoryView) -> None:
+        before, model.newest = model.newest, view
+        if before and before.boundary == view.boundary and not model.was_retracted_since:
+            assert view.entries[: len(before.entries)] == before.entries
+        model.was_retracted_since = False
+
+    def invariant_9_nothing_dropped_is_unreachable(self, model: Model, view: HistoryView) -> None:
+        shown = {entry.position for entry in view.entries}
+        gone = [at for at in model.said if at not in shown and at not in model.retracted]
+        named = _named_in(render(view, "neutral"))
+        for at in gone:
+            assert at in named, f"#{at} is in no range that the view names"
+        for at in gone[:3]:
+            (recalled,) = model.session.recall(at)
+            assert recalled.block == model.said[at]
+
+    # How
+
+    def _append(self, key: str, *blocks: Any) -> None:
+        model = self.models[key]
+        before = model.session.position
+        done = model.session.append(*blocks)
+        positions = [
+            block.position for block in model.session.recall(Ranges.span(before + 1, done.last))
+        ]
+        assert len(positions) == len(blocks)
+        for at, block in zip(positions, blocks, strict=True):
+            model.said[at] = block
+            if isinstance(block, ToolCall):
+                model.calls[at] = block.tool_call_id
+            elif isinstance(block, ToolResult):
+                model.results[at] = next(
+                    call for call, name in model.calls.items() if name == block.tool_call_id
+                )
+
+    def _retract(self, model: Model, positions: Ranges) -> None:
+        model.was_retracted_since = True
+        try:
+            model.retracted |= set(model.session.retract(positions))
+        except InvalidPositionError:
+            assert not any(at in positions for at in model.said if at not in model.retracted)
+
+    def _retracted_in(self, fork: StoredSession, at: int) -> set[int]:
+        """Blocks of the parent that were taken back up to the fork: in no view and no summary."""
+        view = fork.view()
+        known = {entry.position for entry in view.entries}
+        known |= set(view.summary.covers) if view.summary else set()
+        known |= set(view.boundary.hidden) if view.boundary else set()
+        return set(range(1, at + 1)) - known
+
+    def _compact(self, key: str, **how: Any) -> Outcome | None:
+        model = self.models[key]
+        before = model.session.view()
+        try:
+            outcome = model.session.compact(how.pop("policy", POLICY), limit=LIMIT, **how)
+        except (NothingToCompactError, StalePlanError):
+            # Invariant 7: what does not gain is not recorded.
+            if "summariser" not in how:
+                # That it was tried is recorded, and changes nothing of what is served.
+                after = model.session.view()
+                assert (after.boundary, after.entries) == (before.boundary, before.entries)
+                assert after.fingerprint == before.fingerprint
+            return None
+        # Invariant 7: progress.
+        assert outcome.post_tokens < outcome.pre_tokens
+        if how.get("activate", True):
+            self._after_boundary(model)
+        return outcome
+
+    def _after_boundary(self, model: Model) -> None:
+        model.newest = None
+        view = model.session.view()
+        assert view.boundary is not None
+        if view.summary is None:
+            assert view.boundary.trims
+            return
+        assert view.summary.text.strip()
+        # Invariant 8: a summary never passes for the user's own words.
+        body = render(view, "anthropic")
+        first = body["messages"][0]["content"]
+        text = first if isinstance(first, str) else first[0]["text"]
+        assert text != view.summary.text
+        assert "summary" in text[:200].lower()
+
+    def _log_is_immutable(self) -> None:
+        """Invariant 1: no operation changed or deleted a stored event."""
+        for model in self.models.values():
+            for at, block in model.said.items():
+                (recalled,) = model.session.recall(at)
+                assert recalled.block == block
+
+
+def _named_in(body: Any) -> Ranges:
+    """The handles that a neutral view says have left: `#1-80 #84`."""
+    summaries = [m for m in body["messages"] if m.get("kind") == "summary"]
+    runs = []
+    for summary in summaries:
+        for word in (summary["covers"] + " " + summary["hidden"]).split():
+            first, _, last = word.removeprefix("#").partition("-")
+            runs.append((int(first), int(last or first)))
+    return Ranges(runs)
