@@ -1,7 +1,7 @@
 """When something happened: of what was imported by its source's clock, or not at all."""
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from ...domain.blocks import AnyBlock, Block, Kind
@@ -9,30 +9,23 @@ from ...domain.compaction import RECORDED
 from ...domain.compaction_events import CompactBoundary
 from ...domain.event import Event
 from ...domain.session_events import ModelCalled
+from ...domain.source_time import parsed
 from ...projections.read_models.moments import block_of
-from ..formats.content.moments import parsed
 
 
 def told_at(event: Event) -> datetime | None:
     """None where only the time of an import is known."""
     match event:
         case CompactBoundary(source_time=time) | ModelCalled(source_time=time) if time:
-            return _moment(time)
+            return parsed(time)
         case ModelCalled(lineage=lineage) if lineage == RECORDED:
             return None
         case _:
             block = block_of(event)
             if block is None or block.origin is None:
                 return event.timestamp
-            return _moment(block.origin.time or _in_entry(block))
-
-
-def _moment(time: str | None) -> datetime | None:
-    try:
-        told = parsed(time) if time else None
-        return told and told.astimezone(UTC)
-    except OverflowError:
-        return None  # a time near the end of the calendar, told in another zone
+            time = block.origin.time or _in_entry(block)
+            return parsed(time) if time else None
 
 
 def _in_entry(block: AnyBlock) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...domain.backtest.cell import Cell, Outcome, Setup
 from ...domain.backtest.result import Control, Measured
-from ...domain.errors import BacktestError
+from ...domain.errors import BacktestError, CacheFileError
 from ...domain.models import ModelFacts
 from ..compacting.by_settings import facts_by
 from ..event_log.databases import is_postgres
@@ -199,9 +199,8 @@ class Backtest:
         item, result = self._items[answer.number], answer.result
         if result is not None:
             self._results[at] = result
-            if self._cache is not None and at in self._keys and answer.outcome is Outcome.DONE:
-                self._cache.put(self._keys[at], result)
-                self._kept += 1
+            if answer.outcome is Outcome.DONE:
+                self._keep(at, result)
         elif isinstance(item, Setup):
             session = self._sessions[answer.session]
             self._results[at] = Cell(
@@ -215,6 +214,18 @@ class Backtest:
         else:
             self._skipped[f"{answer.session}: controls at {item.limit}"] = answer.why
         self._tell(1)
+
+    def _keep(self, at: tuple[str, int], result: Result) -> None:
+        if self._cache is None or at not in self._keys:
+            return
+        try:
+            self._cache.put(self._keys[at], result)
+            self._kept += 1
+        except CacheFileError as error:
+            # A full disk, say: what was measured is told all the same.
+            if self.running.remark is not None:
+                self.running.remark(f"{error}; nothing more is kept")
+            self._cache = None
 
     def _in_order(self) -> Measured:
         """By session, then as the setups and limits were named: whatever came first."""

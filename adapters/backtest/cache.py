@@ -10,12 +10,13 @@ from ..sqlite.proven_rows import ProvenRows, usual_file
 from .errands import Result
 
 Cache = ProvenRows[Result]
+_REMEDY = "name another file with --cache, or do without by --no-cache"
 _RESULT: TypeAdapter[Result] = TypeAdapter(Cell | tuple[Control, ...])
 
 
 def cache_in(path: Path) -> Cache:
     """The cache in that file, which is made where there is none; raises CacheFileError."""
-    return ProvenRows(path, _RESULT)
+    return ProvenRows(path, _RESULT, _REMEDY)
 
 
 def usual_cache() -> Path:

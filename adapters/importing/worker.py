@@ -55,6 +55,9 @@ class SharedLinks(Links):
 
 def main() -> None:
     """Work until the orders end."""
+    # Who begins an import in the background of a script has it ignore interrupts, and would have
+    # this process ignore its own.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     say = _speaker()
     orders: SimpleQueue[Message] = SimpleQueue()
     try:

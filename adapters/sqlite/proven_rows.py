@@ -34,9 +34,11 @@ class ProvenRows(Generic[T]):
     whole, or cannot be written.
     """
 
-    def __init__(self, path: Path, kind: TypeAdapter[T]) -> None:
+    def __init__(self, path: Path, kind: TypeAdapter[T], remedy: str) -> None:
+        """`remedy` says what whoever has it may do where the file cannot be used."""
         self.path = path
         self.kind = kind
+        self.remedy = remedy
         self.damaged = 0
         """Rows that were asked for, and were not what had been written."""
         with self._plainly():
@@ -96,7 +98,7 @@ class ProvenRows(Generic[T]):
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if tables and application != APPLICATION:
             raise CacheFileError(
-                f"{self.path} is another program's database: name another file with --cache"
+                f"{self.path} is another program's database, and no cache: {self.remedy}"
             )
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(_TABLE)
@@ -110,8 +112,7 @@ class ProvenRows(Generic[T]):
             yield
         except (sqlite3.Error, OSError) as error:
             raise CacheFileError(
-                f"the cache {self.path} cannot be used ({error}): delete it, or name another with"
-                " --cache"
+                f"the cache {self.path} cannot be used ({error}): delete it, or {self.remedy}"
             ) from None
 
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from ...domain.blocks import AnyBlock
 from ...domain.event import Event
 from ...domain.session_events import BlockAppended, ToolCalled, ToolReturned
+from ...domain.source_time import parsed
 
 
 def moment(time: datetime) -> str:
@@ -36,8 +37,4 @@ def source_time(block: AnyBlock) -> datetime | None:
     """When its source says that it was said; None where that is not told, or cannot be read."""
     if block.origin is None or not block.origin.time:
         return None
-    try:
-        told = datetime.fromisoformat(block.origin.time)
-    except ValueError:
-        return None  # a time in a notation of the source's own
-    return told if told.tzinfo else told.replace(tzinfo=UTC)
+    return parsed(block.origin.time)

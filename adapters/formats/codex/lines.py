@@ -6,7 +6,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from ....domain.session_events import Usage
-from ..content.moments import parsed
+from ....domain.source_time import parsed
 from ..outgoing import Outgoing
 from ..reading.fields import Item
 

@@ -39,6 +39,28 @@ def test_a_damaged_row_is_told_and_measured_anew(talks: SessionStore, path: Path
 
 
 @on_sqlite
+def test_a_cache_that_cannot_be_written_any_more_costs_what_is_kept_and_no_answer(
+    talks: SessionStore, path: Path
+) -> None:
+    told: list[str] = []
+
+    def spoil(done: int, _: int) -> None:
+        if done == 1:
+            with sqlite3.connect(path) as connection:
+                connection.execute("DROP TABLE kept")
+            connection.close()
+
+    found = talks.backtest(
+        ["pi"], limits=(LIMIT,), jobs=1, cache=path, progress=spoil, remark=told.append
+    )
+
+    assert timeless(found) == timeless(talks.backtest(["pi"], limits=(LIMIT,), jobs=1))
+    (line,) = told
+    assert str(path) in line
+    assert line.endswith("nothing more is kept")
+
+
+@on_sqlite
 def test_two_backtests_on_one_cache_come_to_the_same(talks: SessionStore, path: Path) -> None:
     found = []
 

@@ -172,6 +172,29 @@ def test_files_of_one_session_are_stored_one_after_the_other(
     assert order == [name for name in dict.fromkeys(order) for _ in range(200)]
 
 
+def test_processes_end_by_themselves_though_whoever_imports_ignores_interrupts(
+    store: SessionStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[int] = []
+
+    def kill(process: crew.Process) -> None:
+        killed.append(process.pid)
+        process.send_signal(signal.SIGKILL)
+
+    monkeypatch.setattr(subprocess.Popen, "kill", kill)
+    monkeypatch.setattr(crew, "LAST_WORDS_S", 60.0)
+    for number in range(3):
+        write(folder, f"{number}.jsonl", talk_of(f"s{number}"))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        reports = list(import_path(store, folder, jobs=2))
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert [one.complete for one in reports] == [True] * 3
+    assert not killed
+
+
 def test_a_process_that_is_killed_loses_its_file_and_no_other(
     store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,53 @@
+"""Times are read in every notation that sources have for them, and in none other."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cutbank.domain.source_time import parsed
+
+SINCE = datetime(1990, 1, 1)  # noqa: DTZ001 - hypothesis adds the zone
+ZONES = st.integers(-14 * 60, 14 * 60).map(lambda east: timezone(timedelta(minutes=east)))
+
+
+@given(st.datetimes(SINCE, timezones=ZONES))
+def test_a_moment_is_the_same_in_all_its_notations(time: datetime) -> None:
+    time = time.replace(microsecond=time.microsecond // 1_000 * 1_000)
+    seconds = time.timestamp()
+
+    assert parsed(time.isoformat()) == time
+    assert parsed(f"{seconds:.3f}") == time
+    assert parsed(str(round(seconds * 1_000))) == time
+
+
+@given(st.datetimes(timezones=ZONES))
+def test_what_is_told_is_told_in_utc_or_not_at_all(time: datetime) -> None:
+    found = parsed(time.isoformat())
+
+    assert found is None or (found == time and found.tzinfo is UTC)
+
+
+@given(st.text() | st.text("0123456789.-+:TZeE", max_size=20))
+def test_no_text_is_more_than_a_time_or_none(text: str) -> None:
+    found = parsed(text)
+
+    assert found is None or found.tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    ("written", "time"),
+    [
+        ("2026-01-02T03:04:05", datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
+        ("20260102", datetime(2026, 1, 2, tzinfo=UTC)),
+        ("1712121231530", datetime(2024, 4, 3, 5, 13, 51, 530_000, tzinfo=UTC)),
+        ("0", datetime(1970, 1, 1, tzinfo=UTC)),
+        ("1e300", None),
+        ("nan", None),
+        ("0001-01-01T00:00:00+05:00", None),
+        ("yesterday", None),
+    ],
+)
+def test_hard_times(written: str, time: datetime | None) -> None:
+    assert parsed(written) == time
