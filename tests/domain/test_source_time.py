@@ -18,8 +18,10 @@ def test_a_moment_is_the_same_in_all_its_notations(time: datetime) -> None:
     seconds = time.timestamp()
 
     assert parsed(time.isoformat()) == time
-    assert parsed(f"{seconds:.3f}") == time
-    assert parsed(str(round(seconds * 1_000))) == time
+    for counted in (f"{seconds:.3f}", str(round(seconds * 1_000))):
+        found = parsed(counted)
+        assert found is not None
+        assert abs(found - time) < timedelta(milliseconds=0.1)
 
 
 @given(st.datetimes(timezones=ZONES))
