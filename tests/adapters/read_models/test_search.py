@@ -121,6 +121,8 @@ def test_a_find_says_where_it_stands(session: StoredSession) -> None:
         ("2025-03-10T09:30:00.250Z", "2025-03-10T09:30:00.250000+00:00"),
         ("2025-03-10T09:30:00+02:00", "2025-03-10T07:30:00+00:00"),
         ("2025-03-10 09:30", "2025-03-10T09:30:00+00:00"),
+        ("1741599000", "2025-03-10T09:30:00+00:00"),
+        ("1741599000250", "2025-03-10T09:30:00.250000+00:00"),
     ],
 )
 def test_what_was_imported_was_said_when_its_source_says(
@@ -134,7 +136,7 @@ def test_what_was_imported_was_said_when_its_source_says(
     assert found.said_at.isoformat() == said
 
 
-@pytest.mark.parametrize("time", [None, "", "1741599000", "last Monday"])
+@pytest.mark.parametrize("time", [None, "", "1e300", "last Monday"])
 def test_what_has_no_time_of_its_own_was_said_when_it_was_stored(
     session: StoredSession, time: str | None
 ) -> None:
