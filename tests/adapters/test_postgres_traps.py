@@ -267,6 +267,7 @@ def run_children(code: str, number: int, database: str, *arguments: str) -> None
     assert [child.returncode for child in children] == [0] * number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["new", "old", "current"])
 def test_processes_that_start_together_all_get_in(database: str, state: str) -> None:
     if state != "new":

@@ -119,6 +119,7 @@ def test_a_policy_that_goes_wrong_costs_its_rows_and_no_others(
     assert rest == timeless(others).cells
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_a_policy_that_loops_for_ever_is_given_up(talks: SessionStore, bring: Bring) -> None:
     bring("loops", "while window.after > 30: pass")

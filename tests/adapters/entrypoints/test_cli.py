@@ -204,6 +204,7 @@ def test_an_interrupt_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert answer.err == "cutbank: interrupted\n"
 
 
+@pytest.mark.slow
 def test_any_text_survives_any_terminal(run: Run, tmp_path: Path) -> None:
     text = "half \ud83d, caf\u00e9, \U0001f600, \x1b[2J"
     blocks = tmp_path / "blocks.json"

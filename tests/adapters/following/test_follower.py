@@ -362,6 +362,7 @@ def test_two_signals_at_once_end_it_without_a_traceback(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 @settings(max_examples=4, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.integers(1, 400), st.booleans()), min_size=1, max_size=4))
 def test_killed_and_started_again_it_ends_with_what_one_import_would_have_stored(

@@ -135,6 +135,7 @@ def is_at_it(read: int) -> bool:
     return bool(found) and os.read(read, 1) == b"x"
 
 
+@pytest.mark.slow
 def test_the_health_file_says_what_the_worker_does_and_is_gone_at_a_clean_end(
     waiting: str, tmp_path: Path
 ) -> None:
@@ -171,6 +172,7 @@ def test_the_health_file_says_what_trouble_there_is(waiting: str, tmp_path: Path
     assert healed["pid"] == said["pid"]
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_a_hangup_lets_it_read_its_settings_again_and_say_what_is_wrong_with_them(
     waiting: str, tmp_path: Path
@@ -195,6 +197,7 @@ def test_a_hangup_lets_it_read_its_settings_again_and_say_what_is_wrong_with_the
     assert healed["trouble"] is None
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_the_service_manager_hears_that_the_worker_is_ready_lives_and_stops(
     waiting: str, tmp_path: Path
@@ -240,6 +243,7 @@ def test_once_says_by_its_code_that_something_failed(waiting: str, tmp_path: Pat
     assert status(waiting).failing == 2
 
 
+@pytest.mark.slow
 def test_several_processes_share_the_work_and_end_together(waiting: str, tmp_path: Path) -> None:
     file = tmp_path / "health.json"
     with idling(waiting, "--processes", "2", "--health", file) as crew:
@@ -257,6 +261,7 @@ def test_several_processes_share_the_work_and_end_together(waiting: str, tmp_pat
     assert not file.exists()
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_a_process_that_dies_is_started_again(waiting: str, tmp_path: Path) -> None:
     file = tmp_path / "health.json"
@@ -272,6 +277,7 @@ def test_a_process_that_dies_is_started_again(waiting: str, tmp_path: Path) -> N
     assert later["workers"][1]["pid"] == first["workers"][1]["pid"]
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_processes_end_when_whoever_started_them_is_gone(waiting: str, tmp_path: Path) -> None:
     file = tmp_path / "health.json"
@@ -285,6 +291,7 @@ def test_processes_end_when_whoever_started_them_is_gone(waiting: str, tmp_path:
     assert crew.abouts().count(About.STOPPED) == 2
 
 
+@pytest.mark.slow
 @on_sqlite
 def test_several_processes_once_do_what_is_due_and_end(waiting: str) -> None:
     with idling(waiting, "--processes", "2", "--once") as crew:

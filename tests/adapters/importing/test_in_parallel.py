@@ -72,6 +72,7 @@ def many(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_same_is_stored_whatever_the_number_of_processes(
     store: SessionStore, many: Path, tmp_path: Path
 ) -> None:
@@ -152,6 +153,7 @@ def test_a_sub_agent_is_told_its_call_after_an_import_that_was_interrupted(
     assert [one.passed for one in again] == ["unchanged", "unchanged"]
 
 
+@pytest.mark.slow
 def test_files_of_one_session_are_stored_one_after_the_other(
     store: SessionStore, folder: Path
 ) -> None:
@@ -195,6 +197,7 @@ def test_processes_end_by_themselves_though_whoever_imports_ignores_interrupts(
     assert not killed
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_loses_its_file_and_no_other(
     store: SessionStore, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

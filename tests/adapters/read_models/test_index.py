@@ -211,6 +211,7 @@ MEANWHILE: dict[str, Callable[[StoredSession], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("followed", ["before", "between", "after"])
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 @pytest.mark.parametrize("sees", ["the newest", "an older view"])

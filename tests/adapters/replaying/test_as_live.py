@@ -34,6 +34,7 @@ COOLS = "cooldown_seconds"
 LIMITS = st.sampled_from((150, 400, 1_000, 2_500))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", every_name())
 @settings(max_examples=12)
 @given(steps=STEPS, limit=LIMITS, pins=st.booleans(), gain=st.sampled_from((0.0, 0.1, 0.4)))
@@ -72,6 +73,7 @@ def came_to_nothing(decisions: list[Event], blocks: Ranges) -> list[int]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", every_name())
 @settings(max_examples=6)
 @given(steps=STEPS, limit=LIMITS, served=LIMITS)

@@ -638,6 +638,7 @@ def test_any_history_is_summarised_within_its_budget_and_accepted(
         assert all(stands_in(quote, texts) for quote in quotes_in(draft.text))
 
 
+@pytest.mark.slow
 @given(st.lists(rounds(), min_size=4, max_size=4), st.integers(500, 2_000))
 @settings(max_examples=20)
 def test_goal_and_constraints_outlive_many_compactions(
