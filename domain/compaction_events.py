@@ -162,7 +162,7 @@ class Digest(Record):
     modified_files: tuple[str, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
     commands: Ranges = Ranges()
-    """The calls that ran a command."""
+    """The calls that ran a command; those that left at earlier boundaries are told by theirs."""
     memory_reads: tuple[MemoryRead, ...] = ()
     hidden: tuple[HiddenBlock, ...] = ()
 

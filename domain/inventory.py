@@ -77,7 +77,8 @@ def inventory_of(
     return files.model_copy(
         update={
             "artifacts": tuple(paths.values()),
-            "commands": previous.commands | Ranges.of(commands(items)),
+            # Not those of before: of a long session's they would be most of each summary's row.
+            "commands": Ranges.of(commands(items)),
             "memory_reads": (*previous.memory_reads, *memory_reads(items)),
             "hidden": tuple(one for _, one in sorted(unseen.items())),
         }

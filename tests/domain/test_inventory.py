@@ -52,6 +52,14 @@ def test_commands_are_named_by_their_calls() -> None:
     assert inventory_of(calls, Digest()).commands == Ranges.of([1, 3])
 
 
+def test_commands_are_named_once_however_often_a_session_is_compacted() -> None:
+    first = inventory_of(items(ToolCall(tool_call_id="1", name="bash")), Digest())
+
+    second = inventory_of(items(ToolCall(tool_call_id="2", name="bash"), begins=3), first)
+
+    assert (first.commands, second.commands) == (Ranges.of([1]), Ranges.of([3]))
+
+
 def test_a_memory_that_was_not_answered_or_found_nothing_is_told_as_such() -> None:
     calls = items(
         ToolCall(tool_call_id="1", name="memory_read", arguments={"query": "never answered"}),
