@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..domain.blocks import AnyBlock, ToolResult
+from ..domain.errors import InvalidPositionError
 from ..domain.ranges import Ranges
 from ..domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
 from ..projections.recorded import Recorded
@@ -24,6 +25,32 @@ class Recalled:
     @property
     def handle(self) -> str:
         return f"#{self.position}"
+
+
+def recall(
+    store: EventStore, chain: Chain, wanted: Ranges | None, search: str | None
+) -> list[Recalled]:
+    """The wanted blocks, or all that ever were; with `search`, those of them that hold the text.
+
+    Raises InvalidPositionError for what does not exist, and for single positions that are no block.
+    """
+    if wanted is None and search is None:
+        raise InvalidPositionError("nothing to recall: give handles, or text to search")
+    head = store.head(chain)[0]
+    if wanted is None:
+        wanted = Ranges.span(1, head)
+    elif wanted.runs[-1][1] > head:
+        raise InvalidPositionError(
+            f"#{wanted.runs[-1][1]} does not exist: the session ends at #{head}"
+        )
+    blocks = recalled(store, chain, wanted)
+    if search is not None:
+        return list(found_in(blocks, search))
+    found = list(blocks)
+    missing = wanted - Ranges.of(block.position for block in found)
+    if missing and all(first == last for first, last in wanted.runs):
+        raise InvalidPositionError(f"{missing} is not a block")
+    return found
 
 
 def recalled(store: EventStore, chain: Chain, positions: Ranges) -> Iterator[Recalled]:

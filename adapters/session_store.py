@@ -27,7 +27,8 @@ from .compacting.happenings import Listener
 from .event_log.databases import environment, shown
 from .event_log.event_store import EventStore, utc_now
 from .event_log.plain_errors import speaking_plainly
-from .stored_session import StoredSession, check_name
+from .naming import check_name
+from .stored_session import StoredSession
 
 if TYPE_CHECKING:
     from ..domain.backtest.result import Measured

@@ -6,15 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from eventsourcing.persistence import IntegrityError
 from pydantic import JsonValue
 
 from ..domain.blocks import AnyBlock
 from ..domain.compaction import MAIN, RECORDED, check_nameable
 from ..domain.compaction_events import Trigger
 from ..domain.errors import (
-    ConflictError,
-    CutbankError,
     InvalidPositionError,
     InvalidSettingError,
     NotFoundError,
@@ -34,11 +31,14 @@ from ..domain.session_events import (
 )
 from ..domain.summaries.summariser import Summariser
 from ..projections.history_view import HistoryView
+from .deciding import decided
 from .event_log.plain_errors import speaking_plainly
 from .event_log.recorder import AppendKey
+from .forking import fork
 from .large_results import shown_of, tell_of
+from .naming import check_name, positions_of
 from .policy_catalog import policy_named
-from .recall import Recalled, found_in, recalled
+from .recall import Recalled, recall
 from .retraction import closed_retraction
 from .view_reader import ViewReader
 from .whole_groups import check_blocks, whole_groups
@@ -237,7 +237,7 @@ class StoredSession:
         A call takes its result along; a call whose result is taken back is open again. Returns
         the positions that were taken back.
         """
-        wanted = _ranges(positions)
+        wanted = positions_of(positions)
 
         def decide(session: Session) -> Ranges:
             chain = self._events.session_chain(self.namespace, self.key)
@@ -275,38 +275,8 @@ class StoredSession:
         on with those that its source recorded. Raises ConflictError if the key is taken.
         """
         check_name("session key", key)
-        with (
-            speaking_plainly(self.store.name),
-            self._events.deciding_on(session_id(self.namespace, key)),
-        ):
-            chain = self._events.session_chain(self.namespace, self.key)
-            position, state = self._events.head(chain, at)
-            if at is not None and position != at:
-                raise InvalidPositionError(f"#{at} does not exist: the session ends at #{position}")
-            if self._events.session(self.namespace, key) is not None:
-                raise ConflictError(f"session {key!r} exists already: choose another key")
-            in_effect = self._reader(lineage).state_in_effect(position)[1]
-            fork = Session.fork(
-                self.namespace,
-                key,
-                clock=self._events.clock,
-                subject=self._events.subject(self.namespace, self.key),
-                fork=Fork(
-                    namespace=self.namespace,
-                    key=self.key,
-                    position=position,
-                    lineage=lineage,
-                    lineage_version=in_effect.switched,
-                ),
-                at=state,
-                source=source,
-                title=title,
-            )
-            try:
-                self._events.save(fork)
-            except IntegrityError:
-                # Another process took the key at the same moment.
-                raise ConflictError(f"session {key!r} exists already: choose another key") from None
+        with speaking_plainly(self.store.name):
+            fork(self._events, self._reader(lineage), key, at=at, source=source, title=title)
         return StoredSession(self.store, self.namespace, key)
 
     # Reading
@@ -387,22 +357,8 @@ class StoredSession:
         """
         with speaking_plainly(self.store.name):
             chain = self._events.session_chain(self.namespace, self.key)
-            head = self._events.head(chain)[0]
-            if not positions and search is None:
-                raise InvalidPositionError("nothing to recall: give handles, or text to search")
-            wanted = _ranges(positions) if positions else Ranges.span(1, head)
-            if wanted.runs[-1][1] > head:
-                raise InvalidPositionError(
-                    f"#{wanted.runs[-1][1]} does not exist: the session ends at #{head}"
-                )
-            blocks = recalled(self._events, chain, wanted)
-            if search is not None:
-                return list(found_in(blocks, search))
-            found = list(blocks)
-            missing = wanted - Ranges.of(block.position for block in found)
-            if missing and all(first == last for first, last in wanted.runs):
-                raise InvalidPositionError(f"{missing} is not a block")
-            return found
+            wanted = positions_of(positions) if positions else None
+            return recall(self._events, chain, wanted, search)
 
     def diff(
         self,
@@ -751,45 +707,12 @@ class StoredSession:
         key: str | None = None,
         expect: int | None = None,
     ) -> T | AppendKey:
-        """Decide on the session as stored and save, again and again while others win the race."""
-        with self._events.deciding_on(self.id):
-            while True:
-                if key is not None and (done := self._events.select_key(self.id, key)):
-                    return done
-                session = self._events.session(self.namespace, self.key)
-                if session is None:
-                    raise NotFoundError(f"session {self.key!r} was never opened")
-                before = session.version
-                if expect is not None and before != expect:
-                    self._events.refresh(self.id)
-                    session = cast(Session, self._events.session(self.namespace, self.key))
-                    if session.version != expect:
-                        raise ConflictError(
-                            f"session {self.key!r} is at #{session.version}, not #{expect}:"
-                            " read it again before you append"
-                        )
-                    before = expect
-                try:
-                    result = decision(session)
-                except CutbankError:
-                    # What was decided half is forgotten; what was decided on old news is repeated.
-                    self._events.evict(self.id)
-                    fresh = self._events.session(self.namespace, self.key)
-                    if fresh is None or fresh.version == before:
-                        raise
-                    continue
-                keys: tuple[AppendKey, ...] = ()
-                if key is not None:
-                    first, last = cast("tuple[int, int]", result)
-                    keys = (AppendKey(self.id, key, first, last),)
-                try:
-                    self._events.save(session, keys=keys)
-                except IntegrityError:
-                    continue  # somebody else appended first: that made progress, and so shall we
-                return result
+        return decided(
+            self._events, self.namespace, self.key, decision, append_key=key, expect=expect
+        )
 
     def _checked(self, positions: tuple[int | Ranges, ...]) -> Ranges:
-        wanted = _ranges(positions)
+        wanted = positions_of(positions)
         with speaking_plainly(self.store.name):
             chain = self._events.session_chain(self.namespace, self.key)
             head = self._events.head(chain)[0]
@@ -804,26 +727,3 @@ class StoredSession:
             head = self._events.head(chain)[0]
             retracted = self._reader(MAIN).retracted(head)
             return whole_groups(self._events, chain, wanted, head, retracted)
-
-
-def _ranges(positions: tuple[int | Ranges, ...]) -> Ranges:
-    wanted = Ranges()
-    for position in positions:
-        if isinstance(position, Ranges):
-            wanted |= position
-        elif position < 1:
-            raise InvalidPositionError(f"positions begin at 1, not {position}")
-        else:
-            wanted |= Ranges.of([position])
-    if not wanted:
-        raise InvalidPositionError("no positions were given")
-    return wanted
-
-
-def check_name(what: str, name: str) -> None:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise InvalidPositionError(f"{what} {name!r} is not valid Unicode") from None
-    if not name or "\0" in name:
-        raise InvalidPositionError(f"{what} {name!r} must have characters, and no NUL among them")
