@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from threading import Event, Thread
+from threading import Event, Semaphore, Thread
 from threading import enumerate as threads
 from typing import Any
 
 import pytest
-from apscheduler.events import EVENT_JOB_MISSED
+from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_EXECUTED, EVENT_JOB_MISSED
 from resting import RULES, SetClock, Told, pass_time, talk
 
 import cutbank
@@ -26,28 +26,27 @@ pytestmark = pytest.mark.parametrize("engine", ["sqlite"])
 
 
 class Looks:
-    """What a worker does at each look, and that it was done."""
+    """What a worker does at each look, and that it was done and the next one set."""
 
     def __init__(self, scheduler: IdleScheduler) -> None:
         self.count = 0
-        self.wanted: list[tuple[int, Event]] = []
+        self.over = Semaphore(0)
+        self.reached = 0
         self.does: Callable[[], datetime] = lambda: scheduler.worker.clock() + LONGEST_LOOK
         scheduler.worker.look = self.look  # type: ignore[method-assign]
+        scheduler._scheduler.add_listener(
+            lambda _: self.over.release(), EVENT_JOB_EXECUTED | EVENT_JOB_ERROR
+        )
 
     def look(self) -> datetime:
         self.count += 1
-        try:
-            return self.does()
-        finally:
-            for count, has_come in self.wanted:
-                if self.count >= count:
-                    has_come.set()
+        return self.does()
 
     def reach(self, count: int) -> None:
         """Wait for so many looks."""
-        has_come = Event()
-        self.wanted.append((count, has_come))
-        assert self.count >= count or has_come.wait(GUARD)
+        for _ in range(self.reached, count):
+            assert self.over.acquire(timeout=GUARD)
+        self.reached = count
 
 
 @pytest.fixture(autouse=True)
