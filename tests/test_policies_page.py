@@ -153,6 +153,7 @@ def test_the_example_is_found_in_settings_and_by_sessions(
     assert len(session.view().entries) == 4
 
 
+@pytest.mark.slow
 def test_the_command_line_knows_the_example(installed: Path, tmp_path: Path) -> None:
     def run(*words: str) -> object:
         environ = os.environ | {"PYTHONPATH": str(installed), "CUTBANK_DB": str(tmp_path / "a.db")}

@@ -220,6 +220,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory, run: Processes) -> Ground:
     return Ground(tmp_path_factory.mktemp("ground"), run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", NAMED)
 def test_a_kill_at_a_named_step_loses_nothing(ground: Ground, step: str) -> None:
     what, pattern = NAMED[step]
@@ -227,6 +228,7 @@ def test_a_kill_at_a_named_step_loses_nothing(ground: Ground, step: str) -> None
     assert ground.kill(what, pattern, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [step for step in NAMED if NAMED[step][0] in ON_A_SERVER])
 def test_a_kill_at_a_named_step_loses_nothing_on_a_server(
     tmp_path: Path, run: Processes, postgres_database: str, step: str

@@ -63,6 +63,7 @@ def restored(path: Path, version: str, mode: str) -> int:
         return int(found.fetchone()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [new, empty, current, old, old_copy_at_rest, moved])
 def test_twenty_processes_open_a_database_at_once(
     tmp_path: Path, run: Processes, make: object

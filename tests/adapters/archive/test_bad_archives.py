@@ -282,6 +282,7 @@ VALUES: list[Any] = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_field_may_hold_anything(

@@ -63,6 +63,7 @@ def test_a_cell_says_what_happened_at_each_call(talks: SessionStore) -> None:
     assert zone.why == ""
 
 
+@pytest.mark.slow
 def test_it_comes_to_the_same_whoever_measures(talks: SessionStore, tmp_path: Path) -> None:
     def run(jobs: int, cache: Path | None = None) -> Measured:
         return talks.backtest(

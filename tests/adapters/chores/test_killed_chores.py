@@ -151,12 +151,14 @@ def ground(engine: str, tmp_path: Path, run: Processes, request: pytest.FixtureR
     return Ground(request.getfixturevalue("postgres_database"), tmp_path, run)
 
 
+@pytest.mark.slow
 @on_sqlite
 @pytest.mark.parametrize("step", NAMED)
 def test_a_kill_at_a_named_step_leaves_everything_whole(ground: Ground, step: str) -> None:
     assert ground.kill(NAMED[step], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["postgres"])
 @pytest.mark.parametrize("step", sorted(ON_A_SERVER))
 def test_a_kill_at_a_named_step_leaves_everything_whole_on_a_server(

@@ -253,6 +253,7 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrong", [None, True, 7, -1.5, "", "u5", [], {}, [None], {"type": "text"}, 10**40], ids=repr
 )

@@ -86,6 +86,7 @@ def is_accounted_for(reading: Reading, entries: int) -> None:
     assert all(one <= two for one, two in pairwise(offsets))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(LINES)))
 def test_a_wrong_type_in_any_field_of_any_line_spoils_that_line_at_most(
     number: int, tmp_path: Path

@@ -58,6 +58,7 @@ def check(path: Path, folder: Path, choose: Random, *, whole: bool) -> None:
             check_imported(wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ALL)
 @settings(many, max_examples=30)
 @given(choose=st.randoms(use_true_random=False))
@@ -74,6 +75,7 @@ def test_a_wrong_sample_is_imported_and_verified(
     check(path, tmp_path, choose, whole=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ALL)
 def test_a_sample_is_read_wherever_it_is_cut(path: Path, tmp_path: Path) -> None:
     if path.is_dir():

@@ -285,6 +285,7 @@ def test_what_the_form_cannot_hold_is_said(name: str, store: SessionStore, tmp_p
     assert lost == {"images and documents": 1, "thinking": 1, **errors}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES)
 def test_no_value_of_any_field_stops_the_reading(path: Path, tmp_path: Path) -> None:
     raw = path.read_text()

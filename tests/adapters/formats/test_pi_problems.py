@@ -55,6 +55,7 @@ def lines(entries: list[Any]) -> bytes:
     return b"".join(json.dumps(entry).encode() + b"\n" for entry in entries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [None, 7, "\0", [], {}])
 def test_whatever_is_of_another_type_the_rest_is_read(tmp_path: Path, other: Any) -> None:
     path = tmp_path / "a.jsonl"

@@ -171,6 +171,7 @@ def test_a_session_of_one_agent_is_told_as_one_of_another(
     assert verify(store).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES)
 @pytest.mark.parametrize("value", [None, 7, "x", [], {"x": 1}, 2**70])
 def test_a_value_of_any_type_in_any_field_is_said_or_taken(

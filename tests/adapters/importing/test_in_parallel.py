@@ -98,6 +98,7 @@ def test_progress_ends_at_all_bytes(store: SessionStore, many: Path) -> None:
     assert heard == sorted(heard)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["parent", "agents"])
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_sub_agents_know_their_call_whichever_file_comes_first(

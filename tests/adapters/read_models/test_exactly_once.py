@@ -39,6 +39,7 @@ def child(log: str, path: Path, page: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills processes as POSIX does")
 @KILLS
 def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
@@ -73,6 +74,7 @@ def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
     assert stopped_inside > 0
 
 
+@pytest.mark.slow
 def test_processes_that_catch_up_at_once_take_nothing_in_twice(
     store: cutbank.SessionStore, database: str, opening: Opening, tmp_path: Path
 ) -> None:
