@@ -14,6 +14,8 @@ MAIN = "main"
 """The lineage that agents are served."""
 RECORDED = "recorded"
 """The lineage that holds an imported session's own compactions."""
+NOT_SHOWN = "not shown"
+"""The summariser of a summary that a transcript does not tell, as where it is encrypted."""
 
 
 def check_nameable(lineage: str) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from .coverage import Settlement
 from .models import ModelFacts
 from .pricing import Pricing, SummaryOrder
-from .summaries.summariser import Draft
+from .summaries.summariser import Draft, Material
 from .token_budget import estimate_text
 from .window import Plan, Window
 
@@ -46,16 +46,15 @@ def pricing_of(
 
 def order_of(
     window: Window,
-    settlement: Settlement,
-    plan: Plan,
+    material: Material,
     model: ModelFacts | None,
     *,
     on_served_prefix: bool = False,
 ) -> SummaryOrder:
-    """What the model `model` is given to write the summary: what leaves, or all that was served."""
+    """What the model `model` is given to write the summary: its material, or all that was
+    served."""
     if on_served_prefix:
         cached = window.pricing(0, 0).cached
-        return SummaryOrder(model, window.tokens, plan.summary_tokens, cached)
-    previous = window.summary.tokens if window.summary else 0
-    given = previous + sum(item.tokens for item in settlement.gone)
-    return SummaryOrder(model, given, plan.summary_tokens)
+        return SummaryOrder(model, window.tokens, material.budget, cached)
+    given = estimate_text(material.previous or "") + sum(item.tokens for item in material.gone)
+    return SummaryOrder(model, given, material.budget)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ..domain.compaction import NOT_SHOWN
 from ..domain.compaction_events import Digest
 from ..domain.coverage import Settlement, newly_hidden, settle
 from ..domain.errors import NothingToCompactError, PolicyFailedError
@@ -116,13 +117,17 @@ def _material(
     plan: Plan,
     settlement: Settlement,
     terms: Terms,
-    served: Callable[[str], Mapping[str, Any]],
+    served: Callable[[str], Mapping[str, Any]] | None,
     *,
     originals: Originals,
 ) -> Material:
-    before = window.summary
+    before, gone = window.summary, settlement.gone
+    if gone and before is not None and before.summariser == NOT_SHOWN:
+        # Nobody can go on with a text that nobody has: what it stood for is summed up from the log,
+        # as a request in which it does not stand cannot be.
+        before, gone, served = None, tuple(originals(settlement.covers)), None
     return Material(
-        gone=settlement.gone,
+        gone=gone,
         covers=settlement.covers,
         budget=plan.summary_tokens,
         turn_budget=plan.turn_tokens,
@@ -131,7 +136,7 @@ def _material(
         previous=before.text if before else None,
         previous_sections=before.sections if before else {},
         digest=inventory_of(
-            settlement.gone,
+            gone,
             before.digest if before else Digest(),
             newly_hidden(window, settlement),
             touches=touches_of(plan.form),
@@ -213,7 +218,7 @@ def check_price(planned: Planned, terms: Terms) -> None:
     if not terms.must_pay or not terms.is_unasked:
         return
     window, plan, settlement = planned.window, planned.plan, planned.settlement
-    bought = order_of(window, settlement, plan, terms.summary_prices)
+    bought = order_of(window, planned.material, terms.summary_prices)
     pricing = pricing_of(window, settlement, plan, terms.prices, terms.expected_calls, order=bought)
     if pricing.is_worthwhile() is False:
         raise NothingToCompactError(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ...domain.compaction import RECORDED, lineage_id
+from ...domain.compaction import NOT_SHOWN, RECORDED, lineage_id
 from ...domain.compaction_events import Repair, Replacement
 from ...domain.ranges import Ranges
 from ...domain.token_budget import estimate_text
@@ -80,7 +80,7 @@ def compact(session: StoredSession, placed: Placed, step: Compacted) -> None:
             {
                 "text": text,
                 "covers": Ranges.span(1, head) - kept - retracted,
-                "summariser": RECORDED if step.summary else "not shown",
+                "summariser": RECORDED if step.summary else NOT_SHOWN,
                 "tokens": estimate_text(text),
             },
             planned_on=lineage.state.decided,

@@ -18,7 +18,8 @@ class Material:
     """What left the view and needs a text in its place."""
 
     gone: tuple[Item, ...]
-    """Blocks that leave now, in order; no earlier summary stands for them."""
+    """Blocks to be summed up, in order: those that leave now, and those that earlier left for a
+    summary of which nobody has the text."""
     covers: Ranges
     """All positions that the text will stand for, those of the previous summary included."""
     budget: int

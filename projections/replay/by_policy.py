@@ -124,7 +124,7 @@ class ByPolicy:
         fold.draw(boundary, summary)
         bought = 0
         if draft.model is not None:
-            bought = order_of(found.window, found.settlement, found.plan, None).input
+            bought = order_of(found.window, found.material, None).input
         return Compacted(
             boundary,
             summary,

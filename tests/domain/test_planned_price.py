@@ -8,7 +8,7 @@ from cutbank.domain.blocks import Block
 from cutbank.domain.coverage import settle
 from cutbank.domain.models import ModelFacts, Prices
 from cutbank.domain.planned_price import order_of, pricing_of
-from cutbank.domain.summaries.summariser import Draft
+from cutbank.domain.summaries.summariser import Draft, Material
 from cutbank.domain.window import Item, Plan, Window
 
 SONNET = ModelFacts(
@@ -24,6 +24,7 @@ WINDOW = Window(
 )
 PLAN = Plan(cut=9, reason="because", summary_tokens=400)
 SETTLED = settle(WINDOW, PLAN)
+MATERIAL = Material(gone=SETTLED.gone, covers=SETTLED.covers, budget=PLAN.summary_tokens)
 WRITTEN = Draft(text="t" * 800)
 
 
@@ -41,7 +42,7 @@ def test_once_it_is_written_its_own_size_counts() -> None:
 
 
 def test_a_models_summary_is_ordered_with_what_leaves() -> None:
-    order = order_of(WINDOW, SETTLED, PLAN, SONNET)
+    order = order_of(WINDOW, MATERIAL, SONNET)
 
     pricing = pricing_of(WINDOW, SETTLED, PLAN, SONNET, 10, order=order)
 
@@ -50,15 +51,15 @@ def test_a_models_summary_is_ordered_with_what_leaves() -> None:
 
 
 def test_on_the_served_prefix_all_of_it_is_read_and_little_is_paid() -> None:
-    order = order_of(WINDOW, SETTLED, PLAN, SONNET, on_served_prefix=True)
-    colder = order_of(replace(WINDOW, cached=0), SETTLED, PLAN, SONNET, on_served_prefix=True)
+    order = order_of(WINDOW, MATERIAL, SONNET, on_served_prefix=True)
+    colder = order_of(replace(WINDOW, cached=0), MATERIAL, SONNET, on_served_prefix=True)
 
     assert order.usd == pytest.approx((10_500 * 0.3 + 400 * 15) / 1e6)
     assert colder.usd == pytest.approx((10_500 * 3 + 400 * 15) / 1e6)
 
 
 def test_what_a_draft_did_cost_is_not_reckoned() -> None:
-    order = order_of(WINDOW, SETTLED, PLAN, SONNET)
+    order = order_of(WINDOW, MATERIAL, SONNET)
     draft = replace(WRITTEN, model="haiku", cost_usd=0.0123)
 
     assert pricing_of(WINDOW, SETTLED, PLAN, SONNET, 10, order=order, draft=draft).summary_usd == (
@@ -67,7 +68,7 @@ def test_what_a_draft_did_cost_is_not_reckoned() -> None:
 
 
 def test_a_draft_of_no_model_is_free_though_another_was_asked_first() -> None:
-    order = order_of(WINDOW, SETTLED, PLAN, SONNET)
+    order = order_of(WINDOW, MATERIAL, SONNET)
 
     pricing = pricing_of(WINDOW, SETTLED, PLAN, SONNET, 10, order=order, draft=WRITTEN)
 
