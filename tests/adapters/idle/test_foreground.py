@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from select import select
 
@@ -52,6 +53,29 @@ def held(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     os.close(read)
 
 
+@pytest.fixture
+def hanging_hook(tmp_path: Path) -> Iterator[tuple[Path, int]]:
+    """Settings with a hook that no cancellation reaches, and what to read to know that it hangs."""
+    pipe, lock = tmp_path / "at it", tmp_path / "lock"
+    os.mkfifo(pipe)
+    code = (
+        f"import fcntl; open({str(pipe)!r}, 'w').write('x'); "
+        f"fcntl.flock(open({str(lock)!r}), fcntl.LOCK_SH)"
+    )
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        f"[[hooks.commands]]\non = ['pre_compact']\ntime_limit = 600\n"
+        f"command = ['{sys.executable}', '-c', \"{code}\"]\n",
+        encoding="utf-8",
+    )
+    read = os.open(pipe, os.O_RDWR)
+    # Nobody is left behind by the test: whoever still hangs has the lock at its end.
+    with lock.open("w") as held:
+        flock(held, LOCK_EX)
+        yield file, read
+    os.close(read)
+
+
 def test_what_is_due_is_compacted_until_the_process_is_told_to_stop(waiting: str) -> None:
     with idling(waiting) as worker:
         done = {worker.until(About.DONE)["session"], worker.until(About.DONE)["session"]}
@@ -84,8 +108,10 @@ def test_a_signal_cancels_what_runs_and_gives_its_lease_up(
 
 
 @on_sqlite
-def test_a_second_signal_ends_the_process_at_once(waiting: str, tmp_path: Path) -> None:
-    settings, at_it = hanging_hook(tmp_path)
+def test_a_second_signal_ends_the_process_at_once(
+    waiting: str, hanging_hook: tuple[Path, int]
+) -> None:
+    settings, at_it = hanging_hook
     with idling(waiting, "--settings", settings, "--grace", "600") as worker:
         worker.until(About.BEGAN)
         assert is_at_it(at_it)
@@ -95,14 +121,13 @@ def test_a_second_signal_ends_the_process_at_once(waiting: str, tmp_path: Path) 
         code, document = worker.ended()
 
     assert (code, document) == (128 + signal.SIGTERM, None)
-    os.close(at_it)
 
 
 @on_sqlite
 def test_what_does_not_end_in_the_grace_time_is_not_waited_for(
-    waiting: str, tmp_path: Path
+    waiting: str, hanging_hook: tuple[Path, int]
 ) -> None:
-    settings, at_it = hanging_hook(tmp_path)
+    settings, at_it = hanging_hook
     with idling(waiting, "--settings", settings, "--grace", "0") as worker:
         worker.until(About.BEGAN)
         assert is_at_it(at_it)
@@ -112,21 +137,6 @@ def test_what_does_not_end_in_the_grace_time_is_not_waited_for(
     assert code == 1
     assert document is not None
     assert document["left_running"] >= 1
-    os.close(at_it)
-
-
-def hanging_hook(tmp_path: Path) -> tuple[Path, int]:
-    """Settings with a hook that no cancellation reaches, and what to read to know that it hangs."""
-    pipe = tmp_path / "at it"
-    os.mkfifo(pipe)
-    code = f"import signal; open({str(pipe)!r}, 'w').write('x'); signal.pause()"
-    file = tmp_path / "settings.toml"
-    file.write_text(
-        f"[[hooks.commands]]\non = ['pre_compact']\ntime_limit = 600\n"
-        f"command = ['{sys.executable}', '-c', \"{code}\"]\n",
-        encoding="utf-8",
-    )
-    return file, os.open(pipe, os.O_RDWR)
 
 
 def is_at_it(read: int) -> bool:
