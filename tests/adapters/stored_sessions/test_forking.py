@@ -1,0 +1,172 @@
+"""A fork copies nothing, shares what was there when it left, and goes its own way."""
+
+from uuid import uuid4
+
+import pytest
+from short_sessions import call, compacted, number_of_rows, positions, result, said, words
+
+from cutbank import Block, SessionStore, StoredSession
+from cutbank.adapters.event_log.chain import Chain
+from cutbank.adapters.verifier import verify
+from cutbank.domain.errors import (
+    ConflictError,
+    CutbankError,
+    InvalidPositionError,
+    NotFoundError,
+)
+from cutbank.domain.ranges import Ranges
+
+
+def test_a_fork_copies_nothing(store: SessionStore, session: StoredSession) -> None:
+    session.append(said("a"), Block.assistant("large " * 5_000), key="k")
+    before = number_of_rows(store)
+
+    fork = session.fork("fork")
+
+    after = number_of_rows(store)
+    assert after["stored_events"] == before["stored_events"] + 1
+    assert after["streams"] == before["streams"] + 1
+    assert (after["bodies"], after["append_keys"]) == (before["bodies"], before["append_keys"])
+    assert fork.view().entries == session.view().entries
+
+
+def test_a_fork_s_handles_name_its_parent_s_blocks_and_then_its_own(
+    session: StoredSession, five: list[int]
+) -> None:
+    fork = session.fork("fork", at=five[2])
+    own = fork.append(Block.user("own")).last
+
+    assert fork.position == own
+    assert own > five[2] + 1
+    assert [block.block.text.split()[0] for block in fork.recall(*five[:3], own)] == [
+        "q0",
+        "q1",
+        "q2",
+        "own",
+    ]
+    # What its parent said later is not the fork's, though its position is a number as well.
+    with pytest.raises(InvalidPositionError, match="is not a block"):
+        fork.recall(five[2] + 1)
+    assert fork.recall(search="q3") == []
+    session.append(Block.user("later"))
+    assert words(fork.view()) == ["q0", "q1", "q2", "own"]
+    assert words(session.view())[-1] == "later"
+
+
+def test_a_fork_of_a_fork_shares_with_both(session: StoredSession, five: list[int]) -> None:
+    child = session.fork("child", at=five[3])
+    own = child.append(said("child")).last
+    late = child.append(said("late")).last
+
+    grandchild = child.fork("grandchild", at=own)
+    early = child.fork("early", at=five[1])
+    grandchild.append(said("grandchild"))
+    early.append(said("early"))
+
+    assert words(grandchild.view()) == ["q0", "q1", "q2", "q3", "child", "grandchild"]
+    assert words(early.view()) == ["q0", "q1", "early"]
+    assert late not in positions(grandchild.view())
+    assert verify(session.store).ok
+
+
+def test_a_fork_inherits_the_boundary_that_was_in_effect_where_it_left(
+    session: StoredSession, five: list[int]
+) -> None:
+    first = compacted(session, five[2])
+    session.append(said("q5"))
+    after_first = session.position
+    session.append(said("q6"))
+    second = compacted(session, five[4])
+    session.append(said("q7"))
+
+    before, between, newest = (
+        session.fork(name, at=at)
+        for name, at in (("before", five[3]), ("between", after_first), ("newest", None))
+    )
+
+    assert before.view().boundary is None
+    assert between.view().boundary is not None
+    assert between.view().boundary.originator_version == first.boundary  # type: ignore[union-attr]
+    assert newest.view().boundary.originator_version == second.boundary  # type: ignore[union-attr]
+    for fork, at in ((before, five[3]), (between, after_first), (newest, session.position)):
+        assert fork.view().entries == session.view(at=at).entries
+        assert fork.view().summary == session.view(at=at).summary
+        assert fork.lineages == []
+
+
+def test_a_fork_s_compactions_are_its_own(session: StoredSession, five: list[int]) -> None:
+    compacted(session, five[2])
+    fork = session.fork("fork")
+    served = fork.view()
+    assert served.inherited_from == "main of a session"
+
+    session.append(said("q5"))
+    compacted(session, five[4])
+    assert fork.view() == served
+
+    own = fork.append(said("own")).last
+    compacted(fork, own)
+
+    assert fork.view().inherited_from is None
+    assert words(fork.view()) == ["own"]
+    assert words(session.view()) == ["q4", "q5"]
+    assert fork.revert()
+    assert fork.view().boundary == served.boundary
+    assert words(fork.view()) == ["q2", "q3", "q4", "own"]
+    assert verify(session.store).ok
+
+
+def test_a_fork_answers_calls_that_were_open_where_it_left(session: StoredSession) -> None:
+    at = session.append(call("c1"), call("c2")).last
+    session.append(result("c1"))
+
+    fork = session.fork("fork", at=at)
+    fork.append(result("c1", "the fork's"), result("c2", "both"))
+
+    assert fork.state.open_calls == {}
+    assert session.state.open_calls.keys() == {"c2"}
+    assert [entry.text for entry in fork.view().entries[-2:]] == ["the fork's", "both"]
+
+
+def test_what_a_fork_takes_back_stays_in_its_parent(
+    session: StoredSession, five: list[int]
+) -> None:
+    session.retract(five[0])
+    fork = session.fork("fork")
+
+    fork.retract(five[4])
+
+    assert words(fork.view()) == ["q1", "q2", "q3"]
+    assert words(session.view()) == ["q1", "q2", "q3", "q4"]
+    assert fork.recall(five[0])[0].block.text.startswith("q0")
+
+
+def test_a_fork_is_refused_where_it_cannot_be(session: StoredSession, five: list[int]) -> None:
+    session.fork("taken")
+
+    with pytest.raises(ConflictError, match="session 'taken' exists already"):
+        session.fork("taken")
+    with pytest.raises(InvalidPositionError, match=f"ends at #{five[-1]}"):
+        session.fork("new", at=five[-1] + 1)
+    with pytest.raises(CutbankError):
+        session.fork("new", at=0)
+    with pytest.raises(NotFoundError, match=r"no session 'new'.*there is: a session, taken"):
+        session.store.session("new", create=False)
+
+
+def test_a_chain_says_which_stream_holds_a_position() -> None:
+    one, two, three = uuid4(), uuid4(), uuid4()
+    chain = Chain.beginning(one).continued_by(two, 5).continued_by(three, 7)
+
+    assert [chain.holding(at) for at in (1, 5, 6, 7, 8, 100)] == [one, one, two, two, three, three]
+    assert list(chain.split(Ranges([(2, 3), (5, 6), (8, 9)]))) == [
+        (one, ((2, 3), (5, 5))),
+        (two, ((6, 6),)),
+        (three, ((8, 9),)),
+    ]
+    assert list(chain.up_to(6).split(Ranges.span(1, 50))) == [(one, ((1, 5),)), (two, ((6, 6),))]
+    assert list(chain.up_to(5).split(Ranges.span(6, 50))) == []
+    # What leaves before the last one begins shares nothing with it.
+    assert Chain.beginning(one).continued_by(two, 5).continued_by(three, 3).holding(4) == three
+    with pytest.raises(ValueError, match="begin at 1, not 0"):
+        chain.holding(0)

@@ -1,0 +1,150 @@
+"""A coordinate names one view for ever, whatever is decided later."""
+
+from itertools import pairwise
+
+import pytest
+from short_sessions import CutAt, compacted, number_of_rows, said, words
+
+import cutbank
+from cutbank import SessionStore, StoredSession
+from cutbank.adapters.verifier import verify
+from cutbank.domain.errors import (
+    InvalidSettingError,
+    NotFoundError,
+    StalePlanError,
+)
+
+
+def test_reverting_twice_serves_what_was_served_before(
+    session: StoredSession, five: list[int]
+) -> None:
+    whole = session.view().entries
+    first = compacted(session, five[1])
+    served = session.view().entries
+    second = compacted(session, five[3])
+
+    assert session.revert() == second.boundary
+    assert session.view().entries == served
+    assert session.revert() == first.boundary
+    assert session.view().entries == whole
+    assert session.view().summary is None
+    with pytest.raises(NotFoundError, match="no compaction to revert"):
+        session.revert()
+    third = compacted(session, five[2])
+    assert third.boundary is not None
+    assert words(session.view()) == ["q2", "q3", "q4"]
+    assert session.revert() == third.boundary
+    assert session.view().entries == whole
+    assert verify(session.store).ok
+
+
+def test_a_prepared_boundary_is_served_once_it_is_activated(
+    session: StoredSession, five: list[int]
+) -> None:
+    before = session.view()
+    prepared = session.compact(CutAt(five[3]), activate=False)
+    assert session.view().entries == before.entries
+    session.append(said("meanwhile"))
+
+    assert session.activate() == prepared.boundary
+
+    assert words(session.view()) == ["q3", "q4", "meanwhile"]
+    with pytest.raises(StalePlanError, match="not the prepared one"):
+        session.activate()
+
+
+def test_a_dry_run_records_nothing(
+    store: SessionStore, session: StoredSession, five: list[int]
+) -> None:
+    before = number_of_rows(store)
+
+    outcome = session.compact(CutAt(five[3]), dry_run=True)
+
+    assert not outcome.compacted
+    assert outcome.first_kept == five[3]
+    assert outcome.post_tokens < outcome.pre_tokens
+    assert number_of_rows(store) == before
+
+
+def test_the_same_coordinate_is_the_same_view_at_any_later_time(
+    session: StoredSession, five: list[int], database: str
+) -> None:
+    served = [session.view()]
+
+    def look() -> None:
+        served.append(session.view())
+
+    compacted(session, five[1])
+    look()
+    session.append(said("q5"))
+    look()
+    session.pin(five[2])
+    compacted(session, five[4])
+    look()
+    session.append(said("q6"))
+    look()
+    session.retract(session.position)
+    look()
+    session.revert()
+    look()
+    session.retract(five[0])
+    look()
+    compacted(session, five[3])
+    look()
+
+    with cutbank.open(database) as reopened:
+        for then in served:
+            at = then.coordinate
+            for one in (session, reopened.session("a session")):
+                again = one.view(
+                    at=at.position, lineage=at.lineage, lineage_version=at.lineage_version
+                )
+                assert again == then
+                assert again.fingerprint == then.fingerprint
+    assert all(one.fingerprint != next_.fingerprint for one, next_ in pairwise(served))
+
+
+def test_a_view_of_a_position_uses_what_was_in_effect_there(
+    session: StoredSession, five: list[int]
+) -> None:
+    compacted(session, five[2])
+    session.append(said("q5"))
+
+    assert words(session.view(at=five[3])) == ["q0", "q1", "q2", "q3"]
+    assert words(session.view(at=five[4])) == ["q2", "q3", "q4"]
+    assert words(session.view(at=five[4], lineage_version=0)) == ["q0", "q1", "q2", "q3", "q4"]
+
+
+def test_lineages_are_views_of_their_own(session: StoredSession, five: list[int]) -> None:
+    compacted(session, five[2], lineage="what if")
+
+    assert session.lineages == ["what if"]
+    assert words(session.view()) == ["q0", "q1", "q2", "q3", "q4"]
+    assert words(session.view(lineage="what if")) == ["q2", "q3", "q4"]
+
+
+def test_a_coordinate_that_does_not_exist_is_named(session: StoredSession, five: list[int]) -> None:
+    compacted(session, five[2], lineage="other")
+
+    with pytest.raises(NotFoundError, match=f"no position 999: it ends at {five[-1]}"):
+        session.view(at=999)
+    with pytest.raises(NotFoundError, match=r"no lineage 'x' \(there is: main, other\)"):
+        session.view(lineage="x")
+    with pytest.raises(NotFoundError, match="no version 99"):
+        session.view(lineage="other", lineage_version=99)
+    with pytest.raises(NotFoundError):
+        session.view(at=0)
+
+
+def test_a_policy_that_does_not_exist_is_named(session: StoredSession) -> None:
+    with pytest.raises(InvalidSettingError, match=r"no policy 'x'.*reserve-headroom"):
+        session.compact("x")
+
+
+def test_a_session_that_does_not_exist_is_named(store: SessionStore) -> None:
+    with pytest.raises(NotFoundError, match="there is: none yet"):
+        store.session("x", create=False)
+    for number in range(7):
+        store.session(f"s{number}")
+    with pytest.raises(NotFoundError, match=r"\(there is: s0, s1, s2, s3, s4 and 2 more\)"):
+        store.session("x", create=False)

@@ -1,0 +1,57 @@
+"""Sessions of a few questions, and what is looked at of them."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from databases import asked
+
+from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.compacting.outcome import Outcome
+from cutbank.domain.window import Plan, Window
+
+
+@dataclass(frozen=True)
+class CutAt:
+    """A policy that cuts where the test says."""
+
+    name: ClassVar[str] = "cut-at"
+
+    cut: int
+
+    def plan(self, _: Window) -> Plan | None:
+        return Plan(cut=self.cut, reason="the test wants it", summary_tokens=500)
+
+
+def said(text: str) -> Block:
+    """A user's words, so many that a summary of them is shorter."""
+    return Block.user(f"{text} " * 200)
+
+
+def call(name: str) -> ToolCall:
+    return ToolCall(tool_call_id=name, name="read", arguments={"path": f"{name}.py"})
+
+
+def result(name: str, content: str = "done") -> ToolResult:
+    return ToolResult(tool_call_id=name, content=content)
+
+
+def words(view: HistoryView) -> list[str]:
+    """The first words of every block that a view shows."""
+    return [entry.text.split(maxsplit=1)[0] for entry in view.entries]
+
+
+def positions(view: HistoryView) -> list[int]:
+    return [entry.position for entry in view.entries]
+
+
+def number_of_rows(store: SessionStore) -> dict[str, int]:
+    return {
+        table: asked(store, f"SELECT count(*) FROM {table}")[0][0]  # noqa: S608
+        for table in ("stored_events", "bodies", "append_keys", "streams")
+    }
+
+
+def compacted(session: StoredSession, cut: int, **more: Any) -> Outcome:
+    outcome = session.compact(CutAt(cut), **more)
+    assert outcome.compacted
+    return outcome
