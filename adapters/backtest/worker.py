@@ -25,6 +25,7 @@ from .errands import (
     Item,
     Order,
     Place,
+    Read,
     Ready,
     Result,
     Unmeasured,
@@ -40,23 +41,44 @@ COLLECT_AFTER = 100_000
 def main() -> None:
     """Work until the connection ends."""
     connection = Connection(int(sys.argv[1]))
-    # What measures makes next to no cycles, and holds much that the collector walks for nothing.
+    # What measures holds much that the collector walks for nothing.
     gc.set_threshold(COLLECT_AFTER)
     # What a policy prints is no answer of the program's.
     os.dup2(2, 1)
     Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
     stores: dict[str, SessionStore] = {}
+    leftovers = Leftovers()
     try:
         connection.send(Ready())
         while True:
             errand: Errand = connection.recv()
+            blocks = 0
             for said in _run(errand, connection, stores):
                 connection.send(said)
+                if isinstance(said, Read):
+                    blocks = said.blank.blocks
+            leftovers.after(blocks)
     except (EOFError, ConnectionError, KeyboardInterrupt):
         return  # whoever led is gone, or wants no more
     finally:
         for store in stores.values():
             store.close()
+
+
+class Leftovers:
+    """Has the collector look for what sessions left in cycles, whenever that may be as much as the
+    largest of them: so no more is ever left, and the looks are few, which walk all that lives."""
+
+    def __init__(self) -> None:
+        self._largest = self._left = 0
+
+    def after(self, blocks: int) -> None:
+        """A session of so many blocks is done with."""
+        self._largest = max(self._largest, blocks)
+        self._left += blocks
+        if self._left >= self._largest:
+            gc.collect()
+            self._left = 0
 
 
 def _run(errand: Errand, connection: Connection, stores: dict[str, SessionStore]) -> Iterator[Any]:
