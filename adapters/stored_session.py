@@ -121,6 +121,57 @@ class StoredSession:
                 tell_of(self, Ranges.of(shortened))
         return Appended(*done)
 
+    def append_response(
+        self,
+        response: object,
+        *,
+        view: HistoryView | None = None,
+        renderer: str | None = None,
+        cost_usd: float | None = None,
+        latency_s: float | None = None,
+        key: str | None = None,
+        expect: int | None = None,
+    ) -> Appended:
+        """Store a model's response whole, and the call that it answers, in one transaction.
+
+        `response` is what the client of anthropic, openai (chat or responses) or google-genai
+        returned, or its JSON: its text, thinking with signatures, tool calls, images and usage.
+        `view` is what was sent, and `renderer` the format that it was sent in, if it is not the
+        one of that client; both let `audit` prove the request. `key` and `expect` are as in
+        `append`. Returns where the blocks are; of an empty response, where the call is. Raises
+        InvalidResponseError, and what `append` raises.
+        """
+        from ..projections.rendering.catalog import RENDERERS  # noqa: PLC0415 - start-up time
+        from .responses import read_response  # noqa: PLC0415 - start-up time
+
+        read = read_response(response)
+        known = RENDERERS.get(renderer or read.renderer)
+        at = (view or self.view()).coordinate
+        call: dict[str, Any] = {
+            "call_id": read.id,
+            "model": read.model,
+            "usage": read.usage,
+            "cost_usd": cost_usd,
+            "latency_s": latency_s,
+            "stop_reason": read.stop_reason,
+            "position": at.position,
+            "lineage": at.lineage,
+            "lineage_version": at.lineage_version,
+            "renderer": (known.label if known else renderer) if view else None,
+            "fingerprint": view.fingerprint if view else None,
+        }
+
+        def decide(session: Session) -> tuple[int, int]:
+            positions = [session.append(block) for block in read.blocks]
+            session.record_call(call)
+            return (positions[0], positions[-1]) if positions else (session.version,) * 2
+
+        with speaking_plainly(self.store.name):
+            done = self._decide(decide, key=key, expect=expect)
+        if isinstance(done, AppendKey):
+            return Appended(done.first, done.last, repeated=True)
+        return Appended(*done)
+
     def set_system_prompt(self, text: str) -> None:
         """The system prompt from here on; nothing is stored where it is that already."""
         if self.view().system_prompt != text:

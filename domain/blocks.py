@@ -4,7 +4,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpack
 
 from pydantic import Field, JsonValue, field_serializer, field_validator
 
@@ -125,29 +125,106 @@ class Block(Said):
         return kind
 
     @classmethod
-    def user(cls, text: str, **more: Any) -> Self:
+    def user(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
         """What a person said."""
-        return cls(kind=Kind.USER, text=text, **more)
+        return cls(kind=Kind.USER, text=text, **fields)
 
     @classmethod
-    def assistant(cls, text: str, **more: Any) -> Self:
+    def assistant(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
         """What a model said."""
-        return cls(kind=Kind.ASSISTANT, text=text, **more)
+        return cls(kind=Kind.ASSISTANT, text=text, **fields)
 
     @classmethod
-    def thinking(cls, text: str, **more: Any) -> Self:
-        """What a model thought; its signature goes into `native`."""
-        return cls(kind=Kind.THINKING, text=text, **more)
+    def thinking(
+        cls, text: str, *, signature: str | None = None, **fields: Unpack["BlockFields"]
+    ) -> Self:
+        """What a model thought.
+
+        `signature` is Anthropic's: with it, views send the thinking back word for word. Another
+        provider's own item goes into `native`. Without either, no provider takes thinking back.
+        """
+        if signature is not None:
+            if fields.get("native") is not None:
+                raise ValueError("thinking takes a signature or a native item, not both")
+            item = {"type": "thinking", "thinking": text, "signature": signature}
+            native = Native(provider="anthropic", item=json.dumps(item, ensure_ascii=False))
+            fields = {**fields, "native": native}
+        return cls(kind=Kind.THINKING, text=text, **fields)
 
     @classmethod
-    def developer(cls, text: str, **more: Any) -> Self:
+    def image(
+        cls,
+        source: bytes | str,
+        *,
+        mime: str | None = None,
+        text: str = "",
+        **fields: Unpack["BlockFields"],
+    ) -> Self:
+        """An image in a prompt: its bytes, or a URL that the provider can read.
+
+        `mime` is read from the bytes of a PNG, JPEG, GIF or WebP; give it for others.
+        """
+        media = _media("image", source, mime, fields.get("name"))
+        return cls(kind=Kind.IMAGE, text=text, media=media, **fields)
+
+    @classmethod
+    def document(
+        cls,
+        source: bytes | str,
+        *,
+        mime: str | None = None,
+        text: str = "",
+        **fields: Unpack["BlockFields"],
+    ) -> Self:
+        """A file in a prompt: its bytes, or a URL that the provider can read.
+
+        `mime` is read from the bytes of a PDF; give it for others.
+        """
+        media = _media("document", source, mime, fields.get("name"))
+        return cls(kind=Kind.DOCUMENT, text=text, media=media, **fields)
+
+    @classmethod
+    def developer(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
         """Instructions and reminders that neither the person nor the model wrote."""
-        return cls(kind=Kind.DEVELOPER, text=text, **more)
+        return cls(kind=Kind.DEVELOPER, text=text, **fields)
 
     @classmethod
-    def note(cls, text: str, **more: Any) -> Self:
+    def note(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
         """Kept in the log, never sent to a model."""
-        return cls(kind=Kind.NOTE, text=text, **more)
+        return cls(kind=Kind.NOTE, text=text, **fields)
+
+
+class BlockFields(TypedDict, total=False):
+    """What all constructors of a block take beside its content."""
+
+    name: str | None
+    message_id: str | None
+    native: Native | None
+    origin: Origin | None
+
+
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"RIFF", "image/webp"),
+    (b"%PDF-", "application/pdf"),
+)
+"""How files begin whose type needs no telling."""
+
+
+def _media(
+    kind: Literal["image", "document"], source: bytes | str, mime: str | None, name: str | None
+) -> Media:
+    if isinstance(source, str):
+        any_mime = "image/*" if kind == "image" else "application/octet-stream"
+        return Media(type=kind, mime=mime or any_mime, url=source, name=name)
+    mime = mime or next((of for start, of in _SIGNATURES if source.startswith(start)), None)
+    if mime is None:
+        raise ValueError(
+            f"the bytes of this {kind} do not tell its type: give mime=, e.g. mime='text/plain'"
+        )
+    return Media(type=kind, mime=mime, data=source, name=name)
 
 
 class ToolCall(Said):

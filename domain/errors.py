@@ -31,6 +31,14 @@ class DuplicateToolCallError(CutbankError):
     """A call with this id is still open."""
 
 
+class UnknownFieldError(CutbankError, TypeError):
+    """A block, a usage or another record was given a field that it does not have."""
+
+
+class InvalidResponseError(CutbankError):
+    """A value is not a model's response that can be appended; says what was expected."""
+
+
 class InvalidPositionError(CutbankError):
     """A position that names no block of the session, or not one that the verb accepts."""
 

@@ -1,13 +1,48 @@
 """The shape shared by everything that is stored: frozen, and tolerant of fields from the future."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Self
+
 from pydantic import BaseModel, ConfigDict
+
+from .errors import UnknownFieldError
 
 
 class Record(BaseModel):
     """A frozen value of the stored format.
 
-    A field that this version does not know is kept and written back, never refused:
-    a log outlives the program that wrote it.
+    Reading a log keeps and writes back a field that this version does not know: a log outlives the
+    program that wrote it. A caller who gives such a field made a mistake: UnknownFieldError.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
+
+    if not TYPE_CHECKING:  # type checkers know the fields of each class by themselves
+
+        def __new__(cls, *_: Any, **fields: Any) -> Self:
+            """Refuse fields that do not exist; pydantic reads a log without coming here."""
+            known = cls.__pydantic_fields__
+            if not fields.keys() <= known.keys():
+                unknown = next(name for name in fields if name not in known)
+                raise UnknownFieldError(describe_unknown(cls.__name__, unknown, known))
+            return super().__new__(cls)
+
+
+def describe_unknown(owner: str, unknown: str, known: Iterable[str]) -> str:
+    """Say that `owner` has no such field, and which one was probably meant."""
+    names = sorted(known)
+    nearest = get_close_matches(unknown, names, n=1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"it has {', '.join(names)}"
+    return f"{owner} has no field {unknown!r}; {hint}"
+
+
+def find_unknown(record: Record) -> str | None:
+    """Describe the first field, here or further in, that this version does not know."""
+    for unknown in record.model_extra or ():
+        return describe_unknown(type(record).__name__, unknown, type(record).model_fields)
+    for _, value in record:
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, Record) and (found := find_unknown(part)):
+                return found
+    return None

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from ...domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from ...domain.errors import InvalidSettingError
+from ...domain.record import find_unknown
 
 _CLASSES: dict[str, type[ToolCall | ToolResult]] = {
     Kind.TOOL_CALL: ToolCall,
@@ -20,14 +21,19 @@ def written(block: AnyBlock) -> dict[str, Any]:
     return {"kind": block.kind.value, **fields}
 
 
-def read(text: str, where: str) -> list[AnyBlock]:
-    """The blocks that a JSON list holds; `where` is what messages call it."""
+def read_json(text: str, where: str) -> Any:
+    """The value of a JSON text; `where` is what messages call it."""
     try:
-        entries = json.loads(text)
+        return json.loads(text)
     except ValueError as error:
         raise InvalidSettingError(f"{where} is not JSON: {error}") from None
     except RecursionError:
         raise InvalidSettingError(f"{where} is nested too deeply") from None
+
+
+def read(text: str, where: str) -> list[AnyBlock]:
+    """The blocks that a JSON list holds; `where` is what messages call it."""
+    entries = read_json(text, where)
     if not isinstance(entries, list) or not entries:
         raise InvalidSettingError(f"{where} must hold a JSON list of blocks, and at least one")
     return [_block(entry, f"{where}: block {number}") for number, entry in enumerate(entries, 1)]
@@ -46,9 +52,7 @@ def _block(entry: Any, where: str) -> AnyBlock:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"])) or "it"
         raise InvalidSettingError(f"{where}: {name}: {first['msg']}") from None
-    # A log keeps what it does not know; of what a person writes, that is a slip.
-    if block.model_extra:
-        raise InvalidSettingError(
-            f"{where}: a {block.kind} has no {', '.join(map(repr, block.model_extra))}"
-        )
+    # A log keeps what it does not know; of what a person writes, that is a mistake.
+    if unknown := find_unknown(block):
+        raise InvalidSettingError(f"{where}: {unknown}")
     return block

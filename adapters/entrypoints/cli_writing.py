@@ -1,14 +1,14 @@
 """The verbs that add to a session's log: blocks, and what is to become of them."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import typer
 
-from ...domain.blocks import AnyBlock, Block
+from ...domain.blocks import Block
 from ...domain.errors import InvalidSettingError
 from ...domain.ranges import Ranges
-from ..stored_session import StoredSession
+from ..stored_session import Appended, StoredSession
 from . import block_json, handles
 from .database import opened_session
 from .given_text import PIPED, read_text
@@ -40,6 +40,14 @@ def append(
         str | None,
         typer.Option("--blocks", metavar="FILE", help="A JSON list of blocks instead of TEXT."),
     ] = None,
+    response: Annotated[
+        str | None,
+        typer.Option(
+            "--response",
+            metavar="FILE",
+            help="The JSON of a model's response (anthropic, openai, google) instead of TEXT.",
+        ),
+    ] = None,
     key: Annotated[
         str | None,
         typer.Option("--key", metavar="NAME", help="Names the append: repeated, it adds nothing."),
@@ -52,13 +60,13 @@ def append(
     ] = None,
 ) -> None:
     """Add blocks to a session; a new name opens one."""
-    given = _given(text, role, blocks)
+    append_given = _given(text, role, blocks, response)
     # Who expects a session to end somewhere expects that there is one.
     with opened_session(call, session, creates=expect is None) as found:
         expected = None
         if expect is not None:
             expected = handles.position(expect, lambda back: BlockLog(found).newest(back))
-        done = found.append(*given, key=key, expect=expected)
+        done = append_given(found, key=key, expect=expected)
     if call.as_json:
         say_json(
             {
@@ -148,14 +156,34 @@ def fork(
         say(f"{new} shares {session} up to #{begins - 1} and goes its own way from there")
 
 
-def _given(text: str | None, role: Role, blocks: str | None) -> list[AnyBlock]:
-    if (text is None) == (blocks is None):
-        raise InvalidSettingError("append takes a TEXT (- for what is piped in) or --blocks FILE")
-    if blocks is not None:
-        where = "standard input" if blocks == PIPED else blocks
-        return block_json.read(read_text(blocks), where)
-    said = read_text(PIPED) if text == PIPED else text
-    return [Block.model_validate({"kind": role.value, "text": said})]
+class AppendGiven(Protocol):
+    """Appends what the command line gave."""
+
+    def __call__(
+        self, session: StoredSession, /, *, key: str | None, expect: int | None
+    ) -> Appended: ...
+
+
+def _given(text: str | None, role: Role, blocks: str | None, response: str | None) -> AppendGiven:
+    match text, blocks, response:
+        case str(), None, None:
+            said = read_text(PIPED) if text == PIPED else text
+            block = Block.model_validate({"kind": role.value, "text": said})
+            return lambda session, **how: session.append(block, **how)
+        case None, str(path), None:
+            read = block_json.read(read_text(path), _name_of(path))
+            return lambda session, **how: session.append(*read, **how)
+        case None, None, str(path):
+            body = block_json.read_json(read_text(path), _name_of(path))
+            return lambda session, **how: session.append_response(body, **how)
+        case _:
+            raise InvalidSettingError(
+                "append takes one of TEXT (- for what is piped in), --blocks FILE, --response FILE"
+            )
+
+
+def _name_of(path: str) -> str:
+    return "standard input" if path == PIPED else path
 
 
 def _named(session: StoredSession, words: list[str]) -> Ranges:

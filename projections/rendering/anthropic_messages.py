@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ...domain.blocks import Block, Kind, Media
 from ..history_view import Entry, HistoryView
 from . import media, sendable, summary_message, tool_calls, tool_definitions
-from .exchanges import OPENING, Call, Conversation, Exchange, conversation, speaker
+from .exchanges import OPENING, Call, Conversation, Exchange, conversation, speaker, spoken_text
 from .sendable import JsonObject
 
 PROVIDER = "anthropic"
@@ -116,7 +116,7 @@ def _said(exchange: Exchange, thoughts_since: int, ends: dict[int, JsonObject]) 
                 content.append(thought)
             whole = thought is not None
         else:
-            content += _shown(piece)
+            content += _spoken(piece)
         position = piece.entry.position if isinstance(piece, Call) else piece.position
         positions += [position] * (len(content) - len(positions))
     # Thinking that came to nothing is refused; so is a message that ends with it.
@@ -124,6 +124,13 @@ def _said(exchange: Exchange, thoughts_since: int, ends: dict[int, JsonObject]) 
         content.pop()
     ends.update(zip(positions, content, strict=False))  # thinking at the end has no place
     return content
+
+
+def _spoken(entry: Entry) -> list[JsonObject]:
+    if item := _standalone_item(entry):
+        return [item]
+    words = spoken_text(entry)
+    return [_text(words)] if words.strip() else []
 
 
 def _thought(entry: Entry) -> JsonObject | None:
@@ -184,8 +191,7 @@ def _told(entry: Entry) -> list[JsonObject]:
 
 def _shown(entry: Entry) -> list[JsonObject]:
     """A block's words, and then its image or document, if it shows them."""
-    item = _item(entry)
-    if item and item["type"] not in _HELD_IN_PLACE and not _is_blank(item):
+    if item := _standalone_item(entry):
         return [item]
     words = sendable.text(entry.text)
     content = [_text(words)] if words.strip() else []
@@ -207,6 +213,12 @@ def _medium(found: Media) -> JsonObject:
         return _text(media.described(found))
     title = {"title": found.name} if found.type == "document" and found.name else {}
     return {"type": found.type, "source": source, **title}
+
+
+def _standalone_item(entry: Entry) -> JsonObject | None:
+    item = _item(entry)
+    is_allowed = item and item["type"] not in _HELD_IN_PLACE and not _is_blank(item)
+    return item if is_allowed else None
 
 
 def _item(entry: Entry) -> JsonObject | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ...domain.blocks import BY_ASSISTANT, NOT_SENT, Block, Kind, ToolCall, ToolResult
 from ..history_view import Entry, HistoryView
+from . import media, sendable
 from .tool_calls import distinct_id
 
 OPENING = "[the conversation begins here]"
@@ -100,6 +101,13 @@ def conversation(view: HistoryView, longest_id: int) -> Conversation:
             if kind is not Kind.DEVELOPER or current.message_id is None:
                 current.goes_on = False
     return Conversation(exchanges, grown_since)
+
+
+def spoken_text(entry: Entry) -> str:
+    """What the model said, in words: no request takes back an image in the model's message."""
+    words = sendable.text(entry.text)
+    made = entry.block.media if isinstance(entry.block, Block) and entry.shown is None else None
+    return "\n".join(part for part in (words, made and media.described(made)) if part)
 
 
 def speaker(told: Entry) -> str:

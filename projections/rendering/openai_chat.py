@@ -5,7 +5,7 @@ from itertools import groupby
 from ...domain.blocks import Block, Kind, Media
 from ..history_view import Entry, HistoryView
 from . import media, sendable, summary_message, tool_calls, tool_definitions
-from .exchanges import OPENING, Call, Exchange, conversation, speaker
+from .exchanges import OPENING, Call, Exchange, conversation, speaker, spoken_text
 from .sendable import JsonObject
 
 PROVIDER = "openai-chat"
@@ -35,11 +35,11 @@ def render(view: HistoryView) -> JsonObject:
 
 def _said(exchange: Exchange) -> list[JsonObject]:
     words = [
-        sendable.text(piece.text)
+        text
         for piece in exchange.said
         if not isinstance(piece, Call)
         and piece.block.kind is not Kind.THINKING
-        and piece.text.strip()
+        and (text := spoken_text(piece)).strip()
     ]
     if not words and not exchange.calls:
         return []

@@ -3,7 +3,7 @@
 from ...domain.blocks import Block, Kind, Media
 from ..history_view import Entry, HistoryView
 from . import media, sendable, summary_message, tool_calls, tool_definitions
-from .exchanges import OPENING, Call, Exchange, conversation, speaker
+from .exchanges import OPENING, Call, Exchange, conversation, speaker, spoken_text
 from .sendable import JsonObject
 
 PROVIDER = "openai-responses"
@@ -87,7 +87,7 @@ def _called(call: Call, item: JsonObject | None) -> JsonObject:
 def _spoken(entry: Entry, item: JsonObject | None) -> JsonObject | None:
     if item and item["type"] not in _HELD_IN_PLACE:
         return item
-    words = sendable.text(entry.text)
+    words = spoken_text(entry)
     return _message("assistant", [_text(words, "output_text")]) if words.strip() else None
 
 

@@ -142,3 +142,30 @@ def test_a_fork_shares_its_history_and_goes_its_own_way(run: Run, talk: Path) ->
 
 def test_a_fork_needs_a_new_name(run: Run, talk: Path) -> None:
     assert run("fork", "talk", "talk").code == 1
+
+
+def test_append_takes_a_models_response(run: Run, tmp_path: Path) -> None:
+    response = tmp_path / "response.json"
+    content = [
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a.py"}},
+    ]
+    usage = {"input_tokens": 40, "output_tokens": 8}
+    body = {"id": "m1", "type": "message", "role": "assistant", "content": content, "usage": usage}
+    response.write_text(json.dumps(body))
+
+    answer = run("append", "new", "--response", response, "--json").json
+
+    assert (answer["first"], answer["last"]) == (2, 3)
+    assert run("audit", "new", "--call", "1", "--json").json["usage"]["input"] == 40
+
+
+def test_append_names_the_field_that_was_meant(run: Run, tmp_path: Path) -> None:
+    blocks = tmp_path / "blocks.json"
+    image = {"kind": "image", "media": {"type": "image", "mime": "image/png", "dat": ""}}
+    blocks.write_text(json.dumps([{"kind": "user", "text": "hi"}, image]))
+
+    answer = run("append", "new", "--blocks", blocks)
+
+    assert answer.code == 2
+    assert "block 2: Media has no field 'dat'; did you mean 'data'?" in answer.err

@@ -1,0 +1,358 @@
+"""A response of a real client is appended whole: what it says, its calls, and its usage."""
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anthropic import Anthropic
+from anthropic.types import MessageParam
+from google.genai import Client as Google
+from google.genai.types import HttpOptions
+from loopback.answers import Raw, in_turn
+from loopback.environment import keys_alone
+from loopback.server import loopback
+from openai import OpenAI
+from openai.types.responses import ResponseInputItemParam
+from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
+from pydantic import TypeAdapter
+
+import cutbank
+from cutbank import Block, StoredSession, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock, Kind
+from cutbank.domain.errors import InvalidResponseError
+from cutbank.domain.session_events import ModelCalled
+from cutbank.projections.audit.shown import Proof
+from cutbank.projections.history_view import Entry
+from cutbank.projections.rendering.catalog import render
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\6\0\0\0" + b"\xfb\xff" * 20
+THOUGHT = {"type": "thinking", "thinking": "Two files.", "signature": "c2lnbmVk+/8="}
+HIDDEN = {"type": "redacted_thinking", "data": "b3BhcXVl"}
+REASONING = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "Two files."}],
+    "encrypted_content": "b3BhcXVl",
+}
+
+ANTHROPIC: dict[str, Any] = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-4-6",
+    "content": [
+        THOUGHT,
+        HIDDEN,
+        {"type": "text", "text": "I read both."},
+        {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a", "end": None}},
+        {"type": "tool_use", "id": "toolu_2", "name": "read", "input": {"path": "b"}},
+    ],
+    "stop_reason": "tool_use",
+    "stop_sequence": None,
+    "usage": {
+        "input_tokens": 7,
+        "cache_read_input_tokens": 900,
+        "cache_creation_input_tokens": 100,
+        "output_tokens": 55,
+    },
+}
+CHAT: dict[str, Any] = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1_760_000_000,
+    "model": "gpt-5-mini",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "logprobs": None,
+            "message": {
+                "role": "assistant",
+                "content": "I read both.",
+                "refusal": None,
+                "tool_calls": [
+                    {
+                        "id": f"call_{name}",
+                        "type": "function",
+                        "function": {"name": "read", "arguments": json.dumps({"path": name})},
+                    }
+                    for name in "ab"
+                ],
+            },
+        }
+    ],
+    "usage": {
+        "prompt_tokens": 1_007,
+        "completion_tokens": 55,
+        "total_tokens": 1_062,
+        "prompt_tokens_details": {"cached_tokens": 900},
+        "completion_tokens_details": {"reasoning_tokens": 30},
+    },
+}
+RESPONSES: dict[str, Any] = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1_760_000_000,
+    "model": "gpt-5-mini",
+    "status": "completed",
+    "output": [
+        REASONING,
+        {
+            "type": "message",
+            "id": "msg_1",
+            "role": "assistant",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "I read both.", "annotations": []}],
+        },
+        *(
+            {
+                "type": "function_call",
+                "id": f"fc_{name}",
+                "call_id": f"call_{name}",
+                "name": "read",
+                "arguments": json.dumps({"path": name}),
+                "status": "completed",
+            }
+            for name in "ab"
+        ),
+        {
+            "type": "image_generation_call",
+            "id": "ig_1",
+            "status": "completed",
+            "result": b64encode(PNG).decode(),
+        },
+    ],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "usage": {
+        "input_tokens": 1_007,
+        "input_tokens_details": {"cached_tokens": 900},
+        "output_tokens": 55,
+        "output_tokens_details": {"reasoning_tokens": 30},
+        "total_tokens": 1_062,
+    },
+}
+GOOGLE: dict[str, Any] = {
+    "responseId": "answer-1",
+    "modelVersion": "gemini-2.5-flash",
+    "candidates": [
+        {
+            "finishReason": "STOP",
+            "content": {
+                "role": "model",
+                "parts": [
+                    {"text": "Two files.", "thought": True},
+                    {"text": "I read both."},
+                    {
+                        "functionCall": {"name": "read", "args": {"path": "a"}},
+                        "thoughtSignature": "c2lnbmVk+/8=",
+                    },
+                    {"functionCall": {"name": "read", "args": {"path": "b"}}},
+                    {"inlineData": {"mimeType": "image/png", "data": b64encode(PNG).decode()}},
+                ],
+            },
+        }
+    ],
+    "usageMetadata": {
+        "promptTokenCount": 1_007,
+        "cachedContentTokenCount": 900,
+        "candidatesTokenCount": 25,
+        "thoughtsTokenCount": 30,
+        "totalTokenCount": 1_062,
+    },
+}
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredSession]:
+    keys_alone(monkeypatch, tmp_path)
+    with cutbank.open(tmp_path / "sessions.db") as store:
+        session = store.session("s")
+        session.append(Block.user("What do a and b say?"))
+        yield session
+
+
+def ask(body: dict[str, Any]) -> Any:
+    """What the real client makes of the provider's answer."""
+    with loopback(in_turn(Raw(json.dumps(body).encode()))) as server:
+        if body is ANTHROPIC:
+            return Anthropic(base_url=server.url, api_key="k").messages.create(
+                model="claude-sonnet-4-6",
+                max_tokens=100,
+                messages=[{"role": "user", "content": "hello"}],
+            )
+        if body is GOOGLE:
+            google = Google(api_key="k", http_options=HttpOptions(base_url=server.url))
+            return google.models.generate_content(model="gemini-2.5-flash", contents="hello")
+        openai = OpenAI(base_url=f"{server.url}/v1", api_key="k")
+        if body is CHAT:
+            return openai.chat.completions.create(
+                model="gpt-5-mini", messages=[{"role": "user", "content": "hello"}]
+            )
+        return openai.responses.create(model="gpt-5-mini", input="hello")
+
+
+def answer_calls(session: StoredSession) -> None:
+    """Answer every open call of the session."""
+    for call in dict(session.state.open_calls):
+        session.append(ToolResult(tool_call_id=call, content="nothing"))
+
+
+def reported(session: StoredSession) -> ModelCalled:
+    call = session.audited_call(1).reported
+    assert call
+    return call
+
+
+def block_of(entry: Entry) -> AnyBlock:
+    return entry.block
+
+
+CLIENTS = pytest.mark.parametrize(
+    "body", [ANTHROPIC, CHAT, RESPONSES, GOOGLE], ids=["anthropic", "chat", "responses", "google"]
+)
+
+
+@CLIENTS
+def test_text_calls_and_usage_of_a_clients_response_are_stored(
+    session: StoredSession, body: dict[str, Any]
+) -> None:
+    response = ask(body)
+
+    done = session.append_response(response)
+
+    blocks = [entry.block for entry in session.view().entries][1:]
+    assert len(blocks) == done.last - done.first + 1
+    assert next(block.text for block in blocks if block.kind is Kind.ASSISTANT) == "I read both."
+    calls = [block for block in blocks if isinstance(block, ToolCall)]
+    assert [call.parsed()["path"] for call in calls] == ["a", "b"]
+    assert len({block.message_id for block in blocks}) == 1
+    usage = reported(session).usage
+    assert usage is not None
+    assert (usage.context, usage.cache_read, usage.output) == (1_007, 900, 55)
+    assert usage.reasoning == (None if body is ANTHROPIC else 30)
+
+
+@CLIENTS
+def test_the_json_of_a_response_says_the_same_as_the_clients_object(
+    tmp_path: Path, session: StoredSession, body: dict[str, Any]
+) -> None:
+    session.append_response(ask(body))
+    other = session.store.session("other")
+
+    other.append(Block.user("What do a and b say?"))
+    other.append_response(body)
+
+    stored, expected = (
+        [block.model_dump(exclude={"native"}) for block in map(block_of, one.view().entries)]
+        for one in (session, other)
+    )
+    assert stored == expected
+
+
+def test_signed_thinking_goes_back_to_anthropic_word_for_word(session: StoredSession) -> None:
+    session.append_response(ask(ANTHROPIC))
+    answer_calls(session)
+
+    body = render(session.view(), "anthropic")
+
+    assert body["messages"][1]["content"][:2] == [THOUGHT, HIDDEN]
+    assert body["messages"][1]["content"][3]["input"] == {"path": "a", "end": None}
+    TypeAdapter(list[MessageParam]).validate_python(body["messages"])
+    assert check_anthropic(body) == []
+
+
+def test_encrypted_reasoning_and_images_go_back_to_openai_as_they_came(
+    session: StoredSession,
+) -> None:
+    session.append_response(ask(RESPONSES))
+    answer_calls(session)
+
+    body = render(session.view(), "openai-responses")
+
+    assert REASONING in body["input"]
+    assert RESPONSES["output"][-1] in body["input"]
+    TypeAdapter(list[ResponseInputItemParam]).validate_python(body["input"])
+    assert check_openai_responses(body) == []
+
+
+def test_a_models_image_is_kept_and_named_where_a_request_cannot_hold_it(
+    session: StoredSession,
+) -> None:
+    session.append_response(ask(GOOGLE))
+    answer_calls(session)
+
+    view = session.view()
+
+    blocks = [block for block in map(block_of, view.entries) if isinstance(block, Block)]
+    assert [block.media.data for block in blocks if block.media] == [PNG]
+    chat, messages = render(view, "openai-chat"), render(view, "anthropic")
+    assert check_openai_chat(chat) == []
+    assert check_anthropic(messages) == []
+    assert "[image image/png: " in json.dumps(chat)
+    assert "[image image/png: " in json.dumps(messages)
+
+
+def test_the_view_that_was_sent_is_proved_by_the_recorded_call(session: StoredSession) -> None:
+    view = session.view()
+
+    session.append_response(ask(ANTHROPIC), view=view, latency_s=1.5)
+
+    call = session.audited_call(1)
+    assert call.shown.proof is Proof.PROVED
+    assert call.request() == render(view, "anthropic")
+    assert (reported(session).model, reported(session).latency_s) == ("claude-sonnet-4-6", 1.5)
+
+
+def test_a_key_that_is_repeated_stores_a_response_once(session: StoredSession) -> None:
+    first = session.append_response(ANTHROPIC, key="answer")
+
+    again = session.append_response(ANTHROPIC, key="answer")
+
+    assert again == first._replace(repeated=True)
+    assert len(session.audit().calls) == 1
+
+
+def test_an_item_of_an_unknown_type_is_kept_as_it_came(session: StoredSession) -> None:
+    item = {"type": "hologram", "data": [1, 2.5, None]}
+
+    done = session.append_response({**ANTHROPIC, "content": [item]})
+
+    (found,) = session.recall(done.first)
+    assert found.block.native
+    assert json.loads(found.block.native.item) == item
+
+
+def test_an_empty_response_is_recorded_as_a_call(session: StoredSession) -> None:
+    before = session.state.blocks
+
+    session.append_response({**ANTHROPIC, "content": []})
+
+    assert session.state.blocks == before
+    assert reported(session).usage is not None
+
+
+@pytest.mark.parametrize(
+    ("response", "says"),
+    [
+        ("text", "cannot read this str as a model's response"),
+        (iter(()), "of a stream, its final response"),
+        ({**CHAT, "choices": CHAT["choices"] * 2}, "here are 2; keep one of them"),
+        ({**ANTHROPIC, "content": [{"type": "text", "text": 7}]}, "text: expected text"),
+        ({**ANTHROPIC, "usage": {"input_tokens": "7"}}, "usage.input_tokens: expected"),
+    ],
+)
+def test_what_is_no_response_is_refused_and_stores_nothing(
+    session: StoredSession, response: object, says: str
+) -> None:
+    before = session.position
+
+    with pytest.raises(InvalidResponseError, match=re.escape(says)):
+        session.append_response(response)
+
+    assert session.position == before
