@@ -210,6 +210,10 @@ def test_plans_of_the_vectors_become_legal_and_smaller(folder: str, file: str) -
         first_kept = case.policy.walk(case.window).first_kept
         if first_kept is None:
             continue
+        if not case.material(first_kept).gone:
+            # Only the summary precedes the cut: the store has nothing to take out by it.
+            assert case.expected["result"]["summarised_ids"] == [], case.id
+            continue
         plan = case.policy.plan(case.window)
         assert plan is not None, case.id
         settlement = settle(case.window, plan)

@@ -11,6 +11,10 @@ from ..measuring.measure import Measure
 from .budget_walk import reached
 
 
+SUMMARY = -1
+"""Index of the summary, where a walk over messages takes it for the oldest of them."""
+
+
 class Walk(NamedTuple):
     """How far a walk back from the newest block came, in positions."""
 
@@ -34,18 +38,32 @@ def walk_back(
     items = window.open_to_cut
     if not items:
         return Walk()
+    base = 0
     if measure is None:
         giant, ends = _by_blocks(items, window.running, keep)
     else:
         giant, ends = _by_messages(items, keep, measure)
-    cut = ends or _past_results(items)
+        base = SUMMARY if _only_summary_precedes(window) else 0
+    if ends is not None:
+        cut = ends
+    else:
+        cut = _past_results(items) if base == 0 else base
     if passes_developer:
-        cut = _off_developer(items, cut)
+        cut = _off_developer(items, cut, base)
     return Walk(
         None if giant is None else items[giant].position,
         None if ends is None else items[ends].position,
-        items[cut].position if cut else None,
+        items[cut].position if cut > base else None,
     )
+
+
+def _only_summary_precedes(window: Window) -> bool:
+    """Whether the last boundary kept nothing: the summary is then the oldest entry.
+
+    A cut at the first block removes that entry, although no block leaves by it.
+    """
+    boundary = window.boundary
+    return boundary is not None and window.open_to_cut[0].position > boundary.after
 
 
 def message_tokens(message: Message, measure: Measure) -> int:
@@ -126,13 +144,13 @@ def _message_start(items: Sequence[Item], index: int) -> int:
     return first
 
 
-def _off_developer(items: Sequence[Item], cut: int) -> int:
-    if role_of(items[cut]) is not Role.DEVELOPER:
+def _off_developer(items: Sequence[Item], cut: int, base: int) -> int:
+    if cut == SUMMARY or role_of(items[cut]) is not Role.DEVELOPER:
         return cut
     ends = {Role.USER, Role.TOOL_RESULT}
     for at in range(cut, len(items)):
         if role_of(items[at]) in ends:
             return at
-    while cut and role_of(items[cut]) is Role.DEVELOPER:
+    while cut > base and role_of(items[cut]) is Role.DEVELOPER:
         cut -= 1
     return cut
