@@ -10,7 +10,6 @@ from ...window import Item, Window
 from ..measuring.measure import Measure
 from .budget_walk import reached
 
-
 SUMMARY = -1
 """Index of the summary, where a walk over messages takes it for the oldest of them."""
 
@@ -44,10 +43,8 @@ def walk_back(
     else:
         giant, ends = _by_messages(items, keep, measure)
         base = SUMMARY if _only_summary_precedes(window) else 0
-    if ends is not None:
-        cut = ends
-    else:
-        cut = _past_results(items) if base == 0 else base
+    start = base or _past_results(items)
+    cut = start if ends is None else ends
     if passes_developer:
         cut = _off_developer(items, cut, base)
     return Walk(
