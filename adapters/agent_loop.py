@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from os import getpid
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 from ..domain.compaction import MAIN, lineage_id
 from ..domain.compaction_events import BoundaryActivated, CompactionRequested, Trigger
+from ..domain.context_limit import LimitSource
 from ..domain.errors import (
     CompactionVetoedError,
     InvalidSettingError,
@@ -161,9 +162,7 @@ class AgentLoop:
             raise InvalidSettingError(f"this is no refusal for length: {str(error)[:200]}")
         with speaking_plainly(self.session.store.name):
             if overflow.limit:
-                limit = min(self.order.limit, overflow.limit)
-                self.order = replace(self.order, limit=limit)
-                self._unasked = replace(self._unasked, limit=limit)
+                self._lower_limit(overflow.limit)
             order = replace(self.order, trigger=Trigger.OVERFLOW, usage=overflow.tokens)
             seen = self._compactor.planner.seen(order)
             if overflow.tokens is None and seen.window.used < order.limit:
@@ -194,6 +193,13 @@ class AgentLoop:
             if not done.compacted and done.post_tokens >= done.pre_tokens:
                 raise refused(seen.window, overflow, self.model, done.reason)
             return self._compactor.reader.view()
+
+    def _lower_limit(self, limit: int) -> None:
+        """Go by the limit that a provider named, where it is lower than what was known."""
+        if limit < self.order.limit:
+            lower: dict[str, Any] = {"limit": limit, "limit_source": LimitSource.REFUSAL}
+            self.order = replace(self.order, **lower)
+            self._unasked = replace(self._unasked, **lower)
 
     def cancel(self) -> None:
         """Stop the compaction that another thread is at, if one is; the view stays as it was."""

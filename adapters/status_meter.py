@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..domain.context_limit import ContextLimit
 from ..domain.policies.pruning.weighed import Weighed
 from ..domain.policies.scored_pruning import ScoredPruning
 from ..domain.summaries.notice import SECTION
@@ -18,6 +19,8 @@ class Reading:
     """A session's context as it is now."""
 
     in_use: Utilisation
+    limit: ContextLimit
+    """What the context holds, and where that figure is from."""
     weighed: Weighed
     """The messages, and whose the tokens are."""
     policy: str
@@ -29,12 +32,14 @@ def reading(
     session: "StoredSession", *, model: str | None = None, limit: int | None = None, lineage: str
 ) -> Reading:
     """The levels are those of the agent's policy, if it has any; else of scored-pruning."""
-    order = order_by(session.store.settings, model, limit=limit)
+    found = session.context_limit(limit=limit, model=model, lineage=lineage)
+    order = order_by(session.store.settings, model, limit=found.tokens)
     seen = session.compactor(lineage).planner.seen(order)
     levels = order.policy if isinstance(order.policy, ScoredPruning) else ScoredPruning()
     told = seen.window.summary.sections.get(SECTION, "") if seen.window.summary else ""
     return Reading(
         in_use=levels.level(seen.window),
+        limit=found,
         weighed=levels.weighed(seen.window.items),
         policy=order.policy.name,
         notice=told.strip("[]") or None,

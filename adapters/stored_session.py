@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from ..domain.blocks import AnyBlock
 from ..domain.compaction import MAIN, RECORDED, check_nameable
 from ..domain.compaction_events import Trigger
+from ..domain.context_limit import NOTHING_LOGGED, ContextLimit, LoggedContext
 from ..domain.errors import (
     InvalidPositionError,
     InvalidSettingError,
@@ -534,6 +535,7 @@ class StoredSession:
         order = by_settings.order_by(
             store,
             model,
+            self._logged_context(lineage, limit),
             policy=self._policy(policy, settings),
             limit=limit,
             chain=by_settings.chain_by(store, model, tuple(summarisers))
@@ -596,6 +598,7 @@ class StoredSession:
         order = by_settings.order_by(
             store,
             model,
+            self._logged_context(lineage, limit),
             policy=self._policy(policy, settings),
             limit=limit,
             chain=by_settings.chain_by(store, model, (summariser,)) if summariser else chain,
@@ -702,6 +705,27 @@ class StoredSession:
             return reading(self, model=model, limit=limit, lineage=lineage)
 
     # How
+
+    def context_limit(
+        self, *, limit: int | None = None, model: str | None = None, lineage: str = MAIN
+    ) -> ContextLimit:
+        """Tell how many tokens a prompt may have, and where that figure is from.
+
+        `limit` where it is given, else the settings, what the log reports, what is known of the
+        model (`model`, or the newest call's), and at last a default.
+        """
+        from .compacting import by_settings  # noqa: PLC0415 - as above
+
+        logged = self._logged_context(lineage, limit)
+        return by_settings.limit_by(self.store.settings, model, logged, limit)
+
+    def _logged_context(self, lineage: str, limit: int | None) -> LoggedContext:
+        from .models.earlier_calls import logged_context  # noqa: PLC0415 - as above
+
+        if limit is not None:
+            return NOTHING_LOGGED  # what is given decides
+        with speaking_plainly(self.store.name):
+            return logged_context(self._events, self.namespace, self.key, lineage)
 
     def _shadows(
         self, policies: Sequence[str | Policy], terms: "Terms", habits: "Habits"

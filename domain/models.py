@@ -63,6 +63,8 @@ class ModelFacts:
     """Tokens that an answer may have."""
     prices: tuple[Prices, ...] = ()
     """By size of the prompt, `above` ascending: all of a prompt pays the last that applies."""
+    is_context_set: bool = False
+    """Whether the user's settings give the window."""
 
     def prices_for(self, prompt: int) -> Prices | None:
         """What the tokens of a prompt of that size cost; None where that is not known."""
@@ -104,6 +106,7 @@ class ModelFacts:
         return replace(
             self,
             context=by.context or self.context,
+            is_context_set=by.context is not None,
             prompt=self.prompt if by.context is None else max(1, by.context - self._reserved),
             output=by.output or self.output,
             prices=prices,

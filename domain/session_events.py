@@ -199,6 +199,8 @@ class ModelCalled(Event):
     fingerprint: str | None = None
     """None where the call was imported: what was sent can only be reconstructed."""
     source_time: str | None = None
+    context_window: int | None = None
+    """Tokens that the model's context holds, where the source or the provider reports it."""
 
     @property
     def context(self) -> int | None:

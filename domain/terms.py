@@ -4,12 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from .compaction_events import Trigger
+from .context_limit import DEFAULT_LIMIT, LimitSource
 from .models import ModelFacts
 from .pins import NO_PINS, PinRules
 from .policies.policy import Policy
-
-DEFAULT_LIMIT = 200_000
-"""Tokens of context where nobody says how much the model holds."""
 
 REGROWTH = 0.05
 """The part of the limit by which a session has to grow before a compaction by threshold is tried
@@ -26,6 +24,7 @@ class Terms:
     policy: Policy
     limit: int = DEFAULT_LIMIT
     """Tokens that the model's context holds."""
+    limit_source: LimitSource = LimitSource.ARGUMENT
     trigger: Trigger = Trigger.MANUAL
     instructions: str | None = None
     """What the summary should care about."""

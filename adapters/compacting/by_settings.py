@@ -5,22 +5,37 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from ...domain.context_limit import (
+    DEFAULT_LIMIT,
+    LARGER_WINDOW,
+    NOTHING_LOGGED,
+    ContextLimit,
+    LimitSource,
+    LoggedContext,
+    is_larger_variant,
+    limit_in_log,
+)
 from ...domain.errors import InvalidSettingError
 from ...domain.models import ModelFacts, ModelOverride
 from ...domain.summaries.extractive import Extractive
 from ...domain.summaries.summariser import Summariser
-from ...domain.terms import DEFAULT_LIMIT
 from ..agent_loop import Habits
 from ..settings.settings import Settings
 from .order import Order
 from .summary_chain import SummaryChain
 
 
-def order_by(settings: Settings, model: str | None = None, **given: Any) -> Order:
+def order_by(
+    settings: Settings,
+    model: str | None = None,
+    logged: LoggedContext = NOTHING_LOGGED,
+    **given: Any,
+) -> Order:
     """The order for an agent that asks `model`; what is given and not None goes before settings.
 
-    Raises InvalidSettingError where the settings ask for what cannot be: a summary by a model of
-    which nobody said the name, a price of one that is not known.
+    `logged` is what the session's calls tell of the model's window. Raises InvalidSettingError
+    where the settings ask for what cannot be: a summary by a model of which nobody said the name, a
+    price of one that is not known.
     """
     asked = {name: value for name, value in given.items() if value is not None}
     compaction = settings.compaction
@@ -33,10 +48,12 @@ def order_by(settings: Settings, model: str | None = None, **given: Any) -> Orde
             f"compaction.worthwhile is price, and the price of {model!r} is not known: "
             f'give it in [models."{model}"], or set worthwhile to always'
         )
+    limit = limit_by(settings, model, logged, asked.pop("limit", None))
     return Order(
         **{
             "policy": asked.get("policy") or settings.policy,
-            "limit": compaction.limit or (facts and facts.prompt) or DEFAULT_LIMIT,
+            "limit": limit.tokens,
+            "limit_source": limit.source,
             "chain": chain_by(settings, model) if "chain" not in asked else asked["chain"],
             "pins": settings.pins.rules(),
             "minimum_gain": compaction.minimum_gain,
@@ -47,6 +64,54 @@ def order_by(settings: Settings, model: str | None = None, **given: Any) -> Orde
             **asked,
         }
     )
+
+
+def limit_by(
+    settings: Settings,
+    model: str | None = None,
+    logged: LoggedContext = NOTHING_LOGGED,
+    given: int | None = None,
+) -> ContextLimit:
+    """Resolve the context limit of a session: the one place where this is decided.
+
+    The first that there is decides: what is `given`, the settings, the session's log, what is known
+    of the model (the one that is asked, else the log's), the default. What the log tells is of its
+    own model, and says nothing of another one.
+    """
+    if given is not None:
+        return ContextLimit(given, LimitSource.ARGUMENT)
+    if settings.compaction.limit:
+        return ContextLimit(settings.compaction.limit, LimitSource.SETTINGS)
+    asked = model or logged.model
+    if logged.window and asked == logged.model and not settings.models:
+        facts = None  # looking a model up takes half a second, and the log goes before it
+    else:
+        facts = facts_by(settings, asked) if asked else None
+    if facts and facts.is_context_set and facts.prompt:
+        return ContextLimit(facts.prompt, LimitSource.SETTINGS)
+    known = facts.prompt if facts else None
+    if asked == logged.model or _is_same_model(settings, asked, logged.model):
+        larger = LARGER_WINDOW if facts and facts.family == "anthropic" else 0
+        if found := limit_in_log(logged, known, larger):
+            return ContextLimit(found, LimitSource.LOG)
+    if known:
+        return ContextLimit(known, LimitSource.MODEL)
+    return ContextLimit(DEFAULT_LIMIT, LimitSource.DEFAULT)
+
+
+def _is_same_model(settings: Settings, one: str | None, other: str | None) -> bool:
+    """Whether two names are of one model in one size: routers and makers name it in many ways."""
+    if one is None or other is None or is_larger_variant(one) != is_larger_variant(other):
+        return False
+    return not _names_of(settings, one).isdisjoint(_names_of(settings, other))
+
+
+def _names_of(settings: Settings, model: str) -> set[str]:
+    """The maker's name for a model, and the catalog's."""
+    from ..models.model_names import readings  # noqa: PLC0415 - the catalog needs it as well
+
+    facts = facts_by(settings, model)
+    return {reading.bare for reading in readings(model)} | ({facts.name} if facts else set())
 
 
 def chain_by(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ...domain.compaction import lineage_id
 from ...domain.compaction_events import CompactBoundary, Repair, Summary
+from ...domain.context_limit import LimitSource
 from ...domain.planned_price import pricing_of
 from ...domain.pricing import Pricing
 from ...domain.ranges import Ranges
@@ -41,6 +42,9 @@ class Outcome:
     """The model of the session's newest call, as it was recorded."""
     pricing: Pricing | None = None
     """What it costs and saves; in tokens only where no prices were given."""
+    limit: int | None = None
+    """Tokens that a prompt may have; None of a boundary that was drawn before."""
+    limit_source: LimitSource | None = None
     explanation: Explanation | None = None
     """Of a dry run: what fires, what was wanted, and what becomes of it."""
 
@@ -65,6 +69,8 @@ def outcome_of(order: Order, planned: Planned, written: Written, boundary: int |
         summariser=written.summariser,
         rejected=tuple(map(str, written.refusals)),
         called=window.called,
+        limit=order.limit,
+        limit_source=order.limit_source,
         pricing=pricing_of(
             window,
             settlement,
@@ -81,10 +87,12 @@ def no_need(order: Order, window: Window) -> Outcome:
     return Outcome(
         compacted=False,
         reason=f"{order.policy.name} sees no need: "
-        f"{window.used:,} of {order.limit:,} tokens in use",
+        f"{window.used:,} of {order.limit:,} tokens in use ({order.limit_source.phrase})",
         policy=order.policy.name,
         pre_tokens=window.tokens,
         post_tokens=window.tokens,
+        limit=order.limit,
+        limit_source=order.limit_source,
     )
 
 
@@ -96,6 +104,8 @@ def overtaken(order: Order, before: Window, now: Window, reason: str) -> Outcome
         policy=order.policy.name,
         pre_tokens=before.tokens,
         post_tokens=now.tokens,
+        limit=order.limit,
+        limit_source=order.limit_source,
     )
 
 

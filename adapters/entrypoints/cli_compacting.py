@@ -172,6 +172,8 @@ def as_json(outcome: Outcome, lineage: str) -> dict[str, Any]:
         "policy": outcome.policy,
         "pre_tokens": outcome.pre_tokens,
         "post_tokens": outcome.post_tokens,
+        "limit": outcome.limit,
+        "limit_source": outcome.limit_source,
         "boundary": outcome.boundary,
         "after": outcome.after,
         "first_kept": outcome.first_kept,
@@ -203,6 +205,8 @@ def _say_outcome(session: str, lineage: str, outcome: Outcome, *, is_served: boo
     said = f"boundary {outcome.boundary} on {lineage}" if outcome.compacted else "a dry run"
     say(f"{session}: {said}, by {outcome.policy}", bold=True)
     say(f"view     {outcome.pre_tokens:,} -> {outcome.post_tokens:,} tokens, {saved:.0%} less")
+    if outcome.limit and outcome.limit_source:
+        say(f"limit    {outcome.limit:,} tokens ({outcome.limit_source.phrase})")
     say(f"why      {outcome.reason}")
     left = f"{counted(len(outcome.left), 'block')}: {shortly(outcome.left)}"
     say(f"left     {left if outcome.left else 'nothing; results are shown shortened'}")

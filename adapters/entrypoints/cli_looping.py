@@ -8,6 +8,7 @@ from ...domain.errors import InvalidSettingError
 from ...domain.session_events import Usage
 from ...projections.history_view import HistoryView
 from ...projections.rendering.catalog import RENDERERS
+from ..agent_loop import AgentLoop
 from . import session_json, session_lines
 from .database import opened_session
 from .given_text import PIPED, read_text
@@ -46,7 +47,8 @@ def prepare(
     It is compacted first, if the policy says so.
     """
     with opened_session(call, session) as found:
-        _say(call, found.loop(model=model, limit=limit).prepare(), form)
+        loop = found.loop(model=model, limit=limit)
+        _say(call, loop, loop.prepare(), form)
 
 
 def record_call(
@@ -121,11 +123,15 @@ def overflowed(
     """Show what to send after a refusal for length."""
     text = read_text(PIPED) if error == PIPED else error
     with opened_session(call, session) as found:
-        _say(call, found.loop(model=model, limit=limit).overflowed(text), form)
+        loop = found.loop(model=model, limit=limit)
+        _say(call, loop, loop.overflowed(text), form)
 
 
-def _say(call: Invocation, view: HistoryView, form: str | None) -> None:
+def _say(call: Invocation, loop: AgentLoop, view: HistoryView, form: str | None) -> None:
+    limit, source = loop.order.limit, loop.order.limit_source
     if call.as_json or form is not None:
-        say_json(session_json.viewed(view, form or "neutral"))
+        known = {"limit": limit, "limit_source": source}
+        say_json({**session_json.viewed(view, form or "neutral"), **known})
     else:
+        say(f"a prompt may have {limit:,} tokens ({source.phrase})")
         session_lines.say_view(view)

@@ -41,6 +41,7 @@ def meter(
                 "policy": read.policy,
                 "tokens": in_use.tokens,
                 "limit": in_use.limit,
+                "limit_source": read.limit.source,
                 "utilisation": in_use.share,
                 "level": in_use.level,
                 "colour": in_use.colour,
@@ -53,6 +54,7 @@ def meter(
         return
     bar = ("#" * min(WIDTH, int(in_use.share * WIDTH))).ljust(WIDTH, ".")
     say(f"[{bar}] {in_use.share:.1%}, {in_use.colour}", fg=ON_SCREEN[in_use.colour])
-    say(f"{in_use.level}: {in_use.tokens:,} of {in_use.limit:,} tokens are in use")
+    whole = f"{in_use.limit:,} tokens are in use ({read.limit.source.phrase})"
+    say(f"{in_use.level}: {in_use.tokens:,} of {whole}")
     if read.notice:
         say(read.notice)

@@ -27,6 +27,7 @@ from ..compacting.order import Order
 from ..compacting.outcome import Outcome
 from ..compacting.summary_chain import SummaryChain
 from ..event_log.plain_errors import speaking_plainly
+from ..models.earlier_calls import logged_context
 from .due_sessions import Due, DueSessions
 from .notices import About
 
@@ -106,6 +107,7 @@ class Attempt:
         order = order_by(
             self.store.settings,
             self.found.model_of(due),
+            logged_context(self.store.events, due.namespace, due.key),
             trigger=Trigger.IDLE,
             by=self.worker,
             lease_s=rules.lease_s,
@@ -116,7 +118,8 @@ class Attempt:
         if due.in_use < rules.least_utilisation * order.limit:
             raise NothingToCompactError(
                 f"{due.in_use:,} tokens are in use, less than the"
-                f" {rules.least_utilisation:.0%} of {order.limit:,} that idle work begins at"
+                f" {rules.least_utilisation:.0%} of {order.limit:,} ({order.limit_source.phrase})"
+                " that idle work begins at"
             )
         if not rules.may_spend(self.found.spent_on(due)):
             return replace(order, chain=SummaryChain())

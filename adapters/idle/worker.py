@@ -18,7 +18,7 @@ from ...domain.errors import (
     StorageError,
 )
 from ...domain.idle import IdleRules
-from ...domain.terms import DEFAULT_LIMIT
+from ...domain.context_limit import DEFAULT_LIMIT
 from ...projections.read_models.session_row import Settings
 from ..compacting.cancellation import Cancellation
 from ..event_log.event_store import utc_now

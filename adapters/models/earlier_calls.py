@@ -5,7 +5,9 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import cast
 
+from ...domain.compaction import MAIN
 from ...domain.compaction_events import CompactBoundary, Summary
+from ...domain.context_limit import NOTHING_LOGGED, LoggedContext
 from ...domain.counting.gauge import LEAST, MOST
 from ...domain.ranges import Ranges, Run
 from ...domain.session_events import ModelCalled
@@ -49,6 +51,30 @@ def told_before(
     ratio = _ratio(store, chain, call, after, known)
     unseen = call.context - ratio * (view + _besides(store, chain, call.position))
     return Earlier(call.model, ratio, max(0, round(unseen)))
+
+
+def logged_context(
+    store: EventStore, namespace: str, key: str, lineage: str = MAIN
+) -> LoggedContext:
+    """Read what the newest call tells of its model's window, and the newest on the view before it.
+
+    Prompts are largest just before a compaction, so that two look-ups find how large they were.
+    """
+    chain = store.session_chain(namespace, key)
+    newest = _newest_call(store, chain, store.head(chain)[0], {})
+    if newest is None:
+        return NOTHING_LOGGED
+    calls = [newest]
+    decided = store.lineage_chain(namespace, key, lineage)
+    ended = store.lineage_state(decided)[1].effective_from if decided.segments else 0
+    earlier = _newest_call(store, chain, ended, {}) if ended else None
+    if earlier is not None and earlier.model == newest.model:
+        calls.append(earlier)
+    return LoggedContext(
+        newest.model,
+        next((call.context_window for call in calls if call.context_window), None),
+        max(call.context or 0 for call in calls),
+    )
 
 
 def estimated(store: EventStore, chain: Chain, position: int) -> int:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from ...domain.context_limit import LARGER_WINDOW, is_larger_variant
 from ...domain.models import ModelFacts, ModelOverride, Prices
 from ...domain.session_events import Usage
 from .model_limits import context_by, limits_of
@@ -17,9 +18,6 @@ from .model_names import ModelName, readings
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
-
-LARGER_WINDOW = 1_000_000
-"""What a name that ends in `[1m]` asks for."""
 
 _DATE = re.compile(r"(?<=-)(20\d\d)(\d\d)(\d\d)(?!\d)")
 
@@ -63,7 +61,7 @@ def _looked_up(model: str, at: datetime) -> ModelFacts | None:
         if (found := _found(reading)) is not None:
             provider, info = found
             facts = _facts(reading, provider, info, at)
-            if model.strip().lower().endswith("[1m]"):
+            if is_larger_variant(model):
                 larger = max(LARGER_WINDOW, facts.context or 0)
                 facts = replace(facts, context=larger, prompt=larger)
             return facts

@@ -20,6 +20,7 @@ from cutbank.adapters.settings.summary_settings import SummarySettings
 from cutbank.adapters.summarisers.llm import Llm
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.context_limit import DEFAULT_LIMIT
 from cutbank.domain.counting.counter import CharsPerToken
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.errors import SummariserFailedError
@@ -29,7 +30,6 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkForm
 from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.terms import DEFAULT_LIMIT
 from cutbank.domain.window import Item, Window
 from cutbank.projections.dialects.claude_sdk import of_boundary, said_trigger
 from cutbank.projections.history_view import HistoryView

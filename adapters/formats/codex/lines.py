@@ -94,22 +94,22 @@ class Totals:
             0,
         )
 
-    def count(self, usage: Usage, time: str) -> Item:
+    def count(self, usage: Usage, time: str, window: int | None) -> Item:
         """The event after a model's call."""
         last = _spelt(usage)
         for field, count in last.items():
             self._total[field] = self._total.get(field, 0) + count
-        return self._event(last, time)
+        return self._event(last, time, window)
 
     def left(self, tokens: int, time: str) -> Item:
         """The event after a compaction: how much it left."""
         return self._event({**dict.fromkeys(self._total, 0), "total_tokens": tokens}, time)
 
-    def _event(self, last: dict[str, int], time: str) -> Item:
+    def _event(self, last: dict[str, int], time: str, window: int | None = None) -> Item:
         info = {
             "total_token_usage": dict(self._total),
             "last_token_usage": last,
-            "model_context_window": None,
+            "model_context_window": window,
         }
         return event("token_count", time, info=info, rate_limits=None)
 

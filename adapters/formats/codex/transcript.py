@@ -200,6 +200,7 @@ class Transcript:
                 self._named(payload)
                 self._aside(kind, line)
             case _ if reason := EVENTS.get(kind):
+                self.meter.note_window(payload, "")
                 self.now.skip(f"event_msg/{kind}", reason)
             case _:
                 self.now.unknown(f"event_msg/{kind}", line.text)
@@ -221,6 +222,7 @@ class Transcript:
 
     def _token_count(self, payload: Item, line: Line) -> None:
         info = take_optional(payload, "info", dict) or {}
+        self.meter.note_window(info, "info.")
         last = take_optional(info, "last_token_usage", dict, "info.")
         if last is None:
             self.now.skip("event_msg/token_count", NO_USAGE)

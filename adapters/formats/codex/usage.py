@@ -1,6 +1,7 @@
 """What a rollout tells of model calls: token counts after each of them, often more than once."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ....domain.session_events import Usage
 from ..reading.fields import Item, take_optional
@@ -34,6 +35,8 @@ class Meter:
     size: int | None = None
     """Tokens in context at the last count."""
     total: Item | None = None
+    window: int | None = None
+    """Tokens that the model's context holds, as Codex last said."""
 
     def read(self, last: Item, total: Item | None, within: str) -> Count:
         """Take in a count of the last call and of all of them."""
@@ -46,9 +49,20 @@ class Meter:
         self.size = count.size or self.size
         return count if count.is_of_a_call else replace(count, is_call=False)
 
+    def note_window(self, told: Item, within: str) -> None:
+        """Take in the size of the context, where this says it."""
+        self.window = _count(told, "model_context_window", within) or self.window
+
     def call(self, id: str, key: str, usage: Usage, time: str | None) -> Call:
         """The call that the last answer came of."""
-        fields = {"call_id": id, "model": self.model, "usage": usage, "source_time": time}
+        fields: dict[str, Any] = {
+            "call_id": id,
+            "model": self.model,
+            "usage": usage,
+            "source_time": time,
+        }
+        if self.window:
+            fields["context_window"] = self.window
         before, self.answer = self.answer, None
         return Call(f"{key}:call", fields, before=before)
 

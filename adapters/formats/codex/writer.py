@@ -179,7 +179,7 @@ class Rollout:
         if call.model and call.model != self.model:
             self.model = call.model
             yield encoded(turn_context(call.model, time))
-        yield encoded(self.totals.count(call.usage, time))
+        yield encoded(self.totals.count(call.usage, time, call.context_window))
 
     def _compacted(self, compacted: Compacted) -> Iterator[bytes]:
         if not self._is_written(compacted):

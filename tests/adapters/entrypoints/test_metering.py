@@ -42,7 +42,7 @@ def test_each_level_has_its_colour(
 
     assert lines[0].endswith(f"{tokens / limit:.1%}, {colour}")
     assert lines[0].count("#") == int(40 * tokens / limit)
-    assert lines[1] == f"{level}: {tokens:,} of {limit:,} tokens are in use"
+    assert lines[1] == f"{level}: {tokens:,} of {limit:,} tokens are in use (limit as given)"
 
 
 @on_sqlite

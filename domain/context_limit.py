@@ -1,0 +1,82 @@
+"""Resolves how many tokens a prompt of a session may have, and names where the figure is from."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+DEFAULT_LIMIT = 200_000
+"""Tokens of context where neither the caller, the log nor the model's name gives a figure."""
+LARGER_WINDOW = 1_000_000
+"""The window of a model whose name ends in `[1m]`."""
+
+
+class LimitSource(StrEnum):
+    """Where a limit is from; the first that has one decides."""
+
+    ARGUMENT = "argument"
+    """The call or command named it."""
+    SETTINGS = "settings"
+    """`compaction.limit`, or the `context` of the model's own section."""
+    LOG = "log"
+    """The session's calls report the window, or had prompts that need a larger one."""
+    MODEL = "model"
+    """What is known of the model by its name."""
+    DEFAULT = "default"
+    REFUSAL = "refusal"
+    """A provider refused a prompt and named the limit."""
+
+    @property
+    def phrase(self) -> str:
+        """Return the words that name it behind a figure."""
+        return _PHRASES[self]
+
+
+_PHRASES = {
+    LimitSource.ARGUMENT: "limit as given",
+    LimitSource.SETTINGS: "limit from the settings",
+    LimitSource.LOG: "limit from the log",
+    LimitSource.MODEL: "limit of the model",
+    LimitSource.DEFAULT: "default limit",
+    LimitSource.REFUSAL: "limit from the provider's refusal",
+}
+
+
+class ContextLimit(NamedTuple):
+    """How many tokens a prompt may have, and where that figure is from."""
+
+    tokens: int
+    source: LimitSource
+
+
+class LoggedContext(NamedTuple):
+    """What a session's calls tell of the window of the model that was asked last."""
+
+    model: str | None = None
+    window: int | None = None
+    """As a call reported it."""
+    largest_prompt: int = 0
+    """The largest prompt that was reported of the calls that were read."""
+
+
+NOTHING_LOGGED = LoggedContext()
+
+
+def is_larger_variant(model: str | None) -> bool:
+    """Check whether a model's name asks for the larger window, as `claude-sonnet-4-5[1m]` does."""
+    return bool(model) and model.strip().lower().endswith("[1m]")  # type: ignore[union-attr]
+
+
+def limit_in_log(logged: LoggedContext, known: int | None, larger: int = 0) -> int | None:
+    """Return the window that the log proves; None where it tells no more than is known.
+
+    Args:
+        logged: What the calls tell.
+        known: The limit of the model by its name; None where the name is unknown.
+        larger: The larger window that models of this family can be given; 0 for none.
+    """
+    if logged.window:
+        return max(logged.window, logged.largest_prompt)
+    if is_larger_variant(logged.model):
+        return max(LARGER_WINDOW, logged.largest_prompt)
+    if logged.largest_prompt > (known or DEFAULT_LIMIT):
+        return max(logged.largest_prompt, larger)
+    return None
