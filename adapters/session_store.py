@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from ..domain.session_events import (
 )
 from ..projections.tally import Tally
 from .compacting.happenings import Listener
-from .event_log.databases import environment, shown
+from .event_log.databases import environment, located, shown
 from .event_log.event_store import EventStore, utc_now
 from .event_log.plain_errors import speaking_plainly
 from .naming import check_name
@@ -55,8 +55,9 @@ def open_store(
 ) -> "SessionStore":
     """Open the database at `path`, or make it.
 
-    `path` is a file; `:memory:` keeps all in this process; `postgresql://...` is a server's
-    database, in which the schema `cutbank`, or the one that `?schema=` names, is made.
+    `path` is a file, which stays the same one if the current folder changes; `:memory:` keeps all
+    in this process; `postgresql://...` or `host=... dbname=...` is a server's database, in which
+    the schema `cutbank`, or the one that `?schema=` names, is made.
     `synchronous="NORMAL"` is faster, and a power cut may lose the last commits; FULL, the default,
     loses none. `compress` stores what is written from now on as Zstandard. An older database is
     migrated, a newer one refused.
@@ -64,7 +65,7 @@ def open_store(
     first compaction asks for them.
     Raises StorageError, in one line, where it cannot be opened.
     """
-    address = str(path)
+    address = located(str(path))
     name = shown(address)
     env = environment(address, synchronous=synchronous, compress=compress)
     with speaking_plainly(name):
@@ -78,7 +79,7 @@ def open_store(
 class Opening:
     """How a database was opened, for another process to do the same."""
 
-    address: str
+    address: str = field(repr=False)
     """With its password, if it has one."""
     synchronous: str
     compress: bool
@@ -94,6 +95,9 @@ class SessionStore:
     ) -> None:
         self.events = events
         self.name = name
+        # A relative path is resolved now, as the database's own is.
+        if isinstance(settings, str | Path) and str(settings).strip():
+            settings = Path(settings).expanduser().absolute()
         self._given_settings = settings
         self.opening: Opening | None = None
         """None where no other process could do the same: a clock of one's own goes nowhere."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from ...domain.errors import StorageError
-from ..event_log.databases import holds_log, is_postgres, shown
+from ..event_log.databases import holds_log, is_postgres, located, shown
 from ..event_log.plain_errors import speaking_plainly
 from ..session_store import SessionStore, open_store
 from ..sqlite.adoption import adopt
@@ -53,6 +53,7 @@ def address_of_call(call: Invocation, *, creates: bool = False) -> str:
                 f"{shown(named)} holds no sessions: `import`, `append` and `demo` make the tables"
             )
         return named
+    located(named)  # refuses what is no path
     path = Path(named)
     with suppress(RuntimeError):  # nobody has that home: the name is taken as it stands
         path = path.expanduser()

@@ -17,6 +17,7 @@ _KEY = re.compile(
     | \beyJ[\w-]{10,}\.[\w-]{10,}                   # a signed token
     | \b(?i:bearer|basic|x-api-key:?)\s+[\w+/=.~-]{12,}
     | ://[^/\s:@]*:[^/\s@]+@                        # a password in an address
+    | (?i:password)\s*=\s*["']?[^\s=$"'{]+         # the same in libpq's notation
     """,
     re.VERBOSE,
 )

@@ -2,12 +2,24 @@
 
 import os
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 from uuid import uuid4
 
 
 def is_in_memory(name: str) -> bool:
     return name == ":memory:" or (name.startswith("file:") and "mode=memory" in name)
+
+
+def absolute(name: str) -> str:
+    """The same file by a name that does not depend on the current folder."""
+    if not name or is_in_memory(name):
+        return name
+    if not name.startswith("file:"):
+        return os.path.abspath(name)  # noqa: PTH100 - keeps links, as the name is shown
+    parts = urlsplit(name)
+    if parts.netloc or parts.path.startswith("/") or "vfs" in parse_qs(parts.query):
+        return name
+    return f"file:{quote(os.getcwd())}/{name.removeprefix('file:')}"  # noqa: PTH109 - text
 
 
 def path_of(name: str) -> Path | None:

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,6 +42,27 @@ def test_a_path_is_taken_as_it_is_written(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).stat().st_size > 0
     with cutbank.open(str(tmp_path / name)) as store:
         assert texts(store.session("session", create=False)) == ["words"]
+
+
+@pytest.mark.parametrize("name", ["sessions.db", "file:sessions.db", "file:a%20b.db?mode=rwc"])
+def test_a_relative_path_is_resolved_once(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    monkeypatch.chdir(first)
+
+    with cutbank.open(name) as store:
+        store.session("session").append(Block.user("words"))
+        monkeypatch.chdir(second)
+        run_in_thread(lambda: store.session("session").append(Block.user("more")))
+        assert [found.session for found in store.search("more")] == ["session"]
+
+    monkeypatch.chdir(first)
+    with cutbank.open(name) as store:
+        assert texts(store.session("session", create=False)) == ["words", "more"]
+    assert list(second.iterdir()) == []
 
 
 def test_an_older_database_is_migrated_and_keeps_its_events(
@@ -90,6 +112,12 @@ def test_a_migration_that_fails_changes_nothing(
         assert "later" not in tables(connection)
     with cutbank.open(path) as store:
         assert texts(store.session("session")) == ["words"]
+
+
+def run_in_thread(work: Callable[[], object]) -> None:
+    """A thread has connections of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(work).result()
 
 
 def _add_a_table(connection: Connection) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,11 +99,55 @@ def test_a_password_is_never_shown(session: StoredSession, database: str) -> Non
         "postgres://ada:secret@db.example/agents?password=secret&sslmode=require",
         "postgresql://ada:se@cr/secret@db.example/agents",
         "postgresql://:secret@db.example/agents",
+        " POSTGRESQL://ada:secret@db.example/agents",
+        "postgresql+psycopg://ada:secret@db.example/agents",
+        "host=db.example user=ada password=secret dbname=agents",
+        "password = 'a secret' host=db.example",
+        "sslpassword=secret host=db.example",
     ):
         assert "secret" not in shown(url)
         assert "db.example" in shown(url)
     assert session.store.name == shown(database)
     assert shown(database) in repr(session)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "POSTGRESQL://ada:se%zzcret@db.example/agents",
+        " postgresql+psycopg://ada:se%zzcret@db.example/agents",
+        "postgresql://db.example/agents?password=a@secret",
+        "postgresql://ada:secret",
+        "host=db.example password='the secret",
+        "host=db.example password=the secret",
+        "Password=secret",
+        "sessions.db?password=secret",
+        "driver=pg password=secret",
+        "mysql://ada:secret@db.example/agents",
+    ],
+)
+def test_what_may_hold_a_password_is_no_file_name_and_is_not_repeated(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(StorageError) as refusal:
+        cutbank.open(address)
+
+    assert "cret" not in "".join(traceback.format_exception(refusal.value))
+    assert "\n" not in str(refusal.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_libpq_s_notation_opens_the_same_database(database: str, session: StoredSession) -> None:
+    pairs = [
+        f"{name}='{value}'" for name, value in Address.of(database).connection.items() if value
+    ]
+    schema = Address.of(database).schema
+
+    with cutbank.open(f" schema='{schema}' {' '.join(pairs)}") as store:
+        assert store.session(session.key, create=False).namespace == session.namespace
+        assert "password" not in f"{store.name}{store.opening}"
 
 
 @pytest.mark.parametrize(
@@ -225,6 +270,7 @@ def test_a_database_in_another_encoding_is_refused(database: str, postgres: str)
 
 OPENS = """
 import sys
+import traceback
 from cutbank.adapters.postgres import schema
 schema.MIGRATIONS += tuple(sys.argv[3:])
 import cutbank

@@ -482,6 +482,7 @@ def test_a_key_is_refused_and_never_repeated(tmp_path: Path, text: str) -> None:
     [
         ("CUTBANK_SUMMARY_API_KEY", "abcdef"),
         ("CUTBANK_SUMMARY_MODEL", KEY),
+        ("CUTBANK_SUMMARY_MODEL", "host=db password = hunter2"),
         ("CUTBANK_SUMMARY_RETRIES", "abcdef0123456789abcdef0123456789"),
         ("CUTBANK_HOOKS_COMMANDS", f'[{{"on": ["{KEY}"'),
     ],
@@ -504,6 +505,7 @@ def test_ordinary_values_are_not_taken_for_keys() -> None:
         "/usr/local/bin/summarise",
         "0123456789abcdef",
         "Basic knowledge of rivers",
+        "send --password=$SECRET",
     ):
         assert not holds_a_key(value)
     assert not any(names_a_key(name) for name in ("keep_tokens", "key_from", "tokens", "monkey"))
