@@ -3,10 +3,13 @@
 from typing import Any, ClassVar
 from uuid import UUID
 
-from eventsourcing.utils import register_topic
 from pydantic import AwareDatetime, Field
 
 from .record import Record
+
+
+EVENTS: dict[str, type["Event"]] = {}
+"""Every class of event by its topic: what a log or an archive names is looked for here alone."""
 
 
 class Event(Record):
@@ -34,7 +37,7 @@ class Event(Record):
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         """Store a short name, so that moving a class never breaks a log."""
         cls.TOPIC = f"cutbank:{cls.__name__}"
-        register_topic(cls.TOPIC, cls)
+        EVENTS[cls.TOPIC] = cls
 
     @property
     def state_after(self) -> Any:

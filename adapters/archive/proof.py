@@ -13,7 +13,7 @@ from ...domain import compaction_events, session_events
 from ...domain.aggregate import Aggregate, carried, restored
 from ...domain.compaction import Compaction, CompactionState
 from ...domain.errors import ImportFileError
-from ...domain.event import Event
+from ...domain.event import EVENTS, Event
 from ...domain.session import Session, SessionState, session_id
 from ..event_log.event_mapper import EventMapper, ZstdCompressor, loads, unpacked
 from ..event_log.event_store import utc_now
@@ -24,13 +24,6 @@ from .contents import SessionBegins, StreamBegins
 LARGEST_STATE = 64_000_000
 """Bytes of the largest state of an event, unpacked: what is large in it lies in bodies."""
 _PIECE = 1 << 20
-TOPICS = {
-    one.TOPIC
-    for module in (session_events, compaction_events)
-    for one in vars(module).values()
-    if isinstance(one, type) and issubclass(one, Event) and one is not Event
-}
-"""A topic names a class that is imported: none but these may be looked for."""
 
 
 class Proof:
@@ -67,7 +60,7 @@ class Proof:
         where = self._where(row)
         for body in row.bodies:
             self._body(where, row.subject, body)
-        if row.topic not in TOPICS:
+        if row.topic not in EVENTS:
             raise ImportFileError(
                 f"{where}: {row.topic[:60]!r} is no event that this cutbank knows: upgrade it"
             )

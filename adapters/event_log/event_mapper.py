@@ -13,11 +13,10 @@ from uuid import UUID
 import orjson
 from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import Compressor, Mapper, MapperDeserialisationError
-from eventsourcing.utils import resolve_topic
 from pydantic_core import from_json
 
 from ...domain.aggregate import carried
-from ...domain.event import Event
+from ...domain.event import EVENTS, Event
 from ...domain.ranges import Ranges
 from ...domain.record import Record
 from ...domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
@@ -97,7 +96,9 @@ class EventMapper(Mapper[UUID]):
             raise _unreadable(row, error) from error
 
     def _event(self, row: Stored) -> Event:
-        event_class: type[Event] = resolve_topic(row.topic)
+        event_class = EVENTS.get(row.topic)
+        if event_class is None:
+            raise ValueError("this cutbank does not know such events: upgrade it")
         state = loads(self.plaintext(row))
         for path, kind, digest in state.pop("bodies", ()):
             content = self._decompressed(self.body_of(row.subject, bytes.fromhex(digest)))
@@ -126,7 +127,7 @@ class EventMapper(Mapper[UUID]):
 
 def _unreadable(row: Stored, error: Exception) -> MapperDeserialisationError:
     return MapperDeserialisationError(
-        f"cannot read event {row.originator_version} ({row.topic}) "
+        f"cannot read event {row.originator_version} ({row.topic[:60]}) "
         f"of stream {row.originator_id}: {' '.join(str(error).split())}"
     )
 

@@ -1,11 +1,13 @@
 """What is stored is what was said: every event comes back equal, whatever is in it."""
 
 import json
+import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
 from hashlib import sha256
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from uuid import UUID, uuid4
@@ -552,6 +554,20 @@ def test_the_state_after_an_event_is_stored_beside_it(plain: EventStore) -> None
         carried(session.state),
         "a space/" + key,
     )
+
+
+def test_a_topic_that_is_no_event_s_imports_nothing(
+    plain: EventStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "crafted.py").write_text("class Greeting: pass")
+    monkeypatch.syspath_prepend(tmp_path)
+    (row,) = stored(plain, appended("any"))
+
+    for topic in ("crafted:Greeting", "crafted", "os:system", "cutbank:Event"):
+        with pytest.raises(MapperDeserialisationError, match="does not know such events"):
+            plain.mapper.to_domain_event(_with_state(row, row.state, topic=topic))
+
+    assert "crafted" not in sys.modules
 
 
 def test_topics_are_short_names_that_do_not_tell_where_a_class_lives() -> None:
