@@ -143,7 +143,7 @@ class Beside:
             return True
         places = self.reading.pairs.places[pair]
         return sight.shows_any(places, stake.call) or any(
-            pair in told.pairs for told in sight.shown(places)
+            pair in told.pairs for told in sight.shown(places, stake.call)
         )
 
 
@@ -156,5 +156,5 @@ def _survives(sight: Sight, call: int, rule: Constraint) -> bool:
     if summary and rule.survives_in(sight.summary.bag):
         return True
     return sight.shows_any(rule.indices, call) or any(
-        rule.survives_in(told.bag) for told in sight.shown(rule.indices)
+        rule.survives_in(told.bag) for told in sight.shown(rule.indices, call)
     )

@@ -1,7 +1,7 @@
 """What the calls of one spell saw: rows that show, and texts that stand for others."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -27,7 +27,8 @@ class Sight:
     def keeps(self, key: str, call: int) -> bool:
         """Whether anything but the summary carries a key."""
         return (
-            self.shows_any(self.reading.places.get(key, ()), call) or key in self._carried_shortened
+            self.shows_any(self.reading.places.get(key, ()), call)
+            or self._carried_shortened.get(key, call + 1) <= call
         )
 
     def keeps_since(self, key: str, call: int, since: int) -> bool:
@@ -37,10 +38,12 @@ class Sight:
             [at for at in reading.places.get(key, ()) if not reading.came_again(at, since)], call
         ):
             return True
-        return key in self._carried_shortened and any(
+        return self._carried_shortened.get(key, call + 1) <= call and any(
             key in reading.carried_in(text)
             for position, text in self.spell.shown.items()
-            if text and not reading.came_again(reading.index_at(position), since)
+            if text
+            and self._shown_since(position) <= call
+            and not reading.came_again(reading.index_at(position), since)
         )
 
     def shows_any(self, places: Sequence[int], call: int) -> bool:
@@ -83,8 +86,13 @@ class Sight:
         return frozenset(self.reading.indices[at] for at in shown if at in self.reading.indices)
 
     @cached_property
-    def _carried_shortened(self) -> frozenset[str]:
-        return frozenset[str]().union(*map(self.reading.carried_in, self._shortened))
+    def _carried_shortened(self) -> Mapping[str, int]:
+        """Of each key that a shortened row carries the first call that was sent it."""
+        first: dict[str, int] = {}
+        for text, call in self._shortened.items():
+            for key in self.reading.carried_in(text):
+                first[key] = min(call, first.get(key, call))
+        return first
 
     @cached_property
     def summary(self) -> Told:
@@ -97,16 +105,29 @@ class Sight:
         return novel(self.summary.facts, self.reading, self.spell.call)
 
     @cached_property
-    def _shortened(self) -> tuple[str, ...]:
-        """The different texts that stand for rows that do not show whole."""
-        return tuple(filter(None, dict.fromkeys(self.spell.shown.values())))
+    def _shortened(self) -> Mapping[str, int]:
+        """Of each text that stands for rows that do not show whole the first call it was sent to."""
+        first: dict[str, int] = {}
+        for position, text in self.spell.shown.items():
+            if text:
+                call = self._shown_since(position)
+                first[text] = min(call, first.get(text, call))
+        return first
 
-    def shown(self, places: Iterable[int]) -> Iterator[Told]:
-        """What shows of those rows that do not show whole."""
+    def _shown_since(self, position: int) -> int:
+        """The first call that was sent what shows at a position; 0 where no row is read there."""
+        index = self.reading.indices.get(position)
+        return 0 if index is None else self.reading.first_seen[index]
+
+    def shown(self, places: Iterable[int], call: int) -> Iterator[Told]:
+        """What a call was sent of those rows that do not show whole."""
         shown = self.spell.shown
         if shown:
-            positions = (self.reading.positions[index] for index in places)
-            yield from (self.reading.told(text) for at in positions if (text := shown.get(at)))
+            reading = self.reading
+            positions = (
+                reading.positions[index] for index in places if reading.first_seen[index] <= call
+            )
+            yield from (reading.told(text) for at in positions if (text := shown.get(at)))
 
     def keeps_context(self, key: str, call: int, expected: frozenset[str]) -> bool:
         """Whether what a call was sent has a key beside enough of the words that are expected."""
@@ -116,15 +137,17 @@ class Sight:
         near = reading.contexts.near
         # What was said last is what most often says it still, and was read for others before.
         rows = self.showing(reading.places.get(key, ()), call)
-        texts = chain((reading.rows.rows[index].text for index in rows), self._telling(key))
+        texts = chain((reading.rows.rows[index].text for index in rows), self._telling(key, call))
         return any(is_kept(expected, near(text, key)) for text in texts)
 
-    def _telling(self, key: str) -> Iterator[str]:
-        """The texts that carry a key and stand for what does not show whole."""
+    def _telling(self, key: str, call: int) -> Iterator[str]:
+        """The texts that a call was sent, carry a key and stand for what does not show whole."""
         if key in self.summary.carried:
             yield self.summary.text
-        if key in self._carried_shortened:
-            yield from (text for text in self._shortened if key in self.reading.carried_in(text))
+        if self._carried_shortened.get(key, call + 1) <= call:
+            for text, first in self._shortened.items():
+                if first <= call and key in self.reading.carried_in(text):
+                    yield text
 
 
 class Sights:

@@ -55,6 +55,18 @@ def test_a_kept_row_that_does_not_show_whole_carries_what_shows() -> None:
     assert hits(replace(kept, kept=Ranges.span(3, 3), shown={3: "4711 ms"})) == ["4711ms"]
 
 
+def test_what_shows_of_a_row_counts_only_for_calls_that_could_see_the_row() -> None:
+    talk = Talk().user("src/app.py").says("").says("src/app.py")
+    measure = Measure(talk.read(), [Boundary(1, 3)])
+    shortened = Spell(call=1, after=2, kept=Ranges.span(2, 2), shown={2: "src/app.py"})
+    early = Measure(Talk().user("src/app.py").says("src/app.py").read(), [Boundary(1, 3)])
+
+    # Call 1 wrote row 2 and was not sent it; call 2 was.
+    assert [stake.key for stake in measure.hits([shortened])] == ["src/app.py"]
+    assert early.hits([shortened]) == ()
+    assert early.scores([shortened]).loose_hits == 0
+
+
 def test_rows_behind_the_boundary_show_as_they_are_once_the_call_sees_them() -> None:
     # Call 3 cannot see its own answer, call 4 can see that of call 3.
     assert hits(replace(NOTHING, after=4)) == []

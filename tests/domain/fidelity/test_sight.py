@@ -44,6 +44,6 @@ def test_a_call_always_sees_the_rows_of_the_definition(sight: Sight, data: st.Da
 
     assert sorted(sight.showing(places, call)) == sorted(whole)
     assert sight.shows_any(places, call) == bool(whole)
-    assert len(list(sight.shown(places))) == sum(
-        rows[index].position in spell.shown for index in places
+    assert len(list(sight.shown(places, call))) == sum(
+        rows[index].position in spell.shown and first_seen(rows[index]) <= call for index in places
     )
