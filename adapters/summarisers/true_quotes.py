@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from ...domain.summaries.extraction.wording import folded
-from ...domain.summaries.quotes import comparable, quote_in, stands_in
+from ...domain.summaries.quotes import comparables, quote_in, stands_in
 
 SHORTEST = 8
 """Letters below which a likeness is chance."""
@@ -46,12 +47,12 @@ def with_true_quotes(text: str, user_texts: Iterable[str]) -> str:
     Case, spaces and punctuation may differ; any other quote is left for the gate to judge.
     """
     texts = tuple(user_texts)
-    comparables = tuple(map(comparable, texts))
+    comparable = tuple(chain.from_iterable(map(comparables, texts)))
     said: list[_Said] = []
     lines = text.split("\n")
     for number, line in enumerate(lines):
         words = quote_in(line)
-        if words is None or stands_in(words, comparables):
+        if words is None or stands_in(words, comparable):
             continue
         said = said or [_Said.of(one) for one in texts]
         if (true := _true(words, said)) is not None:

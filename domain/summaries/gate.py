@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from ..blocks import Kind
 from ..errors import RejectedSummaryError
 from ..token_budget import estimate_text
 from .extraction.file_lists import without_lists
 from .extraction.wording import REMEMBERED
-from .quotes import comparable, quotes_in, stands_in
+from .quotes import comparables, quotes_in, stands_in
 from .scripts import ENOUGH, LATIN, dominant, is_latin, letters
 from .summariser import Draft, Material
 from .tool_markup import call_in
@@ -43,7 +44,7 @@ def check(draft: Draft, material: Material, *, user_texts: Iterable[str]) -> Non
     `user_texts` are the texts of all user blocks of the session up to the boundary: what stood
     in an earlier summary may be quoted again.
     """
-    case = Case(draft, material, tuple(map(comparable, user_texts)))
+    case = Case(draft, material, tuple(chain.from_iterable(map(comparables, user_texts))))
     for name, rule in RULES.items():
         if reason := rule(case):
             raise RejectedSummaryError(name, reason)

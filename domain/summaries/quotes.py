@@ -56,14 +56,31 @@ def comparable(text: str) -> str:
     return folded(text).translate(_STRAIGHT)
 
 
-def stands_in(quote: str, comparables: Iterable[str]) -> bool:
+def comparables(text: str) -> tuple[str, ...]:
+    """The forms of a text that quotes are looked up in: without terminal codes, and with them.
+
+    A quote may begin or end inside a code, and then its characters are the user's like others.
+    """
+    if "\x1b" not in text:
+        return (comparable(text),)
+    return comparable(text), comparable(text.replace("\x1b", ""))
+
+
+def stands_in(quote: str, texts: Iterable[str]) -> bool:
     """Whether the words are in one of the texts, in order, omissions aside.
 
     A line with several quotes in it may have taken them from several texts; what stands between
     quotes is not the user's.
+
+    Args:
+        quote: What the user is said to have said.
+        texts: The forms of what the user said, as `comparables` gives them.
     """
-    texts = tuple(comparables)
-    quote = comparable(quote)
+    known = tuple(texts)
+    return any(_is_taken_from(form, known) for form in comparables(quote))
+
+
+def _is_taken_from(quote: str, texts: tuple[str, ...]) -> bool:
     pieces = _PIECES.findall(f'"{quote}"')
     return _stands_in_one(quote, texts) or (
         bool(pieces) and all(_stands_in_one(piece, texts) for piece in pieces)

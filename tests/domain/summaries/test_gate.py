@@ -255,6 +255,14 @@ def test_any_piece_of_what_the_user_said_may_be_quoted(said: str, data: st.DataO
     check(Draft(f'x\n- User: "{said[begin:end]}" (#2)'), MATERIAL, user_texts=[said])
 
 
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [("000\x1b1", "1"), ("a\x1b[31mred\x1b[0m", "1mred\x1b[0m"), ("a\x1b[1mb", "ab")],
+)
+def test_a_quote_may_begin_inside_a_terminal_code_or_leave_it_out(said: str, quote: str) -> None:
+    check(Draft(f'x\n- User: "{quote}" (#2)'), MATERIAL, user_texts=[said])
+
+
 BARE = "Now <tool_call> it"
 HARMLESS = ["plain words", "`<tool_call>` is markup", '- User: "<tool_call>" (#2)', "", "<invoked>"]
 
