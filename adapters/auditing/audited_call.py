@@ -10,7 +10,7 @@ from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled
 from ...projections.audit.shown import Shown
 from ...projections.history_view import HistoryView
-from ...projections.rendering.catalog import RENDERERS, render
+from ...projections.rendering.catalog import BY_LABEL, render
 from ...projections.rendering.sendable import JsonObject
 from ...projections.replay.numbering import Numbered
 from .owners import Owner, owners_of
@@ -44,7 +44,7 @@ class AuditedCall:
     @property
     def is_as_sent(self) -> bool:
         """Whether `request()` says the view as it was said then, to the byte."""
-        return self.sent_as in {renderer.label for renderer in RENDERERS.values()}
+        return self.sent_as in BY_LABEL
 
     @property
     def form(self) -> str:
@@ -53,7 +53,11 @@ class AuditedCall:
 
     def request(self, form: str | None = None) -> JsonObject | None:
         """The body of the request; in another format where one is given."""
-        return None if self.view is None else render(self.view, form or self.form)
+        if self.view is None:
+            return None
+        if form in {None, self.form} and self.sent_as in BY_LABEL:
+            form = self.sent_as
+        return render(self.view, form or self.form)
 
 
 def call_by_number(session: "StoredSession", number: int) -> AuditedCall:

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 from ...domain.errors import InvalidSettingError
 from ..history_view import HistoryView
-from . import anthropic_cached, anthropic_messages, neutral, openai_chat, openai_responses
+from . import (
+    anthropic_cached,
+    anthropic_messages,
+    neutral,
+    openai_chat,
+    openai_responses,
+    summary_message,
+)
 from .sendable import JsonObject
 
 
@@ -27,20 +34,41 @@ class Renderer:
         return f"{self.name}/{self.version}"
 
 
+Render = Callable[[HistoryView], JsonObject]
+
+
+def _escaping(render: Render) -> Render:
+    """The same, where no text but the view's summary reads as one."""
+    return lambda view: summary_message.escape_others(render(view), view)
+
+
+_FIRST: dict[str, Render] = {
+    "anthropic": anthropic_messages.render,
+    "anthropic-cached": anthropic_cached.render,
+    "openai-chat": openai_chat.render,
+    "openai-responses": openai_responses.render,
+}
+"""Version 1 of what providers are sent: a pasted summary reads like the view's own."""
+
 RENDERERS = {
-    renderer.name: renderer
+    "neutral": Renderer("neutral", 1, neutral.render),
+    **{name: Renderer(name, 2, _escaping(render)) for name, render in _FIRST.items()},
+}
+"""The newest version of each format."""
+
+BY_LABEL = {
+    renderer.label: renderer
     for renderer in (
-        Renderer("neutral", 1, neutral.render),
-        Renderer("anthropic", 1, anthropic_messages.render),
-        Renderer("anthropic-cached", 1, anthropic_cached.render),
-        Renderer("openai-chat", 1, openai_chat.render),
-        Renderer("openai-responses", 1, openai_responses.render),
+        *RENDERERS.values(),
+        *(Renderer(name, 1, render) for name, render in _FIRST.items()),
     )
 }
+"""Every version, so that what was sent in an older one can still be said to the byte."""
 
 
 def render(view: HistoryView, name: str) -> JsonObject:
-    """Say a view in the format of that name."""
-    if name not in RENDERERS:
+    """Say a view in the format of that name, or in that version of it: `anthropic/1`."""
+    renderer = RENDERERS.get(name) or BY_LABEL.get(name)
+    if renderer is None:
         raise InvalidSettingError(f"no format {name!r}; there are {', '.join(RENDERERS)}")
-    return RENDERERS[name].render(view)
+    return renderer.render(view)

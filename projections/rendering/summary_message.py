@@ -2,10 +2,12 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from ...domain.ranges import Ranges
 from ..history_view import HistoryView
 from . import sendable
+from .sendable import JsonObject
 
 LEAD = (
     "[A summary of what came before, not the user's own words. "
@@ -40,7 +42,11 @@ def wrapped(text: str, covers: Ranges, hidden: Ranges | None = None) -> str:
 
 
 def recognised(text: str) -> SummaryMessage | None:
-    """The summary that `text` says, so that an export is not imported as a user's words."""
+    """The summary that `text` says, if it has the form of one.
+
+    The form proves nothing: anybody may paste such a text. The caller knows from the log, or from
+    the structure around the text, that it is a summary.
+    """
     match = _WRAPPED.fullmatch(text.strip())
     if match is None:
         return None
@@ -48,6 +54,46 @@ def recognised(text: str) -> SummaryMessage | None:
     return SummaryMessage(Ranges(runs), _ESCAPED.sub(r"<\1\2", match["inner"]))
 
 
+def escape_others(body: JsonObject, view: HistoryView) -> JsonObject:
+    """Escape the opening of a summary in all texts of a request's body but the view's own summary.
+
+    Calls of tools and signed thinking stay as the model made them. Changes the body in place.
+    """
+    spared = [said(view)] if view.summary else []
+    for name in ("messages", "input", "system", "instructions"):
+        if name in body:
+            body[name] = _escape_in(body[name], spared)
+    return body
+
+
+def escape(text: str) -> str:
+    """A text that does not begin a summary anywhere."""
+    return _OPENING.sub(r"\1\\\2\3", text)
+
+
+def _escape_in(value: Any, spared: list[str]) -> Any:
+    match value:
+        case str():
+            if spared and value == spared[0]:
+                return spared.pop()  # the first is the summary; what repeats it was pasted
+            return escape(value)
+        case list():
+            return [_escape_in(part, spared) for part in value]
+        case {"type": "thinking" | "redacted_thinking" | "tool_use" | "reasoning" | "base64"}:
+            return value
+        case dict():
+            for name in _WORDS & value.keys():
+                value[name] = _escape_in(value[name], spared)
+            return value
+        case _:
+            return value
+
+
+_WORDS = frozenset({"content", "text", "output", "source", "data"})
+"""The fields of requests that hold words, or what holds them."""
+_OPENING = re.compile(
+    r"([<\[])(\\*)(conversation-summary|A summary of what came before)", re.IGNORECASE
+)
 _CLOSING = re.compile(r"<(\\*)(/conversation-summary)", re.IGNORECASE)
 _ESCAPED = re.compile(r"<\\(\\*)(/conversation-summary)", re.IGNORECASE)
 _RUN = re.compile(r"#(\d+)(?:-(\d+))?")
