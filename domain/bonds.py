@@ -1,7 +1,11 @@
 """Which blocks leave or stay together: a call with its result, and the pieces of one message."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
+
+from .blocks import BY_ASSISTANT, NOT_SENT, AnyBlock, Kind
 
 if TYPE_CHECKING:
     from .window import Item
@@ -14,7 +18,7 @@ def bound(items: Sequence["Item"]) -> list[Group]:
     group_at: dict[int, Group] = {}
     message_at: dict[str, int] = {}
     for item in items:
-        message, position = item.block.message_id, item.position
+        message, position = item.message, item.position
         group = group_at.get(item.call) if item.call is not None else None
         if message:
             if message in message_at:
@@ -36,3 +40,61 @@ def _joined(one: Group | None, other: Group, group_at: dict[int, Group]) -> Grou
     large += small
     group_at |= {moved.position: large for moved in small}
     return large
+
+
+class Runs:
+    """Takes blocks in order of position, and tells where a view shows each.
+
+    A run is a message of the model with the answers to its calls, or what stands between two of
+    these. A result that comes once the model has gone on, or was told more, belongs to the run of
+    its call all the same: a pair is one thing wherever its events stand.
+    """
+
+    def __init__(self) -> None:
+        self.newest = 0
+        self._of_call: dict[int, int] = {}
+        """The run of each call, by its position."""
+        self._message: str | None = None
+        self._is_models = False
+        self._goes_on = False
+        """Whether the model's next piece may belong to the same message."""
+
+    def take(self, position: int, block: AnyBlock, call: int | None) -> int:
+        """The run of the next block; below `newest` for a result that came late."""
+        kind = block.kind
+        if call is not None:
+            run = self._of_call.get(call, self.newest)
+            if run == self.newest and self._message is None:
+                self._goes_on = False
+            return run
+        if kind in BY_ASSISTANT:
+            if not self._goes_on or block.message_id != self._message:
+                self._begin(is_models=True)
+                self._message = block.message_id
+            if kind is Kind.TOOL_CALL:
+                self._of_call[position] = self.newest
+        elif self._is_models and not self._is_beside(kind):
+            self._begin(is_models=False)
+        return self.newest
+
+    def _is_beside(self, kind: Kind) -> bool:
+        """Whether the model's message may go on behind a block that it did not write."""
+        # A harness's remarks fall between the parallel calls of one message; a user's do not.
+        return kind in NOT_SENT or (kind is Kind.DEVELOPER and self._message is not None)
+
+    def _begin(self, *, is_models: bool) -> None:
+        self.newest += 1
+        self._is_models = self._goes_on = is_models
+
+
+def as_shown(items: Iterable["Item"]) -> list["Item"]:
+    """Items in order of position, put in the order of the view: late results beside their calls."""
+    taking, runs = Runs(), list[Group]([[]])
+    for item in items:
+        number = taking.take(item.position, item.block, item.call)
+        if number == len(runs):
+            runs.append([])
+        run = runs[number]
+        is_late = number < taking.newest
+        run.append(replace(item, behind=run[-1].place, turn=run[0].turn) if is_late else item)
+    return list(chain.from_iterable(runs))

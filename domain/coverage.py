@@ -186,7 +186,8 @@ def _trims(
 def split_turn(items: Sequence[Item], cut: int, covers: Ranges) -> SplitTurn | None:
     """The part of the cut's turn that leaves, if the cut is inside a turn."""
     turn = next(item.turn for item in items if item.position == cut)
-    left = [item.position for item in items if item.turn == turn and item.position in covers]
+    left = [item for item in items if item.turn == turn and item.position in covers]
     if not left or turn == 0:
         return None
-    return SplitTurn(turn=turn, prefix=Ranges.span(left[0], left[-1]) & covers)
+    prefix = Ranges.span(left[0].place, left[-1].place) | Ranges.of(i.position for i in left)
+    return SplitTurn(turn=turn, prefix=prefix & covers)

@@ -12,7 +12,7 @@ from .cut_points.shown import never_seen
 from .errors import NothingToCompactError
 from .ranges import Ranges
 from .trims import effective, largest_shortened, tokens_saved
-from .window import Item, Plan, Window, position_of
+from .window import Item, Plan, Window, place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ def nothing_to_gain(window: Window) -> str:
 def _cut(window: Window, plan: Plan) -> tuple[int | None, tuple[Repair, ...]]:
     if plan.cut is None:
         return None, ()
-    cut = nearest(legal_cuts(window), plan.cut)
+    wanted = next((item.place for item in window.items if item.position == plan.cut), plan.cut)
+    cut = nearest(legal_cuts(window), wanted)
     if cut is None or cut == plan.cut:
         return cut, ()
     return cut, (Repair(rule="nearest-legal-cut", wanted=plan.cut, got=cut),)
@@ -80,7 +81,7 @@ def _cut(window: Window, plan: Plan) -> tuple[int | None, tuple[Repair, ...]]:
 def _behind(window: Window, cut: int) -> tuple[Item, ...]:
     """The items from the cut on, and those in front of it that are carried along."""
     carried = carried_over(window, cut)
-    at = bisect_left(window.items, cut, key=position_of)
+    at = bisect_left(window.items, cut, key=place_of)
     return (*(item for item in window.items[:at] if item.position in carried), *window.items[at:])
 
 
@@ -103,7 +104,8 @@ def _dropped(
     gone = frozenset(item.position for group in leaving for item in group)
     shows = [group for group in leaving if any(item.position not in unseen for item in group)]
     if shows and all(item.position in gone or item.position in unseen for item in items):
-        newest = frozenset(item.position for item in max(shows, key=_newest))
+        last = max(shows, key=lambda group: _newest(group).place)
+        newest = frozenset(item.position for item in last)
         gone -= newest
         repairs = (Repair(rule="never-empty", stays=Ranges.of(newest)),)
     stays, leaves = Ranges.of(wanted - gone), Ranges.of(gone - wanted)
@@ -124,7 +126,7 @@ def _leaves(group: Sequence[Item], drops: frozenset[int]) -> bool:
         return False
     if len(dropped) == len(group):
         return True
-    if _newest(group) not in drops:
+    if _newest(group).position not in drops:
         return False
     return 2 * sum(item.tokens for item in dropped) > sum(item.tokens for item in group)
 
@@ -144,8 +146,8 @@ def _goes(window: Window, stays: Sequence[Item]) -> bool:
     )
 
 
-def _newest(group: Sequence[Item]) -> int:
-    return max(item.position for item in group)
+def _newest(group: Sequence[Item]) -> Item:
+    return max(group, key=lambda item: (item.place, item.position))
 
 
 def _is_too_large(window: Window, stays: Sequence[Item], trims: Sequence[Trim]) -> bool:

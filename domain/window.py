@@ -40,13 +40,26 @@ class Item:
     """For a piece of a model's message: the model was cut off before it came to an end."""
     length: int | None = None
     """Characters of what is shown, where that is not the block's own text."""
+    behind: int | None = None
+    """For a result that came late: the position of the block it stands behind in the view."""
 
     @property
     def kind(self) -> Kind:
         return self.block.kind
 
+    @property
+    def message(self) -> str | None:
+        """The message that it is a piece of; none for a late result, which stands apart from the
+        other pieces."""
+        return self.block.message_id if self.behind is None else None
 
-position_of = attrgetter("position")
+    @property
+    def place(self) -> int:
+        """Where it stands in the view, as a position; items of a window come in this order."""
+        return self.position if self.behind is None else self.behind
+
+
+place_of = attrgetter("place")
 
 
 @dataclass(frozen=True)
@@ -54,8 +67,9 @@ class Window:
     """The view of one session as a compaction finds it."""
 
     items: Sequence[Item]
-    """All visible blocks in order of position. They may be made when they are first looked at: a
-    policy that goes by what is in use does without."""
+    """All visible blocks in the order of the view: by position, but for a result that came late,
+    which stands beside its call. They may be made when they are first looked at: a policy that
+    goes by what is in use does without."""
     after: int
     """The newest position that this compaction may decide about."""
     limit: int
@@ -110,7 +124,7 @@ class Window:
     @cached_property
     def open_to_cut(self) -> tuple[Item, ...]:
         """The items of the kept window: those that a new cut may take out."""
-        return tuple(self.items[bisect_left(self.items, self.begins, key=position_of) :])
+        return tuple(self.items[bisect_left(self.items, self.begins, key=place_of) :])
 
     @cached_property
     def tokens(self) -> int:

@@ -8,11 +8,12 @@ from itertools import chain, islice
 from operator import attrgetter
 
 from ..domain.blocks import BY_ASSISTANT
+from ..domain.bonds import as_shown
 from ..domain.compaction_events import Trigger
 from ..domain.deferred import Deferred
 from ..domain.models import ModelFacts
 from ..domain.ranges import Ranges
-from ..domain.window import Item, Window
+from ..domain.window import Item, Window, place_of
 from .history_view import Entry, History, HistoryView
 
 
@@ -92,7 +93,7 @@ def items_of(
         )
         for entry, tokens in zip((*entries, *recalled), tokens_of, strict=True)
     ]
-    return sorted(items, key=lambda item: item.position)
+    return as_shown(sorted(items, key=place_of) if recalled else items)
 
 
 def item_of(entry: Entry) -> Item:

@@ -17,7 +17,10 @@ RULES = (
 
 
 def legal_cuts(window: Window) -> frozenset[int]:
-    """Positions at which the window may be cut, the item there being the first kept."""
+    """Positions at which the window may be cut, the item there being the first kept.
+
+    What stands before that item in the view may leave, what stands behind it stays.
+    """
     return frozenset.intersection(*(rule(window) for rule in RULES))
 
 

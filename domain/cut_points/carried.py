@@ -3,7 +3,7 @@
 from bisect import bisect_right
 
 from ..ranges import Ranges
-from ..window import Item, Window, position_of
+from ..window import Item, Window, place_of
 
 
 def is_carried(item: Item) -> bool:
@@ -16,7 +16,7 @@ def leaves_something_to_go(window: Window) -> frozenset[int]:
     unsaid = leaves_unsaid(window)
     goes_after = min(
         (
-            max(item.position for item in group)
+            max(item.place for item in group)
             for group in window.groups
             if not any(map(is_carried, group))
             and not (unsaid and all(item.position in unsaid for item in group))
@@ -24,7 +24,7 @@ def leaves_something_to_go(window: Window) -> frozenset[int]:
         default=window.after,
     )
     items = window.open_to_cut
-    goes = bisect_right(items, goes_after, key=position_of)
+    goes = bisect_right(items, goes_after, key=place_of)
     return frozenset([item.position for item in items[goes:]])
 
 
@@ -37,13 +37,13 @@ def leaves_unsaid(window: Window) -> Ranges:
 def carried_over(window: Window, cut: int) -> frozenset[int]:
     """Positions before the cut that stay: pins and open calls, with their pairs and messages whole.
 
-    A call that was open at an earlier boundary was carried then, and its result may stand behind
-    this cut: it stays with its result.
+    A call that was open at an earlier boundary was carried then, and a later piece of its message
+    may stand behind this cut: it stays with that.
     """
     return frozenset(
         item.position
         for group in window.groups
-        if any(item.is_pinned or item.is_open or item.position >= cut for item in group)
+        if any(item.is_pinned or item.is_open or item.place >= cut for item in group)
         for item in group
-        if item.position < cut
+        if item.place < cut
     )

@@ -9,7 +9,7 @@ def keeps_messages_whole(window: Window) -> frozenset[int]:
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for item in window.open_to_cut:
-        if message := item.block.message_id:
+        if message := item.message:
             first.setdefault(message, item.position)
             last[message] = item.position
     return cuts_outside(window.open_to_cut, zip(first.values(), last.values(), strict=True))

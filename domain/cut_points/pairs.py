@@ -8,11 +8,9 @@ from .spans import cuts_outside
 
 
 def keeps_pairs_together(window: Window) -> frozenset[int]:
-    """Cuts that leave every result on its call's side."""
+    """Cuts that leave every result on its call's side; one that came late stands beside it."""
     items = window.open_to_cut
-    return cuts_outside(
-        items, ((item.call, item.position) for item in items if item.call is not None)
-    )
+    return cuts_outside(items, ((item.call, item.place) for item in items if item.call is not None))
 
 
 def without_call(items: Iterable[Item]) -> tuple[Item, ...]:

@@ -14,8 +14,8 @@ def leaves_something_to_see(window: Window) -> frozenset[int]:
     last = window.after
     if not any(map(is_carried, window.items)):
         unseen = never_seen(window)
-        last = max((i.position for i in window.items if i.position not in unseen), default=0)
-    return frozenset(item.position for item in window.open_to_cut if item.position <= last)
+        last = max((i.place for i in window.items if i.position not in unseen), default=0)
+    return frozenset(item.position for item in window.open_to_cut if item.place <= last)
 
 
 def never_seen(window: Window) -> Ranges:

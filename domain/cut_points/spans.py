@@ -6,16 +6,14 @@ from ..window import Item
 
 
 def cuts_outside(items: Sequence[Item], spans: Iterable[tuple[int, int]]) -> frozenset[int]:
-    """All items' positions but those that lie inside a span, its first position excepted."""
+    """All items' positions but those that lie inside a span, its first place excepted."""
     reach: dict[int, int] = {}
     for first, last in spans:
         reach[first] = max(last, reach.get(first, last))
     legal: set[int] = set()
     parted_up_to = 0
     for item in items:
-        position = item.position
-        if position > parted_up_to:
-            legal.add(position)
-        if position in reach and reach[position] > parted_up_to:
-            parted_up_to = reach[position]
+        if item.place > parted_up_to:
+            legal.add(item.position)
+        parted_up_to = max(parted_up_to, reach.get(item.position, 0))
     return frozenset(legal)

@@ -11,7 +11,7 @@ from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..messages import Role, message_start, role_of
 from ..summaries.forms.pi import PiForm
-from ..window import Item, Plan, Window
+from ..window import Item, Plan, Window, place_of
 from .cutting.budget_walk import reached
 from .measuring.measure import Measure, Rounding, Unit
 from .measuring.pi_estimate import Estimate, answer_end, size
@@ -151,7 +151,7 @@ class Pi:
         if self.begins == "kept-window" or window.boundary is None:
             return 0
         after = window.boundary.after
-        return bisect_right(window.open_to_cut, after, key=lambda item: item.position)
+        return bisect_right(window.open_to_cut, after, key=place_of)
 
     def context(self, window: Window) -> Estimate:
         """How much of the model's context is in use."""
@@ -165,7 +165,7 @@ class Pi:
         if call is None or call.context is None or call.position <= since:
             standing = self._measure.tokens(window.summary.text) if window.summary else 0
             return Estimate(standing + self._sum(items))
-        end = bisect_right(items, call.position, key=lambda item: item.position)
+        end = bisect_right(items, call.position, key=place_of)
         output = call.usage.output if call.usage else None
         if output is not None:
             end = answer_end(items, end)

@@ -243,7 +243,7 @@ def newest_first(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
 
 
 def _position(items: Sequence[Item], at: int) -> int:
-    return items[at].position if at < len(items) else items[-1].position + 1
+    return items[at].position if at < len(items) else items[-1].place + 1
 
 
 def _length(item: Item, measure: Measure) -> int:

@@ -56,7 +56,7 @@ def compacted(
     cut = policy.answered(window)
     if cut is None or not cut.takes_out:
         return TimelineCompaction(cut, (), before, None, None)
-    gone = tuple(item for item in window.open_to_cut if item.position < cut.first_kept)
+    gone = tuple(item for item in window.open_to_cut if item.place < cut.first_kept)
     material = _material(window, policy, gone, cut)
     form = policy.form(cut.first_kept if cut.turn_start is None else cut.turn_start)
     asked = form.asked(material)

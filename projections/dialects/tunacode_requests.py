@@ -99,7 +99,7 @@ class Controller:
         cut = self.policy.cut(window)
         if cut is None:
             return ended(Status.SKIPPED, Reason.NO_BOUNDARY)
-        gone = tuple(item for item in items if item.position < cut)
+        gone = tuple(item for item in items if item.place < cut)
         if not gone:
             return ended(Status.SKIPPED, Reason.NOTHING_TO_LEAVE)
         try:

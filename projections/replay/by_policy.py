@@ -241,4 +241,4 @@ def _orphaned(found: Planned) -> tuple[str, ...]:
 def _stays(window: Window, plan: Plan) -> Ranges:
     """What would stay if the raw plan were carried out to the letter."""
     cut = plan.cut or 0
-    return Ranges.of(item.position for item in window.items if item.position >= cut) - plan.drops
+    return Ranges.of(item.position for item in window.items if item.place >= cut) - plan.drops

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
+from ...domain.bonds import Runs
 from ...domain.compaction import CompactionState
 from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.ranges import Ranges
@@ -58,6 +59,7 @@ class Fold:
         self._effective_from = 0
         self._retracted = Ranges()
         self._items = Items()
+        self._runs = Runs()
         self.worked_out: dict[Hashable, Any] = {}
         """What a policy worked out of the items, for as long as these only become more."""
         self.request_tokens = 0
@@ -74,10 +76,27 @@ class Fold:
                 self._change(recorded)
             else:
                 self.history.apply(recorded)
+                self._take(recorded.position)
 
-    def _change(self, recorded: Recorded) -> None:
+    def _take(self, position: int) -> None:
+        """Look where the block at a position is shown, if there is one."""
+        entry = self.history.entries.get(position)
+        if entry is None:
+            return
+        runs, boundary, call = self._runs, self.history.boundary, entry.call
+        is_late = runs.take(position, entry.block, call) < runs.newest
+        # Beside a call that was carried, blocks that were pinned since may be shown again.
+        was_carried = call is not None and boundary is not None and call <= boundary.after
+        if is_late or was_carried:
+            self._forget()
+
+    def _forget(self) -> None:
+        """What is known of the items does not hold any more: not only their end has changed."""
         self._items.forget()
         self.worked_out = {}
+
+    def _change(self, recorded: Recorded) -> None:
+        self._forget()
         event = recorded.event
         if isinstance(event, BlocksRetracted):
             self._retracted |= event.positions
@@ -85,8 +104,10 @@ class Fold:
         elif isinstance(event, _SENT_BESIDES):
             self._stays(0)
         self.history.apply(recorded)
-        if isinstance(event, BlocksRetracted) and self.history.is_undone():
-            self._redo()
+        if isinstance(event, BlocksRetracted):
+            self._runs = _runs_of(self.history)
+            if self.history.is_undone():
+                self._redo()
         elif isinstance(event, _SENT_BESIDES):
             self.request_tokens = _tokens_besides(self.history)
 
@@ -145,6 +166,7 @@ class Fold:
         )
         history.position = position
         self.history = history
+        self._runs = _runs_of(history)
         self.worked_out = {}
         self._summary_tokens = summary.tokens if summary else 0
 
@@ -224,6 +246,13 @@ class Fold:
                 break
             same += one.tokens
         return same
+
+
+def _runs_of(history: History) -> Runs:
+    runs = Runs()
+    for entry in history.entries.values():
+        runs.take(entry.position, entry.block, entry.call)
+    return runs
 
 
 def _tokens_besides(history: History) -> int:

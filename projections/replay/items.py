@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ...domain.window import Item
+from ...domain.bonds import as_shown
+from ...domain.window import Item, place_of
 from ..compaction_window import item_of, items_of
 from ..entry import Entry
 from ..history_view import History
@@ -16,7 +17,8 @@ class Items:
     """Follows one history after the other, each of which takes in more from look to look.
 
     Equal to what `items_of` makes of all of it. Whatever else changes about blocks that were looked
-    at, by a pin or a retraction, has to be told by `forget`; that a call waits need not be.
+    at, by a pin, a retraction or a result that comes late, has to be told by `forget`; that a call
+    waits need not be.
     """
 
     def __init__(self) -> None:
@@ -62,7 +64,7 @@ class Items:
             if item.is_pinned != (entry.position in pinned):
                 item = replace(item, is_pinned=not item.is_pinned)
             made.append(item)
-        return sorted(made, key=_position) if recalled else made
+        return as_shown(sorted(made, key=place_of) if recalled else made)
 
     def _waiting(self, history: History) -> tuple[Item, ...]:
         waiting = history.open_calls
@@ -78,6 +80,7 @@ def _is_same(item: Item, entry: Entry) -> bool:
     return (
         item.block is entry.block
         and item.tokens == entry.tokens
+        and item.behind is None
         and item.length is None
         and entry.shown is None
     )
@@ -93,7 +96,3 @@ def _of_all(history: History, recalled: tuple[Entry, ...]) -> list[Item]:
         pinned=history.pinned,
         broken_off=history.broken_off,
     )
-
-
-def _position(item: Item) -> int:
-    return item.position

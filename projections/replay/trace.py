@@ -11,6 +11,7 @@ from sys import byteorder
 from typing import TypeAlias
 
 from ...domain.blocks import BY_ASSISTANT, PROMPTS, Kind
+from ...domain.bonds import Runs
 from ...domain.event import Event
 from ...domain.session_events import (
     BlockAppended,
@@ -33,7 +34,7 @@ from .recording import Recording
 
 KINDS = tuple(Kind)
 """By the numbers that stand for them in a trace."""
-FORMAT = f"3 {byteorder}"
+FORMAT = f"4 {byteorder}"
 """Of packed columns: they are as memory holds them."""
 
 Column: TypeAlias = "array[int]"
@@ -141,6 +142,11 @@ def trace_of(recording: Recording) -> Trace | NotByTokens:
         if reason := _beyond_tokens(recorded.event, recorded.position):
             return NotByTokens(f"#{recorded.position}: {reason}")
     entries = list(History(sees=lambda _: None).apply_all(recording.log).entries.values())
+    runs = Runs()
+    for entry in entries:
+        if runs.take(entry.position, entry.block, entry.call) < runs.newest:
+            # It is shown further up, so that views do not only grow at their end.
+            return NotByTokens(f"#{entry.position}: a result came late")
     trace = Trace()
     _blocks(trace, entries)
     _ties(trace, entries)

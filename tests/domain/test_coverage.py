@@ -50,23 +50,35 @@ def test_a_pinned_piece_leaves_nothing_of_its_message_to_go() -> None:
         settle(story.window(), Plan(cut=7, reason="", summary_tokens=1))
 
 
-def test_a_call_carried_over_a_boundary_stays_with_a_result_that_came_later() -> None:
+def test_a_late_result_leaves_with_its_call_wherever_the_cut_stands() -> None:
+    story = told("user", "assistant 21", "user", "user", "user", "result", "user")
+
+    settlement = story.compact(6)
+
+    assert settlement is not None
+    assert [item.position for item in settlement.gone] == [2, 3, 4, 8, 5]
+    assert settlement.covers == Ranges([(1, 5), (8, 8)])
+    assert settlement.kept == Ranges([(6, 7), (9, 9)])
+
+
+def test_a_late_result_of_a_call_that_stays_stays() -> None:
+    story = told("user", "assistant 21", "user", "user", "pin 2", "user", "result", "user")
+
+    settlement = story.compact(6)
+
+    assert settlement is not None
+    assert [item.position for item in settlement.gone] == [2, 5]
+    assert Ranges.of([3, 4, 8]) - settlement.kept == Ranges()
+
+
+def test_a_call_carried_over_a_boundary_leaves_with_a_result_that_came_later() -> None:
     story = told("user", "assistant 21", "user", "user", "compact 5", "user", "result", "user")
 
     settlement = story.compact(6)
 
     assert settlement is not None
-    assert [item.position for item in settlement.gone] == [5]
-    assert Ranges.span(3, 4) - settlement.kept == Ranges()
-
-
-def test_a_call_carried_over_a_boundary_leaves_with_its_result() -> None:
-    story = told("user", "assistant 21", "user", "user", "compact 5", "user", "result", "user")
-
-    settlement = story.compact(9)
-
-    assert settlement is not None
-    assert [item.position for item in settlement.gone] == [3, 4, 5, 6, 7, 8]
+    assert [item.position for item in settlement.gone] == [3, 4, 8, 5]
+    assert settlement.kept == Ranges([(6, 7), (9, 9)])
 
 
 def test_what_was_hidden_behind_a_text_is_not_told_when_the_text_leaves() -> None:

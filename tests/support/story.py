@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
-from cutbank.domain.bonds import bound
+from cutbank.domain.bonds import as_shown, bound
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, Trim
 from cutbank.domain.coverage import Fate, Settlement, fate, settle
 from cutbank.domain.errors import NothingToCompactError
@@ -120,7 +120,7 @@ class Story:
             if any(item.position in recalled for item in group):
                 visible |= {item.position for item in group}
         return Window(
-            items=tuple(self._item(at) for at in sorted(visible)),
+            items=tuple(as_shown(self._item(at) for at in sorted(visible))),
             after=self.head,
             limit=self.limit,
             trigger=self.trigger,

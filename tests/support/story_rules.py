@@ -27,7 +27,7 @@ def every_block_has_one_fate(story: Story, settlement: Settlement) -> None:
 
 def nothing_is_parted(story: Story, settlement: Settlement, before: Window) -> None:
     for group in bound(before.open_to_cut):
-        assert len({item.position < settlement.first_kept for item in group}) == 1
+        assert len({item.place < settlement.first_kept for item in group}) == 1
     kept, covers = settlement.kept, settlement.covers
     for at, (block, _, call) in story.blocks.items():
         if at in story.retracted:
@@ -71,7 +71,7 @@ def what_stays_is_told_apart(story: Story, settlement: Settlement, before: Windo
     replaced = [replacement.position for replacement in settlement.replacements]
 
     stays |= Ranges.of(item.position for item in settlement.gone)
-    assert all(item.position in stays for item in before.items if item.position >= first)
+    assert all(item.position in stays for item in before.items if item.place >= first)
     one_by_one = [*shortened, *replaced, *settlement.pinned]
     assert len(set(one_by_one)) == len(one_by_one)
     assert all(at in settlement.kept for at in (*shortened, *replaced))

@@ -12,7 +12,7 @@ from cutbank import Block, HistoryView, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.agent_loop import AgentLoop
 from cutbank.adapters.replaying.recordings import recording_of
 from cutbank.domain.compaction_events import CompactBoundary, Summary
-from cutbank.domain.errors import ContextOverflowError, InvalidPositionError
+from cutbank.domain.errors import ContextOverflowError, InvalidPositionError, OrphanToolResultError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 
@@ -33,6 +33,9 @@ ODD = st.one_of(
     st.tuples(st.just("tools"), SIZES),
     st.tuples(st.just("rest"), st.integers(1, 4_000)),
     st.tuples(st.just("end")),
+    st.tuples(st.just("start")),
+    st.tuples(st.just("answer"), SIZES),
+    st.tuples(st.just("abandon")),
     st.tuples(st.just("fork")),
 )
 STEPS = st.lists(
@@ -63,6 +66,8 @@ class Agent:
     usage: float | None = None
     """What its provider makes of a token; None where it reports nothing."""
     sent: list[HistoryView] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    """Calls that were left open while the agent went on."""
     forks: int = 0
     number: int = 0
 
@@ -95,6 +100,15 @@ class Agent:
                 self.time.now += timedelta(seconds=seconds)
             case ("end",):
                 session.end_turn()
+            case ("start",):
+                self.number += 1
+                self.waiting.append(f"call {self.number}")
+                session.append(ToolCall(tool_call_id=self.waiting[-1], name="watch"))
+            case "answer", size if self.waiting:
+                text = self._text("late", size)
+                self._end(ToolResult(tool_call_id=self.waiting.pop(0), content=text))
+            case ("abandon",) if self.waiting:
+                self._end(self.waiting.pop(0))
             case ("fork",):
                 self.forks += 1
                 self.session = session.fork(f"fork {self.forks}")
@@ -153,6 +167,13 @@ class Agent:
     def _try(self, what: Any, back: int, **more: Any) -> None:
         with suppress(InvalidPositionError):  # no block stands there, or it was taken back before
             what(max(1, self.session.position - back), **more)
+
+    def _end(self, answer: ToolResult | str) -> None:
+        with suppress(OrphanToolResultError):  # the call was taken back, or this is a fork
+            if isinstance(answer, str):
+                self.session.abandon(answer, "interrupted")
+            else:
+                self.session.append(answer)
 
     def _try_rewind(self, to: int) -> None:
         with suppress(InvalidPositionError):  # nothing stands behind it

@@ -56,8 +56,8 @@ def prepared(policy: Pi, window: Window) -> Preparation | None:
     if cut.first_kept is None:
         return None
     until = cut.first_kept if cut.turn_start is None else cut.turn_start
-    history = tuple(item for item in items if item.position < until)
-    prefix = tuple(item for item in items if until <= item.position < cut.first_kept)
+    history = tuple(item for item in items if item.place < until)
+    prefix = tuple(item for item in items if until <= item.place < cut.first_kept)
     is_reckoned = policy.unit == Unit.RECKONED
     return Preparation(
         first_kept=cut.first_kept,
@@ -66,6 +66,6 @@ def prepared(policy: Pi, window: Window) -> Preparation | None:
         previous_summary=window.summary.text if window.summary else None,
         history=history,
         prefix=prefix,
-        kept=tuple(item for item in items if item.position >= cut.first_kept),
+        kept=tuple(item for item in items if item.place >= cut.first_kept),
         digest=files_of((*history, *prefix), window.summary.digest if window.summary else Digest()),
     )

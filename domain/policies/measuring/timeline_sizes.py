@@ -33,7 +33,7 @@ class TimelineSizes:
         else:
             # What stands in front of the kept window was carried there: pins, and open calls.
             carried = window.items if window.boundary else ()
-            carried = [item for item in carried if item.position < window.begins]
+            carried = [item for item in carried if item.place < window.begins]
             standing = self.tokens(window.summary.text) if window.summary else 0
             total = self.besides(window) + standing + running[-1] + sum(self.sizes(carried))
         return total + sum(self.sizes(window.evicted)) if self.counts_evicted else total

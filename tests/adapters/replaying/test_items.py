@@ -1,6 +1,7 @@
 """What a policy is shown of a replay is what stands in the view, whatever was remembered of it."""
 
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +15,7 @@ import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
+from cutbank.domain.bonds import as_shown
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.policies.catalog import policy_named
@@ -27,6 +29,7 @@ from cutbank.projections.replay.recording import Call
 from cutbank.projections.replay.replay import replayed
 
 LIMIT = 600
+position = attrgetter("position")
 
 
 class Looking(ByPolicy):
@@ -58,22 +61,24 @@ def would(policy: Policy, window: Window) -> bool:
 
 def check(fold: Fold) -> None:
     items, history = fold.items(), fold.history
-    standing = [item for item in items if item.position in history.entries]
+    standing = sorted((i for i in items if i.position in history.entries), key=position)
+    turns = {item.position: item.turn for item in items}
 
-    assert [item.position for item in items] == sorted({item.position for item in items})
+    assert list(items) == as_shown(sorted(items, key=position))
     assert {item.position for item in items} >= set(history.entries)
     assert all(item.is_pinned for item in items if item.position not in history.entries)
     for item, entry in zip(standing, history.entries.values(), strict=True):
         assert item == Item(
             entry.position,
             entry.block,
-            entry.turn,
+            entry.turn if item.behind is None else turns[entry.call or 0],
             entry.tokens,
             entry.call,
             is_open=entry.position in history.open_calls,
             is_pinned=entry.position in history.pinned,
             is_unfinished=item.is_unfinished,
             length=None if entry.shown is None else len(entry.shown),
+            behind=item.behind,
         )
         assert history.broken_off or not item.is_unfinished
 
