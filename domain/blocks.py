@@ -60,6 +60,8 @@ class Origin(Record):
     follows: str | None = None
     """The source's id of the entry that it came after, where that is another one than the entry
     itself names: one that says nothing a session holds. Empty where it came after none."""
+    refused: str | None = None
+    """Why it could not be read as what it is, where it is kept raw."""
 
 
 class Text(Record):

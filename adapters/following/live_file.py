@@ -98,15 +98,18 @@ class LiveFile:
             return
         yield from self._read()
 
-    def settle(self) -> Iterator[News]:
-        """Nothing more is written for now: what is due where the file ends is stored."""
+    def settle(self, *, final: bool = False) -> Iterator[News]:
+        """Nothing more is written for now: what is due where the file ends is stored.
+
+        Where this is `final`, what waited for a line that is still to come is stored as well.
+        """
         if (reading := self._reading) is None:
             return
         if last := _unfinished(reading):
             self._take(reading, last)
-        for step in reading.reader.close():
+        for step in reading.reader.close(final=final):
             # What is missing at the end may be the very next thing to be written.
-            if not isinstance(step, Problem):
+            if not isinstance(step, Problem) or step.raw:
                 reading.importing.take(step)
         reading.importing.rest()
         yield from self._news(reading)
@@ -116,7 +119,7 @@ class LiveFile:
         try:
             if self._reading:
                 yield from self._read()
-                yield from self.settle()
+                yield from self.settle(final=True)
         finally:
             self.close()
 

@@ -17,10 +17,11 @@ class LineReader(Protocol):
         """The steps of one line."""
         ...
 
-    def close(self) -> Iterable[Step]:
+    def close(self, *, final: bool) -> Iterable[Step]:
         """The steps that are due where the file ends here, for now: lines may follow all the same.
 
-        Whatever is said again when they do has the same keys.
+        Whatever is said again when they do has the same keys. Where this is `final`, no line
+        follows, and what waited for one is read as it is.
         """
         ...
 
@@ -54,6 +55,6 @@ def read_lines(begin: Callable[[Source], LineReader]) -> Callable[[Source], Iter
         reader = begin(source)
         for line in source.lines():
             yield from reader.read(line)
-        yield from reader.close()
+        yield from reader.close(final=True)
 
     return read

@@ -166,8 +166,13 @@ class Problem:
     reason: str
     key: str | None = None
     raw: str | None = None
-    """The JSON text that was refused, kept as a note like an Unknown; None where it is no JSON."""
+    """What was refused, kept as a note like an Unknown; None where other steps hold it."""
     follows: str | None = None
+    is_part: bool = False
+    """Whether `raw` is a part of an entry whose rest is in the blocks of that entry."""
+    append: Append | None = None
+    """The tool result that was refused for want of its call: to be appended all the same where the
+    session has the call from another file."""
 
 
 @dataclass(frozen=True, slots=True)

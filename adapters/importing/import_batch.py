@@ -1,22 +1,32 @@
 """Decides a batch of a transcript's steps on the sessions as they are, to be stored at once."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 
-from ...domain.blocks import Block
+from ...domain.blocks import BY_ASSISTANT, AnyBlock, Block, Origin, ToolCall, ToolResult
 from ...domain.compaction import RECORDED
 from ...domain.errors import DuplicateToolCallError, OrphanToolResultError
+from ...domain.ranges import Ranges
 from ...domain.session import Session
+from ...domain.session_events import BlocksRetracted, ToolCallAbandoned, ToolCalled
+from ...projections.recorded import Recorded
 from ..event_log.event_mapper import dumps
 from ..event_log.recorder import AppendKey
-from ..formats.steps import Append, Asked, Begin, Call
+from ..formats.steps import Append, Asked, Begin, Call, Problem
 from ..session_store import SessionStore
 from ..stored_session import StoredSession
+from ..view_reader import ViewReader
 
-Batched = Append | Call | Asked
-"""The steps that are stored many at a time."""
+Batched = Append | Call | Asked | Problem
+"""The steps that are stored many at a time; a problem only where a result wants its call."""
+REFUSED = "refused"
+"""The name of notes that hold what could not be read."""
+NEVER_ANSWERED = "never answered in the source"
+AT_ONCE = 500
+"""Events that are read at a time."""
 
 
 @dataclass
@@ -28,8 +38,6 @@ class Target:
     session: StoredSession | None = None
     positions: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Source id to the positions of its first and last block."""
-    is_answered: bool = False
-    """Whether a model has said something since the last prompt."""
     stored: dict[str, int] | None = None
     """What this import stored under which key, where it opened the session; else None, for then
     the database knows more."""
@@ -45,13 +53,23 @@ class DecidedBatch:
         self.namespace = namespace
         self.sessions: dict[str, Session] = {}
         self.keys: list[AppendKey] = []
+        self._turns: dict[tuple[str, int], int] = {}
+        """Session and position of a call to its turn."""
         self._taken: dict[tuple[str, str], tuple[Target, int]] = {}
         """Session and key to where the step of that key now stands."""
         self._recorded: dict[str, int] = {}
         self._places: dict[tuple[str, str], tuple[Target, tuple[int, int]]] = {}
         """Session and source id to the positions of the entry's first and last block."""
+        self._abandoned: dict[str, dict[str, tuple[int, int]]] = {}
+        """Of each session, the calls that were closed without a result."""
+        self._looked_for: set[str] = set()
+        """Sessions whose log was read for such calls."""
         self.errors: list[str] = []
+        """Each begins with the line, where it is of one."""
         self.added = 0
+        self.abandoned = 0
+        self.answered = 0
+        """Results whose calls were read from another file."""
         for target, step in batch:
             self._decide(target, step)
 
@@ -64,11 +82,13 @@ class DecidedBatch:
                 target.stored[key] = position
 
     def _decide(self, target: Target, step: Batched) -> None:
-        key = target.begin.key
+        if isinstance(step, Problem):
+            self._answer_or_refuse(target, step)
+            return
         session = self._session(target)
         if known := self._known(target, session, step.key):
-            if isinstance(step, Append) and step.source_id:
-                self._place(target, step.source_id, known)
+            if isinstance(step, Append):
+                self._placed_at(target, step, known)
             return
         match step:
             case Call():
@@ -80,25 +100,139 @@ class DecidedBatch:
                 except ValidationError as error:
                     # A log holds JSON, but none that Python cannot follow to its bottom.
                     reason = error.errors(include_url=False, include_input=False)[0]["msg"]
-                    self.errors.append(f"what requests held: {reason}; left out")
+                    self.errors.append(f" what requests held: {reason}; left out")
                     return
             case Append():
-                self._append(session, step)
+                if not self._append(target, session, step):
+                    return
                 self.added += 1
-                if step.source_id:
-                    self._place(target, step.source_id, (session.version, session.version))
-        self._taken[key, step.key] = (target, session.version)
-        self.keys.append(AppendKey(session.id, step.key, session.version, session.version))
+                self._placed_at(target, step, (session.version, session.version))
+        self._keep_key(target, session, step.key)
 
-    def _append(self, session: Session, step: Append) -> None:
+    def _keep_key(self, target: Target, session: Session, key: str) -> None:
+        at = session.version
+        self._taken[target.begin.key, key] = (target, at)
+        self.keys.append(AppendKey(session.id, key, at, at))
+
+    def _append(self, target: Target, session: Session, step: Append) -> bool:
+        """Append the block; tells whether it now stands under the step's own key."""
         try:
-            session.append(step.block)
+            self._append_block(target, session, step.block)
         except (OrphanToolResultError, DuplicateToolCallError) as error:
-            # Nothing is lost: what cannot stand in a view is kept as a note.
-            self.errors.append(f"entry {step.source_id}: {error}")
+            # Nothing is lost: what cannot stand in a view is kept as a note, under another key. A
+            # later reading, when its call is there, appends the block itself.
+            origin = step.block.origin or Origin(format="")
+            where = f"{origin.line}: " if origin.line else " "
+            self.errors.append(f"{where}entry {step.source_id}: {error}")
             kept = dumps(step.block.model_dump(mode="json")).decode()
-            origin = step.block.origin
-            session.append(Block.note(kept, name=str(step.block.kind), origin=origin))
+            refused = origin.model_copy(update={"refused": str(error)})
+            note = Block.note(kept, name=str(step.block.kind), origin=refused)
+            at = self._keep(target, session, f"{step.key}:refused", note)
+            self._placed_at(target, step, (at, at))
+            return False
+        return True
+
+    def _answer_or_refuse(self, target: Target, step: Problem) -> None:
+        """Append a result whose call is in another file of the session; else keep it raw."""
+        session, append = self._session(target), step.append
+        assert append is not None
+        assert step.key is not None
+        if known := self._known(target, session, append.key):
+            self._placed_at(target, append, known)
+            self.answered += 1
+            return
+        try:
+            self._append_block(target, session, append.block)
+        except OrphanToolResultError:
+            self.errors.append(f"{step.line}: {step.reason}")
+            told = append.block.origin
+            origin = Origin(
+                format=told.format if told else "",
+                line=step.line,
+                follows=step.follows,
+                refused=step.reason,
+            )
+            note = Block.note(step.raw or "", name=REFUSED, origin=origin)
+            self._keep(target, session, step.key, note)
+            return
+        self.answered += 1
+        self.added += 1
+        self._placed_at(target, append, (session.version, session.version))
+        self._keep_key(target, session, append.key)
+
+    def _keep(self, target: Target, session: Session, key: str, note: Block) -> int:
+        """Append a note, unless it is there; returns where it is."""
+        if known := self._known(target, session, key):
+            return known[0]
+        session.append(note)
+        self.added += 1
+        self._keep_key(target, session, key)
+        return session.version
+
+    def _append_block(self, target: Target, session: Session, block: AnyBlock) -> None:
+        if isinstance(block, ToolResult):
+            self._reopen(target, session, block.tool_call_id)
+        elif block.kind in BY_ASSISTANT:
+            self._abandon(target, session)
+        session.append(block)
+        if isinstance(block, ToolCall):
+            self._turns[target.begin.key, session.version] = session.state.turn
+
+    def _abandon(self, target: Target, session: Session) -> None:
+        """Close the calls of earlier turns: the model goes on without their results."""
+        for call, position in list(session.state.open_calls.items()):
+            if self._turn_of(target, position) < session.state.turn:
+                session.abandon(call, NEVER_ANSWERED)
+                at = (session.version, position)
+                self._abandoned.setdefault(target.begin.key, {})[call] = at
+                self.abandoned += 1
+
+    def _reopen(self, target: Target, session: Session, call: str) -> None:
+        """Take back that a call was closed without a result: here the result comes after all.
+
+        Not where a compaction of the source's own stands for that call: it would be undone.
+        """
+        if call in session.state.open_calls:
+            return
+        closed = self._abandoned_of(target, session).get(call)
+        if closed and closed[0] > self._compacted_up_to(target):
+            del self._abandoned_of(target, session)[call]
+            session.retract(Ranges.of([closed[0]]), {call: closed[1]}, "answered later")
+            self.abandoned -= 1
+
+    def _abandoned_of(self, target: Target, session: Session) -> dict[str, tuple[int, int]]:
+        """The calls that were closed without a result: where that was, and where each call is."""
+        key = target.begin.key
+        decided = self._abandoned.setdefault(key, {})
+        if key not in self._looked_for:
+            self._looked_for.add(key)
+            decided |= _closed_calls(self._log(key, session.stored_version)) | decided
+        return decided
+
+    def _log(self, key: str, last: int) -> Iterator[Recorded]:
+        events = self.store.events
+        chain = events.session_chain(self.namespace, key)
+        for first in range(1, last + 1, AT_ONCE):
+            yield from events.read(chain, Ranges.span(first, min(first + AT_ONCE - 1, last)))
+
+    def _turn_of(self, target: Target, position: int) -> int:
+        """The turn of the call at that position."""
+        key = target.begin.key
+        if (key, position) not in self._turns:
+            chain = self.store.events.session_chain(self.namespace, key)
+            (found,) = self.store.events.read(chain, Ranges.of([position]))
+            assert isinstance(found.event, ToolCalled), "an open call stands there"
+            self._turns[key, position] = found.event.turn
+        return self._turns[key, position]
+
+    def _compacted_up_to(self, target: Target) -> int:
+        """The last position that the source's own newest compaction saw."""
+        key = target.begin.key
+        if not self._recorded_version(key):
+            return 0
+        reader = ViewReader(self.store.events, self.namespace, key, RECORDED)
+        boundary = reader.view().boundary
+        return boundary.after if boundary else 0
 
     def _session(self, target: Target) -> Session:
         key = target.begin.key
@@ -135,10 +269,11 @@ class DecidedBatch:
             self._recorded[key] = events.lineage_state(chain)[0] if chain.segments else 0
         return self._recorded[key]
 
-    def _place(self, target: Target, source_id: str, at: tuple[int, int]) -> None:
-        earlier = self._placed(target, source_id)
-        span = (earlier[0] if earlier else at[0], at[1])
-        self._places[target.begin.key, source_id] = (target, span)
+    def _placed_at(self, target: Target, step: Append, at: tuple[int, int]) -> None:
+        if step.source_id:
+            earlier = self._placed(target, step.source_id)
+            span = (earlier[0] if earlier else at[0], at[1])
+            self._places[target.begin.key, step.source_id] = (target, span)
 
     def _placed(self, target: Target, source_id: str) -> tuple[int, int] | None:
         if found := self._places.get((target.begin.key, source_id)):
@@ -156,3 +291,17 @@ def _ask(session: Session, step: Asked) -> bool:
     if step.settings is not None:
         session.set_request_settings(step.settings)
     return session.version > before
+
+
+def _closed_calls(log: Iterable[Recorded]) -> dict[str, tuple[int, int]]:
+    """The calls that are closed without a result at the end of a log, each with where."""
+    closed: dict[str, tuple[int, int]] = {}
+    for recorded in log:
+        match recorded.event:
+            case ToolCallAbandoned(tool_call_id=call, call=position):
+                closed[call] = (recorded.position, position)
+            case BlocksRetracted(positions=gone):
+                closed = {call: at for call, at in closed.items() if at[0] not in gone}
+            case _:
+                pass
+    return closed

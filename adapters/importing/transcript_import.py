@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from eventsourcing.persistence import IntegrityError
 
-from ...domain.blocks import BY_ASSISTANT, PROMPTS, AnyBlock, Block, Origin, ToolCall
+from ...domain.blocks import AnyBlock, Block, Origin, ToolCall
 from ...domain.compaction import RECORDED
 from ...domain.session import session_id
 from ...domain.session_events import Parent
@@ -29,7 +29,7 @@ from ..formats.steps import (
 from ..reports import FileReport
 from ..session_store import SessionStore
 from ..stored_session import StoredSession
-from .import_batch import Batched, DecidedBatch, Target
+from .import_batch import NEVER_ANSWERED, REFUSED, Batched, DecidedBatch, Target
 from .links import Links, name_parents, not_stored
 from .recorded import compact, rewind
 from .shortening import shorten
@@ -86,8 +86,6 @@ class TranscriptImport:
                 name_parents(self.store, self.namespace, [step])
             case Append(block=block):
                 self._count(block, served=step.served)
-                if self.current is not None and block.kind in PROMPTS | BY_ASSISTANT:
-                    self.current.is_answered = block.kind in BY_ASSISTANT
                 self._batch(step, characters(block))
             case Call() | Asked():
                 self._batch(step, 0)
@@ -103,11 +101,14 @@ class TranscriptImport:
                 self._decide(step)
             case Skipped(reason=reason):
                 self.report.skipped[reason] = self.report.skipped.get(reason, 0) + 1
-            case Problem(line=line, reason=reason, key=named, raw=refused, follows=follows):
+            case Problem(append=Append(block=block)):
+                self._batch(step, characters(block))
+            case Problem(line=line, reason=reason, key=named, raw=raw):
                 self.report.errors.append(f"{self.report.path}:{line}: {reason}")
-                if named and refused and self.current is not None:
-                    note = Unknown(named, "refused", refused, line=line, follows=follows)
-                    self._note(note)
+                if named and raw and self.current is not None:
+                    kept = None if step.is_part else line
+                    note = Unknown(named, REFUSED, raw, line=kept, follows=step.follows)
+                    self._note(note, reason)
             case EntryRead(outcome=outcome, offset=offset):
                 self.report.entries += 1
                 self.report.imported += outcome == "imported"
@@ -136,8 +137,6 @@ class TranscriptImport:
         """The file ends here for now, and may go on."""
         self.flush()
         self.entitle()
-        # A prompt alone may have come while a tool was at work; a model is sent all results first.
-        self.abandon_orphans(lambda target: target.is_answered)
         self.report.complete = True
         self.store.events.save(imports=[self._row()])
 
@@ -167,7 +166,9 @@ class TranscriptImport:
                     raise
             decided.settle()
             self.report.added += decided.added
-            self.report.errors += [f"{self.report.path}: {error}" for error in decided.errors]
+            self.report.abandoned += decided.abandoned
+            self.report.tool_results += decided.answered
+            self.report.errors += [f"{self.report.path}:{error}" for error in decided.errors]
             return
 
     def _row(self) -> ImportRow:
@@ -189,13 +190,14 @@ class TranscriptImport:
         self.report.tool_calls += served or block.kind == "tool_call"
         self.report.tool_results += block.kind == "tool_result"
 
-    def _note(self, step: Aside | Unknown) -> None:
+    def _note(self, step: Aside | Unknown, refused: str | None = None) -> None:
         """Keep an entry raw. Its origin without a rest says that the text is all of it."""
         origin = Origin(
             format=self.report.format or "",
             id=step.source_id,
             line=step.line,
             follows=step.follows,
+            refused=refused,
         )
         note = Block.note(step.raw, name=step.type, origin=origin)
         self._batch(Append(step.key, note, step.source_id), len(step.raw))
@@ -255,19 +257,19 @@ class TranscriptImport:
             if target.session and target.title and target.session.title != target.title:
                 target.session.retitle(target.title)
 
-    def abandon_orphans(self, of: Callable[[Target], bool] = lambda _: True) -> None:
-        """Close the calls that the source went on without: a later turn began, and no answer came.
+    def abandon_orphans(self) -> None:
+        """Close the calls without a result that stand before the prompt that the source ends with.
 
         Left open they would stay in every view for ever.
         """
         for target in self.targets.values():
-            if (session := target.session) is None or not of(target):
+            if (session := target.session) is None:
                 continue
             state = session.state
             calls = session.recall(*state.open_calls.values()) if state.open_calls else []
             for call in calls:
                 if call.turn < state.turn and isinstance(call.block, ToolCall):
-                    session.abandon(call.block.tool_call_id, "never answered in the source")
+                    session.abandon(call.block.tool_call_id, NEVER_ANSWERED)
                     self.report.abandoned += 1
 
     def _decide(self, step: Rewind | Compacted | Shortened) -> None:

@@ -9,6 +9,7 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolResult
+from cutbank.adapters.exporting.exporter import export
 from cutbank.adapters.formats.steps import Append, Begin
 from cutbank.adapters.importing import transcript_import
 from cutbank.adapters.importing.import_batch import DecidedBatch, Target
@@ -19,6 +20,10 @@ from cutbank.domain.errors import ImportFileError, NothingToCompactError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.rendering.catalog import render
+
+
+ON_ONE = pytest.mark.parametrize("engine", ["sqlite"])
+"""How events are stored is tested on both databases elsewhere."""
 
 
 def imported(store: SessionStore, path: Path) -> FileReport:
@@ -186,6 +191,101 @@ def test_a_call_that_the_source_went_on_without_is_closed(
     assert list(session.state.open_calls) == ["t4"]
     assert imported(store, file).abandoned == 0
     assert violations(session.view()) == []
+
+
+def side_by_side() -> Talk:
+    """A talk with results before their calls, one that comes after an interruption, and one whose
+    call never comes."""
+    talk = Talk()
+    talk.user("go")
+    first = talk.calls("m1", "t1")
+    second = talk.calls("m1", "t2")
+    talk.result("t2", "two")
+    talk.result("t1", "one", parentUuid=first)
+    talk.entries[2:4] = reversed(talk.entries[2:4])
+    talk.calls("m2", "t3", parentUuid=second)
+    talk.user("meanwhile")
+    talk.calls("m3", "t4")
+    talk.result("t4", "four")
+    item = {"type": "tool_result", "tool_use_id": "t9", "content": "of nobody"}
+    talk.user([{"type": "tool_result", "tool_use_id": "t3", "content": "three"}, item])
+    talk.says("m4", text("done"))
+    talk.calls("m5", "t5")
+    talk.user("never mind")
+    talk.says("m6", text("well"))
+    return talk
+
+
+@ON_ONE
+def test_results_pair_wherever_they_stand_and_one_without_a_call_is_kept_with_its_reason(
+    store: SessionStore, file: Path, tmp_path: Path
+) -> None:
+    file.write_bytes(side_by_side().raw())
+
+    report = imported(store, file)
+
+    session = store.session(SESSION)
+    results = {
+        entry.block.tool_call_id: entry.block.text
+        for entry in session.view().entries
+        if isinstance(entry.block, ToolResult)
+    }
+    (note,) = session.recall(search="of nobody")
+    closed = "[abandoned: never answered in the source]"
+    assert results == {"t1": "one", "t2": "two", "t3": "three", "t4": "four", "t5": closed}
+    assert note.block.origin
+    assert note.block.origin.refused == "message.content[1]: tool_use_id: t9 answers no open call"
+    assert [hit.position for hit in store.search("nobody")] == [note.position]
+    assert report.tool_results == 4
+    assert report.abandoned == 1
+    assert list(session.state.open_calls) == []
+    assert violations(session.view()) == []
+    assert imported(store, file).added == 0
+
+    export(session, "claude-code", tmp_path / "out.jsonl")
+    again = [json.loads(line)["uuid"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert again == [entry["uuid"] for entry in side_by_side().entries]
+
+
+@ON_ONE
+def test_an_interrupted_call_ends_where_the_source_went_on(store: SessionStore, file: Path) -> None:
+    file.write_bytes(side_by_side().raw())
+
+    imported(store, file)
+
+    said = [entry.block.text for entry in store.session(SESSION).view().entries]
+    ended = next(text for text in said if "never answered" in text)
+    assert said[said.index(ended) :] == [ended, "well"]
+
+
+@ON_ONE
+def test_a_file_that_grew_is_as_if_it_had_been_imported_at_once(
+    store: SessionStore, file: Path, tmp_path: Path
+) -> None:
+    lines = side_by_side().raw().splitlines(keepends=True)
+
+    for end in range(1, len(lines) + 1):
+        file.write_bytes(b"".join(lines[:end]))
+        imported(store, file)
+    with cutbank.open(tmp_path / "once.db") as once:
+        imported(once, file)
+        expected = texts(once.session(SESSION).view())
+
+    assert texts(store.session(SESSION).view()) == expected
+
+
+@ON_ONE
+def test_a_session_in_two_files_pairs_across_them(store: SessionStore, tmp_path: Path) -> None:
+    lines = side_by_side().raw().splitlines(keepends=True)
+    parts = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    parts[0].write_bytes(b"".join(lines[:2]))
+    parts[1].write_bytes(b"".join(lines[4:5]))
+
+    reports = [imported(store, part) for part in parts]
+
+    assert texts(store.session(SESSION).view())[-1] == "one"
+    assert [report.errors for report in reports] == [[], []]
+    assert reports[1].tool_results == 1
 
 
 def test_what_cannot_stand_in_a_view_is_kept_whatever_is_in_it(session: StoredSession) -> None:

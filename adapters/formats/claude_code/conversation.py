@@ -15,6 +15,10 @@ SYNTHETIC = "<synthetic>"
 """The model of messages that no model wrote."""
 
 
+class OrphanError(MalformedError):
+    """A tool result that answers no open call of the conversation."""
+
+
 @dataclass(slots=True)
 class Message:
     """A message of the provider's, which stands on several lines; the last ones know its cost."""
@@ -117,7 +121,7 @@ class Conversation:
                     self.asked[hash(prompt)] = id
             case ToolResult(tool_call_id=id):
                 if id not in self.open:
-                    raise MalformedError(f"tool_use_id: {id} answers no open call")
+                    raise OrphanError(f"tool_use_id: {id} answers no open call")
                 self.open.remove(id)
                 self.answered[id] = node.id
                 node.calls.append((id, True))

@@ -1,6 +1,6 @@
 """What each type of entry of a Claude Code transcript says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from ..steps import Append
 from .attachments import read_attachment
 from .compaction import SHORTENING, Boundary, boundary_of
 from .content import UnheardError, assistant_item, user_item
-from .conversation import Conversation
+from .conversation import Conversation, OrphanError
 from .entries import content_of, kind_of_user_text, text_of
 from .report import Report
 from .rest import Held
@@ -29,7 +29,12 @@ class _Made:
     blocks: list[tuple[int, Any, AnyBlock]] = field(default_factory=list)
     """Each with the place of the item that it was made of, and that item."""
     unheard: list[tuple[int, str, Any]] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
+    wrong: list[tuple[int, str, Any]] = field(default_factory=list)
+    orphans: Held = field(default_factory=dict)
+
+    def refuse(self, index: int, error: MalformedError, item: Any) -> None:
+        """Note that the item of that index cannot be read."""
+        self.wrong.append((index, f"message.content[{index}]: {error}", item))
 
 
 @dataclass(slots=True)
@@ -179,7 +184,7 @@ class Readers:
             except UnheardError as error:
                 made.unheard.append((index, f"{entry.kind}/{error}", item))
             except MalformedError as error:
-                made.wrong.append(f"message.content[{index}]: {error}")
+                made.refuse(index, error, item)
             else:
                 if block.text or block.native or not isinstance(block, Block) or block.media:
                     made.blocks.append((index, item, block))
@@ -195,15 +200,22 @@ class Readers:
             try:
                 entry.conversation.pair(entry.node, block, item)
             except MalformedError as error:
-                made.wrong.append(f"message.content[{index}]: {error}")
+                made.refuse(index, error, item)
+                if isinstance(error, OrphanError):
+                    made.orphans[index] = block
             else:
                 held[index] = block
         line, whole = entry.line, not held
         if held:
             self._say(entry, held)
-        for reason in made.wrong:
-            self.report.problem(line, reason, line.text if whole else None)
-            whole = False
+        for index, reason, item in made.wrong:
+            if whole:
+                alone = len(made.wrong) == len(made.orphans) == 1 and not made.unheard
+                append = next(_appends(entry, made.orphans)) if alone else None
+                self.report.problem(line, reason, line.text, append)
+                whole = False
+            else:
+                self.report.problem_item(line, reason, line.json(item), index)
         for index, kind, item in made.unheard:
             if whole:
                 self.report.unknown(line, kind)
@@ -215,9 +227,7 @@ class Readers:
         return list(held.values())
 
     def _say(self, entry: Entry, held: Held) -> None:
-        for index, block in entry.told_by(held):
-            key = f"{entry.node.id}:{index}"
-            self.report.say(entry.conversation, [Append(key, block, entry.node.id)])
+        self.report.say(entry.conversation, _appends(entry, held))
 
     def _beside(self, entry: Entry, blocks: list[Any]) -> bool:
         """Say what is neither prompt nor answer. Nothing goes back to it past what was said."""
@@ -235,6 +245,11 @@ class Readers:
             self.report.say(
                 conversation, conversation.compact(conversation.boundary, None, self.tree)
             )
+
+
+def _appends(entry: Entry, held: Held) -> Iterator[Append]:
+    for index, block in entry.told_by(held):
+        yield Append(f"{entry.node.id}:{index}", block, entry.node.id)
 
 
 def _told_summary(item: Item) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..json_lines import Line
-from ..steps import Aside, EntryRead, Problem, Skipped, Step, Unknown
+from ..steps import Append, Aside, EntryRead, Problem, Skipped, Step, Unknown
 from .conversation import Conversation
 
 
@@ -24,6 +24,8 @@ class Report:
     follows: str | None = None
     """As in the origin of a block."""
     named: Counter[str] = field(default_factory=Counter)
+    read: int = 0
+    """How far the file was read: a line that had to wait ends before it."""
 
     def __post_init__(self) -> None:
         self.owner = self.home
@@ -35,7 +37,8 @@ class Report:
 
     def end(self, line: Line) -> list[Step]:
         """A line ends: all its steps."""
-        self.steps.append(EntryRead(self.outcome, line.end))
+        self.read = max(self.read, line.end)
+        self.steps.append(EntryRead(self.outcome, self.read))
         return self.steps
 
     def say(self, conversation: Conversation, steps: Iterable[Step]) -> None:
@@ -71,7 +74,9 @@ class Report:
         self._unknown()
         self.steps.append(Unknown(f"{line.digest}:{index}", kind, raw))
 
-    def problem(self, line: Line, reason: str, raw: str | None = None) -> None:
+    def problem(
+        self, line: Line, reason: str, raw: str | None = None, append: Append | None = None
+    ) -> None:
         """The entry cannot be read, or a part of it. `raw` is the entry, where none of it is."""
         self.outcome = "error"
         if raw is None:
@@ -79,7 +84,15 @@ class Report:
         else:
             self._enter(self.owner)
             key = self.name(line)
-            self.steps.append(Problem(line.number, reason, key, raw, self.follows))
+            problem = Problem(line.number, reason, key, raw, self.follows, append=append)
+            self.steps.append(problem)
+
+    def problem_item(self, line: Line, reason: str, raw: str, index: int) -> None:
+        """The item of that index cannot be read. The rest of the entry holds it as well."""
+        self.outcome = "error"
+        self._enter(self.owner)
+        key = f"{line.digest}:{index}"
+        self.steps.append(Problem(line.number, reason, key, raw, is_part=True))
 
     def name(self, line: Line) -> str:
         """A key for a line without an id: the same line may stand there more than once."""

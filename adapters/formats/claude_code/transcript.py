@@ -12,6 +12,7 @@ from .readers import Readers
 from .report import Report
 from .sessions import Entry, Sessions
 from .tree import Tree
+from .waiting import WaitingLines
 
 
 class Transcript:
@@ -24,11 +25,30 @@ class Transcript:
         self.readers = Readers(self.sessions, self.tree, self.report)
         self.queue = Queue()
         self.audit = Audit()
+        self.waiting = WaitingLines()
         self.seen: dict[str, int] = {}
         """Ids of the entries that were taken in, each with a hash of what it said."""
 
     def read(self, line: Line) -> list[Step]:
-        """The steps of one line."""
+        """The steps of one line, and of those that waited for it; none where it has to wait."""
+        return [step for ready in self.waiting.take(line) for step in self._steps(ready)]
+
+    def close(self, *, final: bool) -> list[Step]:
+        """The steps that the end of the file brings."""
+        steps: list[Step] = []
+        if final:
+            for line in self.waiting.release():
+                steps += self._steps(line)
+        self.report.begin()
+        for conversation in self.sessions.conversations.values():
+            self.report.say(conversation, conversation.finish_message())
+            if boundary := conversation.boundary:
+                # No compaction yet: its summary may be the very next line to be written.
+                reason = "the file ends between a compaction and its summary"
+                self.report.problem(boundary.line, reason)
+        return steps + self.report.steps
+
+    def _steps(self, line: Line) -> list[Step]:
         self.report.begin()
         if line.problem:
             self.report.problem(line, line.problem)
@@ -38,17 +58,6 @@ class Transcript:
             except (MalformedError, NestedTooDeeplyError) as error:
                 self.report.problem(line, str(error), line.text)
         return self.report.end(line)
-
-    def close(self) -> list[Step]:
-        """The steps that the end of the file brings."""
-        self.report.begin()
-        for conversation in self.sessions.conversations.values():
-            self.report.say(conversation, conversation.finish_message())
-            if boundary := conversation.boundary:
-                # No compaction yet: its summary may be the very next line to be written.
-                reason = "the file ends between a compaction and its summary"
-                self.report.problem(boundary.line, reason)
-        return self.report.steps
 
     def _read(self, line: Line) -> None:
         item = line.value

@@ -36,9 +36,7 @@ def _line(entry: Any) -> bytes:
 def _entries(outgoing: Outgoing, shape: Shape) -> Iterator[Any]:
     """All entries of the file, each told to the shape, which goes on from there."""
     titles: dict[str, str] = {}
-    parts: Iterator[_From] = (
-        outgoing.parts() if outgoing.is_view else entries(outgoing.parts(), FORMAT)
-    )
+    parts: Iterator[_From] = outgoing.parts() if outgoing.is_view else _in_line_order(outgoing)
     for own, run in groupby(parts, key=lambda part: isinstance(part, Entry)):
         if not own:
             for message in messages(_foreign(outgoing, run)):
@@ -58,6 +56,55 @@ def _entries(outgoing: Outgoing, shape: Shape) -> Iterator[Any]:
     title = titles.get(TITLES["custom-title"]) or titles.get(TITLES["ai-title"])
     if outgoing.title and outgoing.title != title:
         yield shape.title(outgoing.title)
+
+
+def _in_line_order(outgoing: Outgoing) -> Iterator[_From]:
+    """The parts of the log, its own entries in the order of their lines.
+
+    A line that was written before the one that it follows was read after it.
+    """
+    lines = [
+        line for part in entries(outgoing.parts(), FORMAT) if (line := _line_of(part)) is not None
+    ]
+    wanted = iter(_file_order(lines))
+    due, held, loose = next(wanted, None), dict[int, _From](), list[_From]()
+    index = -1
+    for part in entries(outgoing.parts(), FORMAT):
+        if _line_of(part) is None:
+            loose.append(part)
+        else:
+            index += 1
+            held[index] = part
+        while due in held:
+            yield held.pop(due)
+            due = next(wanted, None)
+        if not held:
+            yield from loose
+            loose.clear()
+
+
+def _line_of(part: _From) -> int | None:
+    origin = part.said[0].block.origin if isinstance(part, Entry) else None
+    return origin.line if origin else None
+
+
+def _file_order(lines: list[int]) -> list[int]:
+    """The order in which entries of these lines stood in their files, as indexes.
+
+    Lines that were read late are a few; a line that comes twice is of another file, which begins
+    where the numbers last went down.
+    """
+    order: list[int] = []
+    begin = fallen = 0
+    seen: set[int] = set()
+    for index, line in enumerate(lines):
+        if index > begin and line < lines[index - 1]:
+            fallen = index
+        if line in seen:
+            order += sorted(range(begin, fallen), key=lines.__getitem__)
+            begin, seen = fallen, set(lines[fallen:index])
+        seen.add(line)
+    return order + sorted(range(begin, len(lines)), key=lines.__getitem__)
 
 
 def _own(entry: Entry) -> Iterator[Any]:

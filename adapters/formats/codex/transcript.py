@@ -54,7 +54,7 @@ class Transcript:
                 self.now.unknown(f"response_item/{error}", line.text)
         return self.now.ended()
 
-    def close(self) -> Iterable[Step]:
+    def close(self, *, final: bool) -> Iterable[Step]:  # noqa: ARG002 - nothing waits
         """The steps that the end of the file brings."""
         # None is forgotten: the count may be the very next line to be written.
         return self.compaction.steps() if self.compaction else []

@@ -74,7 +74,7 @@ class Session:
             entry.problem(str(error), line.text)
         return entry.ended()
 
-    def close(self) -> Iterable[Step]:
+    def close(self, *, final: bool) -> Iterable[Step]:  # noqa: ARG002 - nothing waits
         return []
 
     def _event(self, entry: EntrySteps, line: Line) -> None:

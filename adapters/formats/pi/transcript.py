@@ -70,7 +70,7 @@ class Transcript:
                 yield Problem(line.number, str(error), line.digest, line.text)
         yield EntryRead(self.outcome, line.end)
 
-    def close(self) -> list[Step]:
+    def close(self, *, final: bool) -> list[Step]:  # noqa: ARG002 - nothing waits
         """Nothing is held back until the end."""
         return []
 
