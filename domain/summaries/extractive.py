@@ -11,7 +11,7 @@ from .extraction.excerpts import excerpts
 from .extraction.facts import Fact, Sort, facts_of, words_of
 from .extraction.file_lists import file_lists
 from .extraction.page import LIST_ROW, Page
-from .extraction.sections import Line, Section, carried, laid_out
+from .extraction.sections import LAYOUT, Line, Section, carried, inherited, laid_out
 from .extraction.wording import cited, folded, with_handles
 from .gate import ALWAYS_SMALL, worthwhile
 from .summariser import Draft, Material
@@ -52,14 +52,20 @@ class Extractive:
     def summarise(self, material: Material) -> Draft:
         """A draft within the budget, whatever was said."""
         room = CHARS_PER_TOKEN * max(0, min(material.budget, _enough(material)))
-        earlier = list(carried(material.previous_sections, material.previous, material.covers))
+        sections = material.previous_sections
+        parts = inherited(sections, material.previous)
+        own = {heading: body for heading, body in sections.items() if heading in LAYOUT}
+        earlier = list(carried(own, None, material.covers))
+        if room < NEEDS_HEADINGS:
+            # Another writer's handles need not be true.
+            earlier += carried({}, "\n".join(parts), Ranges())
         listed = [line for line in earlier if line.is_list]
         lines = candidates(material, [line for line in earlier if not line.is_list])
         if room < NEEDS_HEADINGS:
             draft = _in_few_words(lines, room)
         else:
             facts = facts_of(material.gone, _facts_in(listed), stems(material.instructions or ""))
-            draft = _on_a_page(lines, facts, room, material)
+            draft = _on_a_page(parts, lines, facts, room, material)
         return draft if 0 < len(draft.text) <= room else _nothing_said(material, room)
 
 
@@ -100,10 +106,17 @@ def _nothing_said(material: Material, room: int) -> Draft:
 
 
 def _on_a_page(
-    lines: Sequence[Line], facts: Sequence[Fact], room: int, material: Material
+    parts: Sequence[str],
+    lines: Sequence[Line],
+    facts: Sequence[Fact],
+    room: int,
+    material: Material,
 ) -> Draft:
     page = Page(room)
     page.add_tags(file_lists(material.digest, material.gone, int(room * FOR_FILES)))
+    if parts:
+        gone = sum(item.tokens for item in material.gone)
+        page.add_earlier(parts, page.left - min(room // 2, gone * CHARS_PER_TOKEN // 2))
     lines = by_weight(_about_facts(lines, facts))
     rest = page.add_shares(lines, shares(material))
     rest = page.add(rest, spare=int(room * FOR_FACTS))
@@ -111,6 +124,7 @@ def _on_a_page(
     page.add(excerpts(facts, material.gone), spare=int(room * FOR_LEDGER))
     page.add(_ledger(_unsaid(facts, page.words(length)), page))
     page.add(rest)
+    page.add_earlier(parts, page.left)
     return Draft(page.text, page.sections, page.cites)
 
 

@@ -50,8 +50,8 @@ def candidates(material: Material, earlier: Iterable[Line]) -> list[Line]:
 
 
 def by_weight(lines: Iterable[Line]) -> list[Line]:
-    """What weighs most first, of equals the newest."""
-    return sorted(lines, key=lambda line: (-line.weight, -line.newest, line.text))
+    """What weighs most first, of equals the newest, else in the order given."""
+    return sorted(lines, key=lambda line: (-line.weight, -line.newest))
 
 
 def stems(text: str) -> frozenset[str]:

@@ -6,7 +6,8 @@ from itertools import chain
 
 from ...ranges import Ranges
 from .facts import words_of_line
-from .sections import Line, Section, laid_out, overhead
+from .line_wording import wording_of
+from .sections import EARLIER, Line, Section, laid_out, newest_parts, overhead
 from .wording import runs_cited
 
 SHORTEST = 60
@@ -32,6 +33,7 @@ class Page:
         self.room = room
         self.left = room
         self._tags = ""
+        self._earlier = ""
         self._taken: list[tuple[Line, str]] = []
         self._sections: set[Section] = set()
         self._said = _Said()
@@ -48,6 +50,21 @@ class Page:
         """Put the lists of files at the end."""
         self._tags = tags
         self.left -= len(tags) + len("\n\n")
+
+    def add_earlier(self, parts: Sequence[str], room: int) -> None:
+        """Put another writer's summary first, as much of it as the room holds.
+
+        Replaces what was put there before, whose room is free again.
+        """
+        frame = len(f"## {EARLIER}\n\n\n")
+        if self._earlier:
+            room += frame + len(self._earlier)
+            self.left += frame + len(self._earlier)
+        self._earlier = newest_parts(parts, room - frame) if room > frame + SHORTEST else ""
+        if self._earlier:
+            self.left -= frame + len(self._earlier)
+            for line in self._earlier.split("\n"):
+                self._said.add(wording_of(line.strip(), is_quote=False).long_words)
 
     def add_shares(self, lines: Sequence[Line], shares: Mapping[Section, float]) -> list[Line]:
         """Take what fits in the share of each section, best first.
@@ -91,7 +108,8 @@ class Page:
             taken = sorted(self._taken, key=lambda taken: _place(taken[0]))
             bodies = laid_out((line.section, written) for line, written in taken)
             self._laid_out = (len(taken), bodies)
-        return dict(self._laid_out[1])
+        earlier = {EARLIER: self._earlier} if self._earlier else {}
+        return earlier | self._laid_out[1]
 
     @property
     def text(self) -> str:
@@ -106,11 +124,12 @@ class Page:
 
     def words(self, begin: int = 0) -> set[str]:
         """The words that may be facts, of the lines from the one on that was taken as that; of all
-        of them together with the lists of files. Headings have none."""
+        of them together with the earlier summary and the lists of files. Headings have none."""
         found = set[str]()
         for _, written in self._taken[begin:]:
             found.update(words_of_line(written))
-        return found if begin else found.union(*map(words_of_line, self._tags.split("\n")))
+        told = f"{self._earlier}\n{self._tags}".split("\n")
+        return found if begin else found.union(*map(words_of_line, told))
 
     def _take(self, line: Line, granted: int) -> int | None:
         """Characters that the line takes; 0 where it has no room, None where it is said already."""

@@ -10,8 +10,9 @@ from operator import attrgetter
 
 from ...ranges import Ranges
 from ..quotes import quote_in
+from ..tool_markup import harmless
 from .line_wording import Wording, wording_of
-from .wording import REMEMBERED, tidied, with_handles, without_handles
+from .wording import REMEMBERED, printable, shortened, tidied, with_handles, without_handles
 
 
 class Section(StrEnum):
@@ -29,6 +30,8 @@ class Section(StrEnum):
 
 
 PROGRESS = "Progress"
+EARLIER = "Earlier summary"
+"""Heads what another writer said; it stays as it was written."""
 LAYOUT: Mapping[str, tuple[Section, ...]] = {
     Section.GOAL: (Section.GOAL,),
     Section.CONSTRAINTS: (Section.CONSTRAINTS,),
@@ -146,6 +149,71 @@ def carried(sections: Mapping[str, str], text: str | None, covers: Ranges) -> It
             yield read if holds else _read_without_handles(raw, section)
 
 
+def inherited(sections: Mapping[str, str], text: str | None) -> list[str]:
+    """The parts of an earlier summary in another writer's layout, each with its heading.
+
+    Lines are as they were written, except that no line can pass for a user's words or a call.
+    """
+    if EARLIER in sections or not LAYOUT.keys().isdisjoint(sections):
+        text = "\n\n".join(
+            body if heading == EARLIER else f"### {heading}\n{body}"
+            for heading, body in sections.items()
+            if heading not in LAYOUT
+        )
+    lines = [_attributed(line.rstrip()) for line in _UNFRAMED.sub("", text or "").split("\n")]
+    levels = _heading_levels(lines)
+    if not any(lines):
+        return []
+    deeper = "#" * max(0, 3 - min((level for level in levels if level), default=3))
+    # A title above all headings heads no part of its own.
+    heads = sorted({level for level in levels if level}, key=lambda n: (levels.count(n) < 2, n))
+    parts: list[list[str]] = [[]]
+    for line, level in zip(lines, levels, strict=True):
+        if heads and level == heads[0] and any(parts[-1]):
+            parts.append([])
+        parts[-1].append(deeper + line if 0 < level < _NOT_MARKDOWN else line)
+    return ["\n".join(part).strip("\n") for part in parts]
+
+
+def newest_parts(parts: Sequence[str], room: int) -> str:
+    """The parts that fit in the room, in order: the oldest are left out first, then lines of the
+    newest part."""
+    kept = list(parts)
+    while len(kept) > 1 and len("\n\n".join(kept)) > room:
+        del kept[0]
+    text = "\n\n".join(kept)
+    if len(text) <= room:
+        return text
+    heading, *lines = text.split("\n")
+    while lines and len("\n".join([heading, *lines])) > room:
+        del lines[0]
+    return "\n".join([heading, *lines]) if lines else shortened(heading, room)
+
+
+def _heading_levels(lines: Iterable[str]) -> list[int]:
+    """For each line the level of the heading that it is; 0 where it is none."""
+    levels: list[int] = []
+    is_code = False
+    for line in lines:
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        if is_code or line[:1].isspace() or not (_HEADING.fullmatch(line) or _LABEL.match(line)):
+            levels.append(0)
+        else:
+            levels.append(len(line) - len(line.lstrip("#")) or _NOT_MARKDOWN)
+    return levels
+
+
+def _attributed(line: str) -> str:
+    """A line that nobody can take for the user's words, nor for a tool call."""
+    text = _QUOTE_MARK.sub(r"\1", harmless(printable(line)))
+    if quote_in(text) is None:
+        return text
+    mark = _BULLET.match(text.lstrip())
+    begins = len(text) - len(text.lstrip()) + (mark.end() if mark else 0)
+    return f"{text[:begins]}Log: {text[begins:]}"
+
+
 def _said(text: str) -> str:
     """A summary without what is only wrapped around it, or listed again by the next one."""
     # Most have none of it, which takes no pattern to see.
@@ -221,6 +289,12 @@ def _joined(older: Line, newer: Line) -> Line:
 
 _EDIT = re.compile(r"((?:edited|wrote) `[^`]*`)(?: x(\d{1,6}))?")
 _MOST_CARRIED = 400
+_UNFRAMED = re.compile(
+    r"<(read-files|modified-files)>.*?</\1>\n?|</?(?:summary|analysis)>\n?", re.DOTALL
+)
+_LABEL = re.compile(r"[A-Z][A-Z0-9_]{3,30}:(?=\s|$)")
+_NOT_MARKDOWN = 7
+_QUOTE_MARK = re.compile(r"^(\s*)>[>\s]*")
 _NO_HANDLES = Ranges()
 _UNSAID = re.compile(
     r"<(read-files|modified-files)>.*?</\1>|^```.*?^```|</?summary>|</?analysis>",
