@@ -320,7 +320,10 @@ class SessionStore:
         with self._opening:
             if self._read_models is None:
                 self._read_models = ReadModels(
-                    self.events, read_models_of(self.name), log=self.name
+                    self.events,
+                    read_models_of(self.name),
+                    log=self.name,
+                    user_settings=lambda: self.settings,
                 )
             return self._read_models
 

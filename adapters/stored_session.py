@@ -714,10 +714,10 @@ class StoredSession:
         `limit` where it is given, else the settings, what the log reports, what is known of the
         model (`model`, or the newest call's), and at last a default.
         """
-        from .compacting import by_settings  # noqa: PLC0415 - as above
+        from .models.context_limits import limit_by  # noqa: PLC0415 - as above
 
         logged = self._logged_context(lineage, limit)
-        return by_settings.limit_by(self.store.settings, model, logged, limit)
+        return limit_by(self.store.settings, model, logged, limit)
 
     def _logged_context(self, lineage: str, limit: int | None) -> LoggedContext:
         from .models.earlier_calls import logged_context  # noqa: PLC0415 - as above

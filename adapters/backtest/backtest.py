@@ -13,8 +13,8 @@ from ...domain.backtest.cell import Cell, Outcome, Setup
 from ...domain.backtest.result import Control, Measured
 from ...domain.errors import BacktestError, CacheFileError
 from ...domain.models import ModelFacts
-from ..compacting.by_settings import facts_by
 from ..event_log.databases import is_postgres
+from ..models.context_limits import facts_by
 from ..replaying.deciders import SIZED
 from ..sqlite.address import is_in_memory
 from .cache import Cache, cache_in

@@ -8,8 +8,8 @@ from ...domain.compaction import MAIN
 from ...domain.compaction_events import Trigger
 from ...domain.errors import NotFoundError
 from ...domain.pricing_in_words import in_words
-from ..compacting.by_settings import overrides_by
 from ..compacting.outcome import Outcome
+from ..models.context_limits import overrides_by
 from .compacting_notice import compacting_notice
 from .compaction_price import priced, pricing_as_json
 from .completing import policy_names, policy_settings

@@ -18,7 +18,6 @@ from ...domain.errors import (
     StorageError,
 )
 from ...domain.idle import IdleRules
-from ...domain.context_limit import DEFAULT_LIMIT
 from ...projections.read_models.session_row import Settings
 from ..compacting.cancellation import Cancellation
 from ..event_log.event_store import utc_now
@@ -120,7 +119,7 @@ class IdleWorker:
             idle_seconds=rules.idle_time_s,
             least_share=rules.least_utilisation,
             attempts=rules.attempts,
-            context_limit=self.store.settings.compaction.limit or DEFAULT_LIMIT,
+            context_limit=self.store.settings.compaction.limit or 0,
             backoff_seconds=rules.backoff_s,
         )
         models.reckon_by(**asdict(reckoning))

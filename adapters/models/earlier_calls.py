@@ -54,14 +54,14 @@ def told_before(
 
 
 def logged_context(
-    store: EventStore, namespace: str, key: str, lineage: str = MAIN
+    store: EventStore, namespace: str, key: str, lineage: str = MAIN, at: int | None = None
 ) -> LoggedContext:
     """Read what the newest call tells of its model's window, and the newest on the view before it.
 
     Prompts are largest just before a compaction, so that two look-ups find how large they were.
     """
     chain = store.session_chain(namespace, key)
-    newest = _newest_call(store, chain, store.head(chain)[0], {})
+    newest = _newest_call(store, chain, at or store.head(chain)[0], {})
     if newest is None:
         return NOTHING_LOGGED
     calls = [newest]

@@ -30,7 +30,7 @@ from ..event_log.event_store import EventStore
 from ..event_log.recorder import LogNotification
 from .digest_batch import DigestBatch
 from .ledger_batch import OF_LINEAGES, LedgerBatch
-from .meter import Meter, may_be_unsent
+from .meter import LimitOf, Meter, may_be_unsent
 from .rows import Rows
 from .streams import Streams, Touched
 
@@ -55,14 +55,16 @@ READ_WHOLE = {
 class IndexBatch:
     """Folds events in the order of the log, and writes what came of them."""
 
-    def __init__(self, store: EventStore, db: Database, settings: Settings) -> None:
+    def __init__(
+        self, store: EventStore, db: Database, settings: Settings, limit_of: LimitOf
+    ) -> None:
         self.store = store
         self.settings = settings
         self.rows = Rows(db)
         self.streams = Streams(self.rows)
         self.ledger = LedgerBatch(self.rows, self.streams)
         self.digest = DigestBatch(self.rows, store.mapper)
-        self.meter = Meter(store, self.rows, settings)
+        self.meter = Meter(store, self.rows, settings, limit_of)
 
     def take(self, row: LogNotification) -> None:
         """Fold one event."""
@@ -170,4 +172,5 @@ class IndexBatch:
             state = restored(SessionState, loads(touched.newest.carried))
             row.settle(event, state)
         self.meter.measured(row, row.position)
+        self.meter.limit(row)
         row.measure(self.settings)

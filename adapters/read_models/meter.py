@@ -1,9 +1,11 @@
 """The context meter: how large a session's view is, and what each call of a model saw of it."""
 
+from collections.abc import Callable
 from itertools import takewhile
 
 from ...domain.blocks import NOT_SENT
 from ...domain.compaction import MAIN
+from ...domain.context_limit import ContextLimit, LoggedContext
 from ...domain.errors import NotFoundError
 from ...domain.session_events import BlockAppended, ModelCalled
 from ...domain.token_budget import estimate_text
@@ -12,18 +14,25 @@ from ...projections.read_models.moments import moment
 from ...projections.read_models.session_row import SessionRow, Settings, level, utilisation
 from ..event_log.event_store import EventStore
 from ..event_log.stored_row import Stored, StoredRow
+from ..models.earlier_calls import logged_context
 from ..view_reader import ViewReader
 from .rows import Rows
 from .streams import Touched
+
+LimitOf = Callable[[LoggedContext], ContextLimit]
+"""Tells how many tokens a prompt may have."""
 
 
 class Meter:
     """Counts what is appended to a view; reads the view where it became another one."""
 
-    def __init__(self, store: EventStore, rows: Rows, settings: Settings) -> None:
+    def __init__(
+        self, store: EventStore, rows: Rows, settings: Settings, limit_of: LimitOf
+    ) -> None:
         self.store = store
         self.rows = rows
         self.settings = settings
+        self._limit_of = limit_of
 
     def take(self, touched: Touched, number: int, call: ModelCalled) -> None:
         """Add a call of a model, which is notification `number`."""
@@ -31,7 +40,10 @@ class Meter:
         seen = self._seen_by(touched, call)
         prompt = usage.context if usage else None
         shown = prompt if prompt is not None else seen
-        share = utilisation(shown, self.settings) if shown is not None else None
+        told = LoggedContext(call.model, call.context_window, prompt or 0)
+        limit = self.settings.context_limit or self._limit_of(told).tokens
+        share = utilisation(shown, limit) if shown is not None else None
+        touched.row.has_calls = 1
         self.rows.change(
             "UPDATE model_calls SET repeated = 1 WHERE session_id = ? AND call_id = ? AND id < ?",
             (touched.row.id, call.call_id, number),
@@ -72,6 +84,13 @@ class Meter:
             tools = view.tool_definitions
             row.tools_tokens = estimate_text(str(tools)) if tools else 0
         return row.view_tokens
+
+    def limit(self, row: SessionRow) -> None:
+        """Take note of what the session's context holds."""
+        if row.has_calls:
+            logged = logged_context(self.store, row.namespace, row.key, at=row.position)
+            found = self._limit_of(logged)
+            row.context_limit, row.limit_source = found.tokens, found.source.value
 
     def _seen_by(self, touched: Touched, call: ModelCalled) -> int | None:
         """Tokens of the view at a call's coordinate."""

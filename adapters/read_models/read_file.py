@@ -19,7 +19,7 @@ LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process's batch."""
 DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 RECKONED = Settings(
-    idle_seconds=300.0, context_limit=200_000, least_share=0.5, attempts=3, backoff_seconds=60.0
+    idle_seconds=300.0, context_limit=0, least_share=0.5, attempts=3, backoff_seconds=60.0
 )
 """What rows are reckoned with where nobody says otherwise."""
 SETTINGS = "SELECT name, value FROM settings"

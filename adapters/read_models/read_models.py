@@ -9,10 +9,13 @@ from uuid import UUID
 
 from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
 
-from ...domain.errors import StorageError
+from ...domain.context_limit import ContextLimit, LoggedContext
+from ...domain.errors import InvalidSettingError, StorageError
 from ...projections.read_models.search_query import Query
 from ..event_log.event_store import EventStore
 from ..event_log.plain_errors import speaking_plainly
+from ..models.context_limits import limit_by
+from ..settings.settings import Settings as UserSettings
 from .feed import Feed, NotThisLogError, advance, news
 from .index_feed import IndexFeed
 from .read_file import Place, ReadFile, is_damage
@@ -54,15 +57,20 @@ class ReadModels:
         *,
         log: str = "the log",
         reckoned: Mapping[str, float] | None = None,
+        user_settings: Callable[[], UserSettings] = UserSettings,
     ) -> None:
-        """`reckoned` are fields of session_row.Settings, for what the file is to go by."""
+        """`reckoned` are fields of session_row.Settings, for what the file is to go by.
+
+        `user_settings` are asked how large a session's context is, where the log does not say it.
+        """
         self.store = store
         self.name = name
         self.log = log
         """What messages call the log."""
         with speaking_plainly(name):
             self.file = ReadFile(name, reckoned)
-        self._index = IndexFeed(store, self.file)
+        self._user_settings = user_settings
+        self._index = IndexFeed(store, self.file, self._limit_of)
         self._words = SearchFeed(store)
         self._search = Search(store, self.file)
         self._advanced = Condition()
@@ -211,6 +219,13 @@ class ReadModels:
 
     def close(self) -> None:
         self.file.close()
+
+    def _limit_of(self, logged: LoggedContext) -> ContextLimit:
+        try:
+            known = self._user_settings()
+        except InvalidSettingError:
+            known = UserSettings()  # whoever compacts reports the mistake; an index has to go on
+        return limit_by(known, logged=logged)
 
     def _catch_up(
         self, progress: Progress | None, *, search: bool, until: Callable[[], bool]

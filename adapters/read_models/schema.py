@@ -6,6 +6,8 @@ A step is never changed once released: a file whose steps are not these is made 
 from sqlite_utils import Database, Migrations
 from sqlite_utils.db import Table
 
+from ...domain.context_limit import DEFAULT_LIMIT, LimitSource
+
 APPLICATION_ID = 0x63757472
 """`cutr`, in the file's header: only a file that says so, or that says nothing, is replaced."""
 
@@ -392,6 +394,15 @@ def counted_calls(db: Database) -> None:
     )
 
 
+@migrations()
+def context_limits(db: Database) -> None:
+    """What a session's context holds, and where that figure is from."""
+    sessions = db.table("sessions")
+    sessions.add_column("has_calls", int, not_null_default=0)
+    sessions.add_column("context_limit", int, not_null_default=DEFAULT_LIMIT)
+    sessions.add_column("limit_source", str, not_null_default=LimitSource.DEFAULT.value)
+
+
 def is_current(db: Database) -> bool:
     """Whether the file's steps are these, no more and no fewer."""
     applied = [step.name for step in migrations.applied(db)]
@@ -411,6 +422,7 @@ NAMES = [
         dropped_boundaries,
         traces,
         counted_calls,
+        context_limits,
     )
 ]
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from ...domain.context_limit import LimitSource
 from ...projections.read_models.idle_state import IdleState, Standing
 from ...projections.read_models.moments import moment
 from .read_models import ReadModels
@@ -17,7 +18,8 @@ SESSIONS = """
         (SELECT json_group_array(name) FROM
             (SELECT name FROM lineages WHERE session_id = sessions.id ORDER BY name)),
         sessions.leased_until, sessions.wake_at, served.prepared, served.boundary,
-        sessions.settled, sessions.attempts, sessions.utilisation, sessions.due_at
+        sessions.settled, sessions.attempts, sessions.utilisation, sessions.due_at,
+        sessions.in_use, sessions.context_limit, sessions.limit_source
     FROM sessions
     LEFT JOIN sessions AS origin ON origin.id = sessions.forked_from_id
     LEFT JOIN lineages AS served ON served.session_id = sessions.id
@@ -46,6 +48,13 @@ class ListedSession:
     prepared: int | None
     """The boundary on `main` that waits for the threshold."""
     lineages: list[str]
+    in_use: int
+    """Tokens of context that the next prompt takes, as far as the index knows."""
+    utilisation: float
+    """The part of `limit` that is in use."""
+    limit: int
+    limit_source: str
+    """Where that limit is from."""
     idle: IdleState
     idle_until: datetime | None
     """Until when that holds, where time alone ends it."""
@@ -55,8 +64,8 @@ def listed(models: ReadModels, namespace: str | None, now: datetime) -> Iterator
     """By namespace and key, as of what the read models have taken in."""
     settings = models.file.reckoned
     for row in models.file.rows(SESSIONS, {"namespace": namespace}):
-        *what, waiting, lineages, leased_until, wake_at, prepared, boundary, settled = row[:-3]
-        attempts, utilisation, due_at = row[-3:]
+        *what, waiting, lineages, leased_until, wake_at, prepared, boundary, settled = row[:-6]
+        attempts, utilisation, due_at, in_use, limit, source = row[-6:]
         *plain, parent, forked_from, position, turn, blocks, tokens, open_calls, closed = what
         key, space, title, source = plain
         standing = Standing(
@@ -95,6 +104,10 @@ def listed(models: ReadModels, namespace: str | None, now: datetime) -> Iterator
             closed=bool(closed),
             prepared=waiting,
             lineages=json.loads(lineages),
+            in_use=in_use,
+            utilisation=utilisation,
+            limit=settings.context_limit or limit,
+            limit_source=LimitSource.SETTINGS.value if settings.context_limit else source,
             idle=state,
             idle_until=datetime.fromisoformat(ends) if ends else None,
         )

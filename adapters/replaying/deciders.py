@@ -19,6 +19,7 @@ from ...projections.replay.writing import Writers
 from ..compacting import by_settings
 from ..compacting.cancellation import Cancellation
 from ..compacting.summary_chain import SummaryChain
+from ..models.context_limits import facts_by
 from ..policy_catalog import policy_named
 from .recordings import decisions_of, recording_of
 
@@ -168,6 +169,6 @@ def cached_by(wanted: Summaries, known: "Settings", model: str | None) -> "Cache
         ],
         cache=summaries_in(wanted.cache),
         asks=ask if wanted.allow_llm else None,
-        facts=by_settings.facts_by(known, name),
+        facts=facts_by(known, name),
         counts_missing=wanted.counts_missing,
     )

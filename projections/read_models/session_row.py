@@ -14,6 +14,7 @@ from ...domain.compaction_events import (
     CompactionRequested,
     CompactionReverted,
 )
+from ...domain.context_limit import DEFAULT_LIMIT, LimitSource
 from ...domain.event import Event
 from ...domain.session import SessionState
 from ...domain.session_events import (
@@ -37,7 +38,7 @@ class Settings:
     idle_seconds: float
     """How long after its last event a session is due for idle compaction."""
     context_limit: int
-    """Tokens of context that utilisation is a share of."""
+    """Tokens of context that utilisation is a share of; 0 where each session has its own limit."""
     least_share: float
     """Of that limit; a view that fills less of it is not worth compacting."""
     attempts: int
@@ -94,6 +95,11 @@ class SessionRow:
     """What `tokens` was then."""
     in_use: int = 0
     """Tokens of context as far as is known: as reported, and what came since; else as estimated."""
+    has_calls: int = 0
+    """Whether a call of a model was recorded."""
+    context_limit: int = DEFAULT_LIMIT
+    """Tokens that a prompt may have, as far as the log and the model tell."""
+    limit_source: str = LimitSource.DEFAULT.value
     wake_at: str | None = None
     """When the agent said that it goes on by itself."""
     leased_until: str | None = None
@@ -235,7 +241,7 @@ class SessionRow:
         reported = 0 if self.reported is None else self.reported + self.tokens - self.reported_at
         # What is no part of the view, as a note, is counted as if it were: a worker looks closer.
         self.in_use = max(estimated, reported)
-        self.utilisation = utilisation(self.in_use, settings)
+        self.utilisation = utilisation(self.in_use, settings.context_limit or self.context_limit)
         self.due_at = self._due_at(settings)
 
     def _due_at(self, settings: Settings) -> str | None:
@@ -258,8 +264,8 @@ class SessionRow:
 COLUMNS = tuple(field.name for field in fields(SessionRow))
 
 
-def utilisation(tokens: int, settings: Settings) -> float:
-    return round(tokens / settings.context_limit, 4)
+def utilisation(tokens: int, limit: int) -> float:
+    return round(tokens / limit, 4)
 
 
 LEVELS = ((0.5, "low"), (0.8, "medium"), (1.0, "high"))
