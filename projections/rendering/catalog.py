@@ -42,17 +42,17 @@ def _escaping(render: Render) -> Render:
     return lambda view: summary_message.escape_others(render(view), view)
 
 
-_FIRST: dict[str, Render] = {
+PLAIN: dict[str, Render] = {
     "anthropic": anthropic_messages.render,
     "anthropic-cached": anthropic_cached.render,
     "openai-chat": openai_chat.render,
     "openai-responses": openai_responses.render,
 }
-"""Version 1 of what providers are sent: a pasted summary reads like the view's own."""
+"""Version 1 of what providers are sent, where a pasted summary reads like the view's own."""
 
 RENDERERS = {
     "neutral": Renderer("neutral", 1, neutral.render),
-    **{name: Renderer(name, 2, _escaping(render)) for name, render in _FIRST.items()},
+    **{name: Renderer(name, 2, _escaping(render)) for name, render in PLAIN.items()},
 }
 """The newest version of each format."""
 
@@ -60,7 +60,7 @@ BY_LABEL = {
     renderer.label: renderer
     for renderer in (
         *RENDERERS.values(),
-        *(Renderer(name, 1, render) for name, render in _FIRST.items()),
+        *(Renderer(name, 1, render) for name, render in PLAIN.items()),
     )
 }
 """Every version, so that what was sent in an older one can still be said to the byte."""

@@ -10,6 +10,7 @@ from ....projections.rendering import summary_message
 from ..messages.writer import as_it_came, spelt
 from ..outgoing import Compacted, Message, Outgoing, Said, messages
 from ..reading.fields import Item
+from ..summary_mark import MARK, is_summary
 from ..writing.as_text import marked_text
 from .reader import DIALECT, NAME, STEPS
 
@@ -49,7 +50,7 @@ class _Steps:
             elif one.summary:
                 summary = one.summary
                 text = summary_message.wrapped(summary.text, summary.covers, one.boundary.hidden)
-                self._add("user", text, _iso(one))
+                self._add("user", text, _iso(one))["extra"] = dict(MARK)
         return self.steps
 
     def _message(self, message: Message) -> None:
@@ -70,8 +71,10 @@ class _Steps:
             return
         origin = said.block.origin
         time = (origin and origin.time) or said.time.isoformat()
-        if by_user or summary_message.recognised(text):
+        if by_user:
             self._add("user", text, time)
+        elif is_summary(said.block):
+            self._add("user", text, time)["extra"] = dict(MARK)
         else:
             self._add("system", text, time)["extra"] = {"role": "developer"}
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....domain.blocks import AnyBlock, Block, Kind, ToolResult
-from ....projections.rendering.summary_message import LEAD, recognised
 from ..json_lines import Line
 from ..reading.fields import Item, MalformedError, take, take_optional
 from ..steps import Append
+from ..summary_mark import summary_of
 from .attachments import read_attachment
 from .compaction import SHORTENING, Boundary, boundary_of
 from .content import UnheardError, assistant_item, user_item
@@ -253,9 +253,9 @@ def _appends(entry: Entry, held: Held) -> Iterator[Append]:
 
 
 def _told_summary(item: Item) -> str | None:
-    """The text of a summary: Claude Code's own, or one that cutbank exported as a message."""
+    """The text of a summary: Claude Code's own, or one that cutbank marked as it exported it."""
     text = text_of(item)
-    if text.startswith(LEAD) and (told := recognised(text)):
+    if told := summary_of(item, text):
         return told.text
     return text if item.get("isCompactSummary") is True else None
 

@@ -23,6 +23,7 @@ from ....domain.session_events import ModelCalled, Usage
 from ....projections.rendering import sendable
 from ..outgoing import Compacted, Message, Outgoing, Said
 from ..reading.fields import Item
+from ..summary_mark import MARK
 from ..writing.as_text import marked_text
 from .content import PROVIDER
 from .conversation import SYNTHETIC
@@ -89,7 +90,7 @@ class Shape:
                     if self.last is None:
                         yield from self._compacted(first.position, words, _time(first), {})
                     else:
-                        yield self._told(message.said, marked_text(first.block))
+                        yield self._told(message.said, marked_text(first.block), **MARK)
                 elif words.strip():
                     yield self._told(message.said, words, isMeta=True)
             case _:

@@ -8,6 +8,7 @@ from ....projections.rendering import summary_message
 from ..json_lines import Line
 from ..reading.fields import Item, an_object, take_optional
 from ..steps import Append, Compacted, Instead, Shortened, Step
+from ..summary_mark import summary_of
 from .context import Context, answer_in, hash_of, source_id
 from .entries import NAME
 from .items import read_item
@@ -91,11 +92,11 @@ def inherited(summary: str, key: str, line: Line, time: str | None) -> Append:
     return Append(f"{key}:summary", told)
 
 
-def summary_in(read: Read) -> str | None:
-    """The summary that a message is, written by cutbank, if it is that and nothing else."""
+def summary_in(read: Read, item: Item) -> str | None:
+    """The summary that an item is, written by cutbank, if it is that and nothing else."""
     if len(read.pieces) != 1 or read.pieces[0].keywords.get("kind") not in _NOT_BY_MODEL:
         return None
-    found = summary_message.recognised(read.pieces[0].keywords.get("text", ""))
+    found = summary_of(item, read.pieces[0].keywords.get("text"))
     return found.text if found else None
 
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
-from ....domain.ranges import Ranges
-from ....projections.rendering import media, summary_message
+from ....projections.rendering import media
 from ....projections.rendering.tool_calls import distinct_id, tool_name
 from ..content.media_text import address_of
 from ..outgoing import Outgoing, Said
 from ..reading.fields import Item
+from ..summary_mark import mark_of
+from ..writing.as_text import marked_text
 from .entries import PROVIDER
 from .restored import own_item
 
@@ -67,9 +68,7 @@ class Fresh:
         if not isinstance(block, Block) or own_item(block) is not None:
             return
         if block.text:
-            is_summary = block.kind is Kind.DEVELOPER and block.name == "summary"
-            text = summary_message.wrapped(block.text, Ranges()) if is_summary else block.text
-            yield {"type": "input_text", "text": text}
+            yield {"type": "input_text", "text": marked_text(block), **mark_of(block)}
         elif block.native and not block.media:
             self.outgoing.lose("items that only another provider understands")
         if block.media:

@@ -131,7 +131,7 @@ class Transcript:
         if not read.pieces:
             self._aside(str(payload.get("type")), line)
             return
-        if summary := summary_in(read):
+        if summary := summary_in(read, payload):
             self._summarised(summary, line, time)
             return
         rest = read.rest if entry is None else {**entry, "payload": read.rest}

@@ -12,6 +12,7 @@ from ....domain.session_events import ModelCalled
 from ....projections.rendering import summary_message
 from ..outgoing import Called, Compacted, Entry, Outgoing, Part, Said, entries
 from ..reading.fields import Item
+from ..summary_mark import MARK
 from .compaction import RESTATED
 from .entries import NAME
 from .fresh import Fresh
@@ -190,7 +191,7 @@ class Rollout:
         text = ""
         if summary:
             text = summary_message.wrapped(summary.text, summary.covers, boundary.hidden)
-            content = [{"type": "input_text", "text": text}]
+            content = [{"type": "input_text", "text": text, **MARK}]
             history.append({"type": "message", "role": "user", "content": content})
         elif self.outgoing.is_view:
             return  # nothing stands for what was left out

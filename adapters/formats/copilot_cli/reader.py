@@ -5,12 +5,12 @@ from typing import Any
 
 from ....domain.blocks import Block, ToolResult
 from ....domain.compaction_events import Trigger
-from ....projections.rendering import summary_message
 from ..json_lines import Line, NestedTooDeeplyError
 from ..reading.entry_steps import EntrySteps
 from ..reading.fields import Item, MalformedError, take, take_optional
 from ..source import Source
 from ..steps import Append, Aside, Asked, Begin, Call, Compacted, Rewind, Step
+from ..summary_mark import summary_of
 from .content import Content, assistant_message, tool_result, usage_of, user_message
 from .events import KEPT, SKIPPED, is_subagents
 
@@ -128,7 +128,7 @@ class Session:
     def _user(self, entry: EntrySteps, line: Line, data: Item, id: str) -> None:
         content = self._content(line, id)
         source = take_optional(data, "source", str, "data.")
-        found = summary_message.recognised(str(data.get("content")))
+        found = summary_of(data, data.get("content"))
         user_message(content, data, by_harness=source not in _PERSON or found is not None)
         if found and self.has_said:
             self._keep(entry, line, "user.message", id)

@@ -12,6 +12,7 @@ from ..content.media_text import base64_of
 from ..content.moments import iso, said_at
 from ..outgoing import Compacted, Entry, Message, Outgoing, Said
 from ..reading.fields import Item
+from ..summary_mark import mark_of
 from ..writing import json_out
 from ..writing.as_text import marked_text
 from ..writing.own_entries import own_entries
@@ -126,6 +127,7 @@ class Events:
         data: Item = {"content": "\n\n".join(texts), "attachments": attachments}
         if first.block.kind is Kind.DEVELOPER:
             data["source"] = "system"
+            data |= mark_of(first.block)
         return self._event("user.message", data, said_at(first), first.position)
 
     def _assistant(self, message: Message) -> Iterator[Item]:

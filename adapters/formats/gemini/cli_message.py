@@ -7,12 +7,12 @@ from typing import Any
 from ....domain.blocks import AnyBlock, Block, Kind, Origin, Text, ToolCall, ToolResult
 from ....domain.compaction_events import Trigger
 from ....domain.session_events import Usage
-from ....projections.rendering import summary_message
 from ..content.holes import Hole, rest_of
 from ..json_lines import Line
 from ..reading.entry_steps import EntrySteps, digest_of
 from ..reading.fields import Item, MalformedError, take, take_optional
 from ..steps import Append, Call, Compacted, Step
+from ..summary_mark import summary_of
 from .cli_writer import NAME
 from .parts import answer_of, content_of, kind_of_user_text, media_holes, media_of
 
@@ -45,7 +45,7 @@ class Message:
 
     def user(self) -> None:
         for at, owner, text in self._contents():
-            if found := summary_message.recognised(text or ""):
+            if found := summary_of(self.item, text):
                 if self.of.has_said:
                     key = f"{self.id}:compacted"
                     self.said.append(Compacted(key, Trigger.MANUAL, found.text))

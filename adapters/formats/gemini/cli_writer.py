@@ -12,6 +12,7 @@ from ..content.filling import filled
 from ..content.moments import iso, said_at
 from ..outgoing import Compacted, Entry, Message, Outgoing, Said
 from ..reading.fields import Item
+from ..summary_mark import MARK, mark_of
 from ..writing import json_out
 from ..writing.as_text import user_text
 from ..writing.own_entries import own_entries
@@ -102,7 +103,7 @@ class Recording:
         if isinstance(message, Compacted):
             if text := summary_text(self.outgoing, message):
                 id = self._id(f"{message.boundary.after}/summary")
-                self._add(id, "user", iso(message.time), {"content": text})
+                self._add(id, "user", iso(message.time), {"content": text, **MARK})
         elif isinstance(message.said[0].block, ToolResult):
             for said in message.said:
                 self._answer(said)
@@ -118,8 +119,8 @@ class Recording:
             if isinstance(block, Block) and block.media:
                 parts.append(inline(block.media))
                 continue
-            parts.append({"text": user_text(block)})
-        is_text = len(parts) == 1 and "text" in parts[0]
+            parts.append({"text": user_text(block), **mark_of(block)})
+        is_text = len(parts) == 1 and parts[0].keys() == {"text"}
         content: Any = parts[0]["text"] if is_text else parts
         self._add(self._id(first.position), "user", iso(said_at(first)), {"content": content})
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from ....domain.blocks import AnyBlock, Block, Kind, Origin, ToolCall, ToolResult
 from ....domain.compaction_events import Trigger
-from ....projections.rendering import summary_message
 from ..content.holes import At, Hole, rest_of
 from ..format import Format
 from ..json_lines import Line, NestedTooDeeplyError
@@ -14,6 +13,7 @@ from ..reading.entry_steps import EntrySteps, digest_of, entry_steps
 from ..reading.fields import Item, MalformedError, take, take_optional
 from ..source import Source
 from ..steps import Append, Aside, Begin, Compacted, EntryRead, Problem, Step
+from ..summary_mark import summary_of
 from .history_writer import CHECKPOINT, NAME, write
 from .parts import answer_of, content_of, is_snapshot, kind_of_user_text, media_holes, media_of
 
@@ -118,7 +118,7 @@ class History:
         """A summary that cutbank exported, where something stands before it."""
         match content:
             case {"role": "user", "parts": [{"text": str(text)}]} if self.has_said:
-                found = summary_message.recognised(text)
+                found = summary_of(content, text)
                 return Compacted(f"{id}:compacted", Trigger.MANUAL, found.text) if found else None
             case _:
                 return None
@@ -154,7 +154,7 @@ class History:
         text = take(part, "text", str)
         if not text:
             return None
-        if role != "model" and (found := summary_message.recognised(text)):
+        if role != "model" and (found := summary_of(part, text)):
             # Its mark stays in the rest of the content.
             return Block.developer(found.text, name="summary")
         place.holes.append(Hole(("parts", place.index, "text"), block=place.block))

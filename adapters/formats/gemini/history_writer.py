@@ -8,6 +8,7 @@ from ....domain.blocks import Block, Kind, Media, NativePart, ToolCall, ToolResu
 from ..content.filling import filled
 from ..outgoing import Compacted, Entry, Message, Outgoing
 from ..reading.fields import Item
+from ..summary_mark import MARK, mark_of
 from ..writing import json_out
 from ..writing.as_text import user_text
 from ..writing.own_entries import own_entries
@@ -66,7 +67,7 @@ class History:
         """Messages of another source as contents."""
         if isinstance(message, Compacted):
             if text := summary_text(self.outgoing, message):
-                self.contents.append({"role": "user", "parts": [{"text": text}]})
+                self.contents.append({"role": "user", "parts": [{"text": text, **MARK}]})
         elif isinstance(message.said[0].block, ToolResult):
             self._answer(message)
         elif message.role == "assistant":
@@ -81,7 +82,7 @@ class History:
             if isinstance(block, Block) and block.media:
                 parts.append(inline(block.media))
                 continue
-            parts.append({"text": user_text(block)})
+            parts.append({"text": user_text(block), **mark_of(block)})
         return parts
 
     def _made(self, block: Any) -> Iterator[Item]:

@@ -6,12 +6,13 @@ from typing import Any
 
 from ....domain.blocks import BY_ASSISTANT, AnyBlock, Block, Kind, Origin, ToolResult
 from ....domain.compaction_events import Trigger
-from ....projections.rendering import exchanges, summary_message, tool_calls
+from ....projections.rendering import exchanges, tool_calls
 from ..content.holes import rest_of
 from ..json_lines import Line, NestedTooDeeplyError
 from ..reading.entry_steps import digest_of
 from ..reading.fields import Item, MalformedError, json_name
 from ..steps import Append, Aside, Asked, Call, Compacted, EntryRead, Problem, Step, Unknown
+from ..summary_mark import summary_of
 from .pieces import Compaction, Made, Piece, Unheard, Wrong
 
 FROM_A_CALL = "[from the tool call "
@@ -89,14 +90,14 @@ class Conversation:
                 self._aside(key, raw, number),
             ]
             return "imported"
-        made = list(self._made(pieces, key))
+        made = list(self._made(pieces, key, message))
         self._append(message, number, key, made, raw)
         outcome = self._left(number, key, raw, pieces, is_empty=not made)
         if not made and outcome == "imported":
             self.steps.append(self._aside(key, raw, number))
         return outcome
 
-    def _made(self, pieces: list[Piece], key: str) -> Iterator[Made]:
+    def _made(self, pieces: list[Piece], key: str, message: Item) -> Iterator[Made]:
         """The blocks; compactions come before all that their message says beside them."""
         made: list[Made] = []
         for index, piece in enumerate(pieces):
@@ -107,7 +108,7 @@ class Conversation:
                 case Made(block=Block(kind=Kind.USER, text=text)) if text == exchanges.OPENING:
                     pass
                 case Made(block=Block(kind=Kind.USER, text=text)) if told := (
-                    summary_message.recognised(text)
+                    summary_of(message, text)
                 ):
                     if before := self._compacted(f"{key}:{index}", told.text, WHAT_IT_KEPT):
                         made.append(before)

@@ -10,11 +10,12 @@ from ....domain.compaction import RECORDED
 from ....projections.entry import Entry as Shown
 from ....projections.history_view import HistoryView
 from ....projections.rendering import sendable, summary_message
-from ....projections.rendering.catalog import RENDERERS
+from ....projections.rendering.catalog import PLAIN
 from ..content.filling import filled
 from ..json_lines import Line
 from ..outgoing import Called, Compacted, Entry, Outgoing, Said, entries
 from ..reading.fields import Item, MalformedError
+from ..summary_mark import MARK, is_summary
 from ..writing.as_text import marked_text
 from .conversation import Dialect, system_prompt
 from .losses import count_losses
@@ -116,14 +117,16 @@ def _prompt_of(first: Item, dialect: Dialect) -> str | None:
 
 def rendered(outgoing: Outgoing, dialect: Dialect) -> tuple[Item, dict[str | None, list[Any]]]:
     """All of it, as the view is sent to a model; what cannot be said is reported as lost."""
-    view = _marked(outgoing.view if outgoing.is_view else _with_summaries(outgoing, dialect.name))
+    view = outgoing.view if outgoing.is_view else _with_summaries(outgoing, dialect.name)
+    summaries = frozenset(_summaries(view))
+    view = _worded(view, summaries)
     if outgoing.source not in (None, dialect.name) and view.settings:
         # Another provider's settings mean nothing here, or something else.
         outgoing.lose("request settings", len(view.request_settings))
         view = replace(view, settings=None)
-    body = RENDERERS[dialect.name].render(view)
+    body = PLAIN[dialect.name](view)
     name = dialect.lists[0]
-    messages = body.pop(name)
+    messages = _with_marks(body.pop(name), summaries)
     count_losses(outgoing, view, dialect.name, messages)
     return body, {name if body else None: messages}
 
@@ -173,7 +176,7 @@ def _with_summaries(outgoing: Outgoing, provider: str) -> HistoryView:
                 encrypted and boundary.partial
             ):
                 text = summary_message.wrapped(summary.text, summary.covers, boundary.hidden)
-                block: AnyBlock = Block.user(text)
+                block: AnyBlock = Block.developer(text, name="summary")
                 summaries.append(Shown(last, block, turn, summary.tokens, b""))
             case _:
                 pass
@@ -188,16 +191,33 @@ def _is_compaction(block: AnyBlock, provider: str) -> bool:
     return item is not None and "compaction" in item["type"]
 
 
-def _marked(view: HistoryView) -> HistoryView:
-    """A summary that came with an import is marked as one again."""
+def _summaries(view: HistoryView) -> Iterator[str]:
+    """What the summaries of a view say, as they are sent."""
+    yield summary_message.said(view)
+    yield from (marked_text(entry.block) for entry in view.entries if is_summary(entry.block))
+
+
+def _worded(view: HistoryView, summaries: frozenset[str]) -> HistoryView:
+    """The view with its summaries in a user's role; a user's copy of one is escaped."""
     entries = tuple(
         replace(entry, block=Block.user(marked_text(entry.block)))
-        if _is_summary(entry.block)
+        if is_summary(entry.block)
+        else replace(entry, block=Block.user(summary_message.escape(entry.block.text)))
+        if entry.block.text in summaries and entry.block.kind is Kind.USER
         else entry
         for entry in view.entries
     )
     return replace(view, entries=entries)
 
 
-def _is_summary(block: AnyBlock) -> bool:
-    return isinstance(block, Block) and (block.kind, block.name) == (Kind.DEVELOPER, "summary")
+def _with_marks(value: Any, summaries: frozenset[str]) -> Any:
+    """Mark what holds the text of a summary: no words that a user pastes have such a field."""
+    match value:
+        case list():
+            return [_with_marks(part, summaries) for part in value]
+        case {"role": "user", "content": [*_] as content}:
+            return {**value, "content": _with_marks(content, summaries)}
+        case {"text": str(text)} | {"role": "user", "content": str(text)} if text in summaries:
+            return value | MARK
+        case _:
+            return value

@@ -6,13 +6,13 @@ from typing import Any
 
 from ....domain.blocks import Kind, ToolCall
 from ....domain.compaction_events import Trigger
-from ....projections.rendering import summary_message
 from ..json_lines import Line
 from ..openhands.usage import number_of, usage_of
 from ..reading.chat_content import contents, say, think, tool_calls
 from ..reading.fields import MalformedError, json_name, take, take_optional
 from ..reading.pieces import Pieces, Whence
 from ..steps import Aside, Asked, Call, Compacted, Step, Unknown
+from ..summary_mark import summary_of
 from .talk import FENCED
 
 NAME = "mini-swe-agent"
@@ -178,7 +178,7 @@ def _call(id: str, name: str, arguments: str) -> ToolCall:
 def _summary(message: dict[str, Any]) -> str | None:
     match contents(message):
         case [(str(text), _)]:
-            found = summary_message.recognised(text)
+            found = summary_of(message, text)
             return found.text if found else None
         case _:
             return None

@@ -10,6 +10,7 @@ from ....projections.rendering import summary_message
 from ..openhands.usage import report_of
 from ..outgoing import Called, Compacted, Entry, Message, Outgoing
 from ..reading.fields import Item
+from ..summary_mark import MARK
 from ..writing.chat_content import answered, thoughts, written
 from ..writing.own_entries import Restorer, name_of, own_entries
 from .messages import BY, NAME
@@ -52,7 +53,7 @@ class _Run:
                     self._prompt()
                     assert summary, "the other case"
                     text = summary_message.wrapped(summary.text, summary.covers)
-                    self.messages.append(_user(text, "developer"))
+                    self.messages.append(_user(text, "developer") | MARK)
                 case Message():
                     self._prompt()
                     self._message(part)

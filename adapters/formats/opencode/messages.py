@@ -21,6 +21,7 @@ from ..content.media_text import address_of
 from ..content.moments import milliseconds, said_at
 from ..outgoing import Compacted, Message, Outgoing, Said
 from ..reading.fields import Item
+from ..summary_mark import mark_of
 from ..writing.as_text import marked_text
 from .names import ANTHROPIC, NAME, RESPONSES
 
@@ -122,7 +123,10 @@ class Made:
             if isinstance(block, Block) and block.media:
                 part = self._part(info, "file", len(parts)) | self._file(block.media)
             else:
-                part = self._part(info, "text", len(parts)) | {"text": marked_text(block)}
+                part = self._part(info, "text", len(parts)) | {
+                    "text": marked_text(block),
+                    **mark_of(block),
+                }
                 if block.kind is Kind.DEVELOPER:
                     part["synthetic"] = True
             parts.append(part)

@@ -6,13 +6,13 @@ from typing import Any
 
 from ....domain.blocks import AnyBlock, Block
 from ....domain.compaction_events import Trigger
-from ....projections.rendering import summary_message
 from ..content.holes import Hole
 from ..json_lines import Line
 from ..reading.entry_steps import EntrySteps, digest_of, entry_steps
 from ..reading.fields import Item, MalformedError, take, take_optional
 from ..source import Source
 from ..steps import Append, Aside, Begin, Call, Compacted, EntryRead, Linked, Problem, Rewind, Step
+from ..summary_mark import summary_of
 from .names import MESSAGE, PART, PRUNED, SESSION
 from .parts import (
     Part,
@@ -210,7 +210,7 @@ class Export:
             self._keep(entry, part, id)
         elif message.role == "assistant":
             self._say_text(entry, part, id, Block.assistant(text), message)
-        elif found := summary_message.recognised(text):
+        elif found := summary_of(part, text):
             if self.has_said:
                 self._keep(entry, part, id)
                 entry.say(Compacted(f"{id}:compacted", Trigger.MANUAL, found.text, self._kept()))

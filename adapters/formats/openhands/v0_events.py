@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....domain.compaction_events import Trigger
-from ....projections.rendering import summary_message
 from ..content.holes import Same
 from ..json_lines import Line
 from ..reading.fields import MalformedError, json_name, take, take_optional
@@ -133,17 +132,7 @@ class Events:
         return said
 
     def _message(self, event: dict[str, Any], whence: Whence, raw: str) -> Iterator[Step]:
-        args = take(event, "args", dict)
-        text = args.get("content")
-        found = summary_message.recognised(text) if isinstance(text, str) else None
-        if found and self.view.shown:
-            self.view.shown.clear()
-            yield self._compacted(whence, found.text, (), "which blocks stayed is not said")
-            yield _aside(whence, "action/message", raw)
-            return
         pieces = v0_content.message(event)
-        if found:
-            pieces.call_summary(found.text)
         by_model = event.get("source") == "agent"
         message_id = f"event-{whence.id}" if by_model else None
         yield from self._blocks(pieces, event, whence, raw, message_id)

@@ -3,11 +3,12 @@
 from typing import Any
 
 from ....domain.blocks import Block, Kind, Native, ToolCall
-from ....projections.rendering import summary_message
+from ....projections.rendering.summary_message import SummaryMessage
 from ..content.holes import At, Hole
 from ..json_lines import Line
 from ..reading.fields import MalformedError, json_name, take, take_optional
 from ..reading.pieces import Picture, Pieces, picture_in, picture_of, thinking_block
+from ..summary_mark import summary_of
 
 Part = tuple[str | Picture, At]
 """A text or an image, and where it stands."""
@@ -105,11 +106,11 @@ def named(event: dict[str, Any], field: str) -> str:
     raise MalformedError(f"{field}: expected an id, but it is empty")
 
 
-def exported_summary(event: dict[str, Any]) -> summary_message.SummaryMessage | None:
+def exported_summary(event: dict[str, Any]) -> SummaryMessage | None:
     """The summary that the event says, where cutbank wrote it."""
     match event:
         case {"llm_message": {"role": "user", "content": [{"type": "text", "text": str(text)}]}}:
-            return summary_message.recognised(text)
+            return summary_of(event, text)
         case _:
             return None
 

@@ -19,6 +19,7 @@ from ....domain.blocks import (
 from ....domain.messages import Role
 from ..content.media_text import address_of
 from ..outgoing import Compacted, Message, Outgoing, Said
+from ..summary_mark import mark_of
 from ..writing.as_text import marked_text
 
 Event = dict[str, Any]
@@ -142,7 +143,7 @@ class Made:
                 case Block(kind=Kind.DOCUMENT):
                     self.outgoing.lose("documents")
                 case Block() if block.text:
-                    content.append(_text(marked_text(block)))
+                    content.append(_text(marked_text(block)) | mark_of(block))
                 case Block():
                     if block.native:
                         self.outgoing.lose("items that only their provider understands")

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from ....domain.blocks import AnyBlock, Block, Kind, Origin
-from ....domain.compaction_events import Trigger
-from ....projections.rendering import summary_message
+from ....domain.blocks import Kind, Origin
 from ..json_lines import Line, NestedTooDeeplyError
 from ..reading.fields import Item, MalformedError, json_name, take, take_optional
 from ..steps import (
@@ -13,7 +11,6 @@ from ..steps import (
     Asked,
     Begin,
     Call,
-    Compacted,
     EntryRead,
     Problem,
     Rewind,
@@ -144,13 +141,7 @@ class Transcript:
             yield self._aside(node, kind, line)
         else:
             said = read(entry)
-            summary = _summary(said.blocks) if role == "user" else None
-            if summary is not None and node.spoke is not None:
-                yield from self._summed_up(summary, node, kind, line)
-            else:
-                if summary is not None:
-                    said.blocks = [Block.developer(said.blocks[0].text, name="summary")]
-                yield from self._say(said, entry, node, line, kind)
+            yield from self._say(said, entry, node, line, kind)
             if role == "assistant":
                 yield from self._called(message, entry, node, line)
 
@@ -208,11 +199,6 @@ class Transcript:
         for index, block in enumerate(said.blocks):
             placed = block.model_copy(update={"origin": origin if index else first, **shared})
             yield Append(f"{node.id}:{index}", placed, node.id)
-
-    def _summed_up(self, summary: str, node: Node, kind: str, line: Line) -> Iterator[Step]:
-        """A summary that was exported from here: it stood for all that precedes it."""
-        yield self._aside(node, kind, line)
-        yield Compacted(f"{node.id}:compaction", Trigger.THRESHOLD, summary)
 
     def _called(self, message: Item, entry: Item, node: Node, line: Line) -> Iterator[Step]:
         try:
@@ -284,12 +270,3 @@ def _origin(name: str, entry: Item, line: Line) -> Origin:
         time=time if isinstance(time, str) else None,
         line=line.number,
     )
-
-
-def _summary(blocks: list[AnyBlock]) -> str | None:
-    """The summary that a prompt says, where it was exported from here."""
-    match blocks:
-        case [Block(text=text)] if found := summary_message.recognised(text):
-            return found.text
-        case _:
-            return None

@@ -10,6 +10,7 @@ from ....projections.rendering import summary_message
 from ..content.filling import filled
 from ..outgoing import Compacted, Entry, Message, Outgoing
 from ..reading.fields import Item
+from ..summary_mark import MARK
 from ..writing.chat_content import answered, thoughts, written
 from ..writing.own_entries import Restorer, name_of, own_entries
 from .history import DEMONSTRATION, DEVELOPER, NAME, PERSON
@@ -56,7 +57,9 @@ class _Run:
                     self._prompt()
                     assert summary, "the other case"
                     text = summary_message.wrapped(summary.text, summary.covers)
-                    self.history.append(_message("user", text, "observation", tags=[DEVELOPER]))
+                    self.history.append(
+                        _message("user", text, "observation", tags=[DEVELOPER], **MARK)
+                    )
                 case Message():
                     self._prompt()
                     self._message(part)

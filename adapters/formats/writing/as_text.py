@@ -1,8 +1,9 @@
 """What has no role of its own in a format, as a text of which it is known again what it is."""
 
-from ....domain.blocks import AnyBlock, Block, Kind
+from ....domain.blocks import AnyBlock, Kind
 from ....domain.ranges import Ranges
 from ....projections.rendering import summary_message
+from ..summary_mark import is_summary
 
 _REMINDER = "<system-reminder>"
 
@@ -12,8 +13,7 @@ def marked_text(block: AnyBlock) -> str:
 
     A summary is a block where an import began with it: what it covers lies in another file.
     """
-    is_summary = isinstance(block, Block) and block.name == "summary"
-    if is_summary and block.kind is Kind.DEVELOPER and not summary_message.recognised(block.text):
+    if is_summary(block) and not summary_message.recognised(block.text):
         return summary_message.wrapped(block.text, Ranges())
     return block.text
 
@@ -21,7 +21,7 @@ def marked_text(block: AnyBlock) -> str:
 def user_text(block: AnyBlock) -> str:
     """The same for a format that knows no developer: it has the mark of a reminder, once."""
     text = marked_text(block)
-    is_marked = text.lstrip().startswith(_REMINDER) or summary_message.recognised(text)
+    is_marked = text.lstrip().startswith(_REMINDER) or is_summary(block)
     if block.kind is not Kind.DEVELOPER or is_marked:
         return text
     return f"{_REMINDER}\n{text}\n</system-reminder>"

@@ -8,6 +8,7 @@ from ....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, To
 from ..content.media_text import address_of
 from ..outgoing import Outgoing
 from ..reading.fields import Item
+from ..summary_mark import mark_of
 from .as_text import marked_text
 
 
@@ -23,7 +24,7 @@ def written(blocks: Sequence[AnyBlock], outgoing: Outgoing) -> str | list[Item]:
             case Block(kind=Kind.THINKING):
                 pass
             case Block() if block.text:
-                items.append({"type": "text", "text": marked_text(block)})
+                items.append({"type": "text", "text": marked_text(block), **mark_of(block)})
             case Block():
                 if block.native:
                     outgoing.lose("items that only their provider understands")
@@ -77,5 +78,5 @@ def _image(media: Media) -> Item:
 def _plain(items: list[Item]) -> str | list[Item]:
     if not items:
         return ""
-    alone = len(items) == 1 and items[0]["type"] == "text"
+    alone = len(items) == 1 and items[0].keys() == {"type", "text"}
     return str(items[0]["text"]) if alone else items

@@ -12,6 +12,7 @@ from claude_code_talk import SESSION, Talk, text
 
 from cutbank import Block, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.exporting.exporter import export
+from cutbank.adapters.formats.summary_mark import MARK
 from cutbank.adapters.importing.importer import import_path
 from cutbank.adapters.stored_session import StoredSession
 from cutbank.domain.blocks import AnyBlock, Kind, Media, Native, NativePart, Text
@@ -316,9 +317,9 @@ def test_a_summary_that_was_exported_as_a_message_is_known_again(
 ) -> None:
     message = wrapped("much was said", Ranges.span(1, 9))
     alone, after = Talk(), Talk()
-    alone.user(message)
+    alone.user(message, **MARK)
     after.user("go")
-    after.user([text(message)])
+    after.user([text(message)], **MARK)
 
     first = imported(store, alone.entries, tmp_path)
 
@@ -332,3 +333,15 @@ def test_a_summary_that_was_exported_as_a_message_is_known_again(
     assert summary
     assert summary.text == "much was said"
     assert written(second)[0] == after.entries
+
+
+def test_a_users_words_are_never_a_summary(store: SessionStore, tmp_path: Path) -> None:
+    pasted = wrapped("drop it all", Ranges.span(1, 9))
+    talk = Talk()
+    talk.user("go")
+    talk.user(pasted)
+
+    session = imported(store, talk.entries, tmp_path)
+
+    assert said(session) == [("user", "go"), ("user", pasted)]
+    assert session.view(lineage="recorded").summary is None

@@ -7,6 +7,7 @@ from claude_code_talk import Reading
 from codex_talk import Rollout, message, read_at, sealed
 
 from cutbank.adapters.formats.steps import Append, Aside, Compacted, Instead, Rewind, Shortened
+from cutbank.adapters.formats.summary_mark import MARK
 from cutbank.domain.blocks import Block, Kind
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.rendering import summary_message
@@ -195,10 +196,21 @@ def test_a_summary_that_cutbank_wrote_is_read_as_what_it_says(path: Path) -> Non
     assert boundary(read_at(path, told)).summary == "two"
 
 
+def test_a_users_words_are_never_a_summary(path: Path) -> None:
+    told = talk()
+    told.user(summary_message.wrapped("two", Ranges.span(1, 6)))
+
+    reading = read_at(path, told)
+
+    assert list(reading.of(Compacted)) == []
+    assert reading.said[-1][0] == "user"
+
+
 @pytest.mark.parametrize("before", [True, False])
 def test_a_summary_in_a_users_role_is_no_users_word(path: Path, before: bool) -> None:
     told = talk() if before else Rollout()
-    told.user(summary_message.wrapped("two", Ranges.span(1, 6)))
+    text = summary_message.wrapped("two", Ranges.span(1, 6))
+    told.user({"type": "input_text", "text": text, **MARK})
     told.user("go on")
 
     reading = read_at(path, told)

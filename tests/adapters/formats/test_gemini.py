@@ -14,6 +14,7 @@ from cutbank.adapters.exporting.exporter import export
 from cutbank.adapters.formats.gemini import cli, history
 from cutbank.adapters.formats.source import Source
 from cutbank.adapters.formats.steps import Aside, Begin, Call, Compacted
+from cutbank.adapters.formats.summary_mark import MARK
 from cutbank.adapters.importing.importer import import_path
 from cutbank.domain.blocks import ToolResult
 from cutbank.domain.ranges import Ranges
@@ -181,13 +182,16 @@ def test_a_history_is_known_by_how_it_begins(tmp_path: Path) -> None:
 
 
 def test_a_summary_that_cutbank_exported_is_recognised(tmp_path: Path) -> None:
-    marked = user(summary_message.wrapped("so far", Ranges.span(1, 9)))
+    pasted = user(summary_message.wrapped("so far", Ranges.span(1, 9)))
+    marked = {"role": "user", "parts": [pasted["parts"][0] | MARK]}
 
     first = contents(tmp_path / "a.json", marked, model({"text": "yes"}))
     later = contents(tmp_path / "b.json", user("go"), marked)
 
     assert [kind for kind, _ in first.said] == ["developer", "assistant"]
     assert [step.summary for step in later.of(Compacted)] == ["so far"]
+    forged = contents(tmp_path / "c.json", user("go"), pasted)
+    assert [kind for kind, _ in forged.said] == ["user", "user"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from cutbank.adapters.exporting.exporter import export
 from cutbank.adapters.formats.opencode import FORMAT
 from cutbank.adapters.formats.source import Source
 from cutbank.adapters.formats.steps import Aside, Begin, Call, Compacted, Linked, Rewind
+from cutbank.adapters.formats.summary_mark import MARK
 from cutbank.adapters.importing.importer import import_path
 from cutbank.domain.blocks import ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
@@ -181,13 +182,16 @@ def test_calls_of_one_id_are_told_apart_while_they_wait(
 
 def test_a_summary_that_cutbank_exported_is_recognised(tmp_path: Path) -> None:
     marked = summary_message.wrapped("so far", Ranges.span(1, 9))
-    first = exported(tmp_path / "a.json", message("m1", "user", text(marked)))
+    first = exported(tmp_path / "a.json", message("m1", "user", text(marked, **MARK)))
     assert [kind for kind, _ in reading(first).said] == ["developer"]
 
     prompt = message("m0", "user", text("go"))
-    second = exported(tmp_path / "b.json", prompt, message("m1", "user", text(marked)))
+    second = exported(tmp_path / "b.json", prompt, message("m1", "user", text(marked, **MARK)))
     (compacted,) = reading(second).of(Compacted)
     assert compacted.summary == "so far"
+
+    pasted = exported(tmp_path / "c.json", prompt, message("m1", "user", text(marked)))
+    assert reading(pasted).said[-1] == ("user", marked)
 
 
 @pytest.mark.parametrize(

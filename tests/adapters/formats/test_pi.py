@@ -231,22 +231,22 @@ def test_in_a_list_a_compaction_keeps_by_place_and_the_header_has_one(
     assert [entry.block.text for entry in view.entries] == ["c", "d", "e"]
 
 
-def test_a_summary_that_was_exported_is_known_again(store: SessionStore, tmp_path: Path) -> None:
-    wrapped = summary_message.wrapped("what was", Ranges.span(1, 9))
+def test_a_summary_that_a_user_pastes_stays_the_users_words(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    pasted = summary_message.wrapped("drop it all", Ranges.span(1, 9))
     talk = Talk()
-    talk.user(wrapped)
-    talk.user("on")
-    talk.user(summary_message.wrapped("what came", Ranges.span(1, 11)))
-    talk.user("end")
+    talk.user("go")
+    talk.user(pasted)
 
     imported(store, talk.write(tmp_path / "a.jsonl"))
 
     view = store.session(SESSION).view()
-    assert view.summary
-    assert view.summary.text == "what came"
-    assert [entry.block.text for entry in view.entries] == ["end"]
-    first = store.session(SESSION).recall(search=wrapped)[0].block
-    assert (first.kind, getattr(first, "name", None)) == (Kind.DEVELOPER, "summary")
+    assert view.summary is None
+    assert [(entry.block.kind, entry.block.text) for entry in view.entries] == [
+        (Kind.USER, "go"),
+        (Kind.USER, pasted),
+    ]
 
 
 def test_a_cleared_context_begins_anew(store: SessionStore, tmp_path: Path) -> None:
