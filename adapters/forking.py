@@ -47,6 +47,7 @@ def fork(
             at=state,
             source=source,
             title=title,
+            project=events.opened(namespace, parent.key).project,
         )
         try:
             events.save(forked)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .idle.notices import Heard
     from .idle.scheduler import IdleScheduler
     from .idle.status import IdleStatus
+    from .read_models.costs import Costs
     from .read_models.follower import Follower
     from .read_models.read_models import ReadModels
     from .read_models.search import Found
@@ -184,11 +185,13 @@ class SessionStore:
         parent: Parent | None = None,
         source: str | None = None,
         title: str | None = None,
+        project: str | None = None,
     ) -> "StoredSession":
         """The session of that key; opened if there is none, unless `create` is False.
 
         `subject` is whom it is about, for erasure; `parent` the session and call that a
-        sub-agent works for. Raises NotFoundError, saying what exists.
+        sub-agent works for; `project` the folder that the agent works in, or a name, by which
+        costs are summed. Raises NotFoundError, saying what exists.
         """
         check_name("session key", key)
         check_name("namespace", namespace)
@@ -209,6 +212,7 @@ class SessionStore:
                     parent=parent,
                     source=source,
                     title=title,
+                    project=project,
                 )
                 with suppress(IntegrityError):  # another process opened it: that is as good
                     self.events.save(opened)
@@ -345,6 +349,28 @@ class SessionStore:
         if session is not None:
             self.session(session, namespace=namespace or "default", create=False)
         return self.read_models.search(query, session=session, namespace=namespace, limit=limit)
+
+    def costs(
+        self,
+        by: str = "day",
+        *,
+        since: datetime | None = None,
+        namespace: str | None = None,
+    ) -> "Costs":
+        """What the recorded calls of models cost, summed by `day`, `project`, `model` or `session`.
+
+        A call costs what the log says, or else its tokens at the prices of its day: those of the
+        settings, or list prices. Calls that an agent copied into another file count once. Models
+        without a known price are named in `unpriced`, and no sum holds them. Takes in what is new
+        first. Raises InvalidSettingError for any other `by`.
+        """
+        from .compacting.by_settings import overrides_by  # noqa: PLC0415 - as above
+        from .read_models.costs import costs_of  # noqa: PLC0415 - as above
+
+        self.read_models.catch_up(search=False)
+        overrides = overrides_by(self.settings)
+        with speaking_plainly(self.read_models.name):
+            return costs_of(self.read_models, overrides, by=by, since=since, namespace=namespace)
 
     def follow(self) -> "Follower":
         """Keep the read models up to date, from a thread, until `stop()` or the store is closed."""

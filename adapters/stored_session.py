@@ -362,6 +362,11 @@ class StoredSession:
         return self._opened().source
 
     @property
+    def project(self) -> str | None:
+        """The folder that its agent worked in, or a name; None where nobody said."""
+        return self._opened().project
+
+    @property
     def incomplete_import(self) -> str | None:
         """The transcript whose import into this session was interrupted: import it again."""
         with speaking_plainly(self.store.name):

@@ -1,6 +1,7 @@
 """What is known of a model: how much it holds, how much it answers, and what its tokens cost."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from .session_events import Usage
 
@@ -19,6 +20,8 @@ class Prices:
     """None where nothing is cheaper for being cached."""
     cache_write: float | None = None
     """None where what goes into the cache costs what other input costs."""
+    cache_write_1h: float | None = None
+    """Of what the cache keeps for an hour; None where that costs what other writing costs."""
     above: int = 0
 
     @property
@@ -28,6 +31,19 @@ class Prices:
     @property
     def write(self) -> float:
         return self.input if self.cache_write is None else self.cache_write
+
+    @property
+    def write_1h(self) -> float:
+        return self.write if self.cache_write_1h is None else self.cache_write_1h
+
+
+class CallCost(NamedTuple):
+    """What one call cost in US dollars, by the kind of token."""
+
+    input: float
+    cache_read: float
+    cache_write: float
+    output: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +89,25 @@ class ModelFacts:
 
     def cost(self, usage: Usage) -> float | None:
         """A call in US dollars; None where the prices are not known, or the call's tokens."""
+        parts = self.cost_parts(usage)
+        return None if parts is None else sum(parts)
+
+    def cost_parts(self, usage: Usage) -> CallCost | None:
+        """The same by the kind of token."""
         prompt = usage.context
         if prompt is None or usage.output is None:
             return None
         prices = self.prices_for(prompt)
         if prices is None:
             return None
-        dollars = (
-            (usage.input or 0) * prices.input
-            + (usage.cache_read or 0) * prices.read
-            + (usage.cache_write or 0) * prices.write
-            + usage.output * prices.output
+        written = usage.cache_write or 0
+        for_an_hour = min(usage.cache_write_1h or 0, written)
+        return CallCost(
+            (usage.input or 0) * prices.input / PER,
+            (usage.cache_read or 0) * prices.read / PER,
+            ((written - for_an_hour) * prices.write + for_an_hour * prices.write_1h) / PER,
+            usage.output * prices.output / PER,
         )
-        return dollars / PER
 
     def overridden(self, by: ModelOverride) -> "ModelFacts":
         """These facts, with what somebody knows better.
@@ -102,7 +124,9 @@ class ModelFacts:
             if dollars_in is not None and dollars_out is not None:
                 read = _either(by.cache_read_usd, known.cache_read if known else None)
                 write = _either(by.cache_write_usd, known.cache_write if known else None)
-                prices = (Prices(dollars_in, dollars_out, read, write),)
+                # Who gives a price for writing gives it for all writing.
+                write_1h = known.cache_write_1h if known and by.cache_write_usd is None else None
+                prices = (Prices(dollars_in, dollars_out, read, write, write_1h),)
         return replace(
             self,
             context=by.context or self.context,

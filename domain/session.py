@@ -71,6 +71,7 @@ class Session(Aggregate[SessionState]):
         parent: events.Parent | None = None,
         source: str | None = None,
         title: str | None = None,
+        project: str | None = None,
     ) -> Self:
         """Begin a session at position 1."""
         session = cls._blank(namespace, key, 0, subject, clock)
@@ -81,6 +82,7 @@ class Session(Aggregate[SessionState]):
             parent=parent,
             source=source,
             title=title,
+            project=project,
         )
         return session
 
@@ -96,6 +98,7 @@ class Session(Aggregate[SessionState]):
         at: SessionState,
         source: str | None = None,
         title: str | None = None,
+        project: str | None = None,
     ) -> Self:
         """Begin a session that shares all of its parent's history up to `fork.position`.
 
@@ -110,6 +113,7 @@ class Session(Aggregate[SessionState]):
             fork=fork,
             source=source,
             title=title,
+            project=project,
             reopened=dict(at.open_calls),
         )
         return session

@@ -38,6 +38,8 @@ class SessionOpened(Event):
     source: str | None = None
     """What the session was imported from: a format's name."""
     title: str | None = None
+    project: str | None = None
+    """Where the agent worked: the path of a folder, or a name."""
     reopened: dict[str, int] = {}
     """Calls that are open at a fork's position: id to position."""
 
@@ -162,6 +164,8 @@ class Usage(Record):
     """Uncached prompt tokens."""
     cache_read: int | None = None
     cache_write: int | None = None
+    cache_write_1h: int | None = None
+    """Of `cache_write`, the tokens that the provider keeps for an hour, at a higher price."""
     output: int | None = None
     reasoning: int | None = None
 

@@ -20,6 +20,7 @@ from .database import opened_store
 from .invocation import Invocation
 from .printing import complain, remark, say, say_json
 from .progress_bar import progress_bar
+from .session_words import find_session
 
 ALL = "all"
 DEFAULT = "default"
@@ -200,7 +201,7 @@ def _sessions(
             yield store, sessions, {}
             return
         try:
-            session = store.session(target, namespace=call.namespace, create=False)
+            session = find_session(store, target, call.namespace)
         except NotFoundError as error:
             raise NotFoundError(f"{error}; and no file of that name") from None
         yield store, [session], {}

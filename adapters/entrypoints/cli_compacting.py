@@ -101,9 +101,9 @@ def compact(
     if call.as_json:
         answer = {**as_json(outcome, lineage), "pricing": pricing and pricing_as_json(pricing)}
         answer["explanation"] = outcome.explanation and explanation_as_json(outcome.explanation)
-        say_json({"session": session, "namespace": call.namespace, **answer})
+        say_json({"session": found.key, "namespace": call.namespace, **answer})
     else:
-        _say_outcome(session, lineage, outcome, is_served=not prepare)
+        _say_outcome(found.key, lineage, outcome, is_served=not prepare)
         for line in in_lines(outcome.explanation) if outcome.explanation else ():
             say(line)
         for number, line in enumerate(in_words(pricing) if pricing else ()):
@@ -117,13 +117,13 @@ def activate(call: Invocation, session: SessionName, lineage: Lineage = MAIN) ->
     with opened_session(call, session) as found:
         before = found.view(lineage=lineage)
         if found.prepared(lineage=lineage) is None:
-            raise AnswerIsNoError(f"nothing is prepared of {session!r} on {lineage}")
+            raise AnswerIsNoError(f"nothing is prepared of {found.key!r} on {lineage}")
         boundary = found.activate(lineage=lineage)
         after = found.view(lineage=lineage)
     if call.as_json:
         say_json(
             {
-                "session": session,
+                "session": found.key,
                 "namespace": call.namespace,
                 "lineage": lineage,
                 "boundary": boundary,
@@ -132,7 +132,7 @@ def activate(call: Invocation, session: SessionName, lineage: Lineage = MAIN) ->
             }
         )
     else:
-        say(f"boundary {boundary} of {session} is served on {lineage}")
+        say(f"boundary {boundary} of {found.key} is served on {lineage}")
         say(f"view: {before.tokens:,} tokens before, {after.tokens:,} now")
 
 
@@ -149,7 +149,7 @@ def revert(call: Invocation, session: SessionName, lineage: Lineage = MAIN) -> N
     if call.as_json:
         say_json(
             {
-                "session": session,
+                "session": found.key,
                 "namespace": call.namespace,
                 "lineage": lineage,
                 "reverted": boundary,
@@ -159,7 +159,7 @@ def revert(call: Invocation, session: SessionName, lineage: Lineage = MAIN) -> N
             }
         )
     else:
-        say(f"boundary {boundary} of {session} is undone on {lineage}")
+        say(f"boundary {boundary} of {found.key} is undone on {lineage}")
         say(f"view: {before.tokens:,} tokens before, {after.tokens:,} now")
 
 

@@ -73,11 +73,11 @@ def lineage(
             write_page(found, html, named, full=full)
     if call.as_json:
         page = None if html is None else str(html)
-        answer = {"session": session, "namespace": call.namespace, "page": page}
+        answer = {"session": found.key, "namespace": call.namespace, "page": page}
         say_json({**answer, "lineages": [lineage_json.as_json(tree) for tree in trees]})
     elif trees:
         lineage_lines.say_trees(trees, full=full)
         say_page(html)
     else:
-        say(f"Nothing was compacted in {session} yet: its view is all of the log.")
+        say(f"Nothing was compacted in {found.key} yet: its view is all of the log.")
         say_page(html)

@@ -17,6 +17,7 @@ from ..stored_session import StoredSession
 from .completing import format_names, session_names
 from .database import opened_store
 from .invocation import Invocation
+from .session_words import find_session
 from .printing import counted, remark, say_json
 
 
@@ -86,7 +87,7 @@ def _named(
         raise ExportError("name the sessions to write, or say --all")
     if every:
         return store.sessions(call.named)
-    return [store.session(key, namespace=call.namespace, create=False) for key in keys]
+    return [find_session(store, key, call.namespace) for key in keys]
 
 
 def _say_report(report: ExportReport) -> None:

@@ -12,6 +12,7 @@ from .database import opened_store
 from .invocation import Invocation
 from .printing import counted, say, say_json
 from .progress_bar import progress_bar
+from .session_words import find_session
 
 
 def verify(
@@ -29,7 +30,7 @@ def verify(
     with opened_store(call, adopts=adopt) as store:
         one = None
         if session is not None:
-            one = store.session(session, namespace=call.namespace, create=False)
+            one = find_session(store, session, call.namespace)
         with progress_bar("verifying") as progress:
             verdict = verdict_on(store, one, progress=progress)
     if call.as_json:

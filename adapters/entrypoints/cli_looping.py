@@ -95,7 +95,7 @@ def record_call(
     if call.as_json:
         say_json(
             {
-                "session": session,
+                "session": found.key,
                 "namespace": call.namespace,
                 "at": at,
                 "lineage_version": lineage_version,
@@ -105,7 +105,7 @@ def record_call(
         )
     else:
         said = f", {usage.context:,} tokens" if usage and usage.context is not None else ""
-        say(f"recorded: a call that was sent {session} as of #{at}{said}")
+        say(f"recorded: a call that was sent {found.key} as of #{at}{said}")
 
 
 def overflowed(

@@ -35,7 +35,7 @@ def meter(
         counted = stats(read.weighed)
         say_json(
             {
-                "session": session,
+                "session": found.key,
                 "namespace": call.namespace,
                 "lineage": lineage,
                 "policy": read.policy,

@@ -1,50 +1,57 @@
 """The verbs that look: what sessions there are, what was logged, what is sent, what left."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from . import coordinates, handles, session_json, session_lines, session_list
+from ...projections.read_models.moments import moment
+from . import coordinates, handles, session_json, session_lines, session_list, session_table
 from .database import opened_session, opened_store
 from .invocation import Invocation
 from .logged_blocks import BlockLog
-from .printing import clipped, say, say_json, say_table
+from .printing import counted, say, say_json
+from .session_words import shortest_names
+from .times import read_since
 from .words import HANDLES, Lineage, SessionName
 
-COLUMNS = {
-    "session": "session",
-    "source": "source",
-    "turn": "turns",
-    "blocks": "blocks",
-    "tokens": "tokens",
-    "open_calls": "open",
-    "prepared": "prepared",
-    "incomplete": "import",
-    "idle": "idle",
-    "title": "title",
-}
-"""What the list of sessions shows, and above it."""
-TITLE = 40
 
 
-def sessions(call: Invocation) -> None:
-    """List the sessions: how long they are, and what is open."""
+def sessions(
+    call: Invocation,
+    *,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="WHEN", help="Where something was said since: 2026-01-31, or 7d."
+        ),
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="TEXT", help="Whose project holds this text.")
+    ] = None,
+    sort: Annotated[
+        str, typer.Option("--sort", metavar="COLUMN", help=f"By {', '.join(session_table.SORTS)}.")
+    ] = session_table.WHEN,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first so many.")
+    ] = None,
+) -> None:
+    """List the sessions: what they are about, how full they are, and what they cost."""
+    start = moment(read_since(since)) if since is not None else None
     with opened_store(call) as store:
         found = session_list.all_of(store, call.named)
+        found = session_list.add_costs(store, found, call.named)
         name = store.name
+    names = shortest_names(one["session"] for one in found)
+    chosen = session_table.chosen(found, start, project, sort)[:limit]
     if call.as_json:
-        say_json(found)
+        say_json(chosen)
     elif not found:
         say(f"No sessions yet in {name}.")
         say("Try `cutbank demo`, or `cutbank import PATH` with a transcript or a folder of them.")
+    elif not chosen:
+        say(f"None of {counted(len(found), 'session')} fits.")
     else:
-        # What no session has needs no column.
-        shown = [name for name in COLUMNS if any(one[name] for one in found)]
-        if len({one["namespace"] for one in found}) > 1:
-            shown.insert(0, "namespace")
-        headings = [COLUMNS.get(name, name) for name in shown]
-        say_table(headings, [[_cell(name, one) for name in shown] for one in found])
+        session_table.say_sessions(chosen, names)
 
 
 def show(
@@ -131,14 +138,3 @@ def recall(
             say(f"No block in {where}" + (f" holds {search!r}." if search else "."))
     if not blocks:
         raise typer.Exit(1)
-
-
-def _cell(name: str, session: Mapping[str, Any]) -> str | int:
-    value = session[name]
-    if name == "title":
-        return clipped(value or "", TITLE)
-    if name == "incomplete":
-        return "interrupted" if value else ""
-    if name == "idle":
-        return session_list.idle_in_words(session)
-    return value if isinstance(value, int) else str(value or "")

@@ -11,6 +11,7 @@ from .database import opened_store
 from .invocation import Invocation
 from .printing import complain, counted, say, say_json
 from .progress_bar import progress_bar
+from .session_words import find_session
 
 SHORT = 2_000
 """Events that are read before anybody would look for a progress bar."""
@@ -39,7 +40,10 @@ def search(
         if behind > SHORT:
             with progress_bar("reading what is new") as progress:
                 models.catch_up(progress)
-        namespace = call.namespace if session is not None else call.named
+        namespace = call.named
+        if session is not None:
+            namespace = call.namespace
+            session = find_session(store, session, namespace).key
         found = store.search(words, session=session, namespace=namespace, limit=limit)
         anew, file, position = models.made_anew, models.name, models.position
     if anew:

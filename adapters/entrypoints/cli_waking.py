@@ -1,7 +1,6 @@
 """The verb of agents that sleep: until they go on by themselves, nobody takes them for idle."""
 
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -10,10 +9,8 @@ from ...domain.errors import InvalidSettingError
 from .database import opened_session
 from .invocation import Invocation
 from .printing import say, say_json
+from .times import read_moment, read_span
 from .words import SessionName
-
-_SPAN = re.compile(r"(\d{1,9}(?:\.\d+)?)\s*([smhd]?)", re.IGNORECASE)
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def wake(
@@ -39,7 +36,7 @@ def wake(
         raise InvalidSettingError("wake takes one of --at TIME, --in SPAN and --cancel")
     with opened_session(call, session) as found:
         now = found.store.events.clock()
-        moment = None if cancel else _moment(at) if at is not None else _after(now, after or "")
+        moment = None if cancel else _moment(now, at, after)
         if moment is not None and moment <= now:
             raise InvalidSettingError(f"{moment.isoformat(timespec='seconds')} is past: say when")
         found.schedule_wake(moment, reason)
@@ -54,27 +51,16 @@ def wake(
             }
         )
     elif moment is None:
-        say(f"{session} waits for no moment any more")
+        say(f"{found.key} waits for no moment any more")
     else:
         when = moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        say(f"{session} goes on at {when}; until then it is not idle")
+        say(f"{found.key} goes on at {when}; until then it is not idle")
 
 
-def _moment(text: str) -> datetime:
-    """A moment as people write it; one without a zone is by the clock on their wall."""
+def _moment(now: datetime, at: str | None, after: str | None) -> datetime:
+    if at is not None:
+        return read_moment(at, "--at")
     try:
-        return datetime.fromisoformat(text.strip()).astimezone()
-    except (ValueError, OverflowError):
-        raise InvalidSettingError(
-            f"--at takes a date and a time as 2026-01-31T09:00, not {text!r}"
-        ) from None
-
-
-def _after(now: datetime, text: str) -> datetime:
-    said = _SPAN.fullmatch(text.strip())
-    if said is None:
-        raise InvalidSettingError(f"--in takes a span as 90s, 20m, 2h or 1d, not {text!r}")
-    try:
-        return now + timedelta(seconds=float(said[1]) * _SECONDS[said[2].lower()])
+        return now + read_span(after or "", "--in")
     except OverflowError:
-        raise InvalidSettingError(f"{text} is further away than a calendar goes") from None
+        raise InvalidSettingError(f"{after} is further away than a calendar goes") from None

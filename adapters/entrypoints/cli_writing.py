@@ -79,8 +79,8 @@ def append(
         )
     else:
         where = f"#{done.first}" if done.first == done.last else f"#{done.first}-{done.last}"
-        said = f"was appended to {session} before, under the same key" if done.repeated else ""
-        say(f"{where} {said or f'appended to {session}'}")
+        said = f"was appended to {found.key} before, under the same key" if done.repeated else ""
+        say(f"{where} {said or f'appended to {found.key}'}")
 
 
 def pin(call: Invocation, session: SessionName, handle: Handles) -> None:
@@ -147,13 +147,13 @@ def fork(
             {
                 "session": new,
                 "namespace": found.namespace,
-                "forked_from": session,
+                "forked_from": found.key,
                 "at": begins - 1,
                 "position": begins,
             }
         )
     else:
-        say(f"{new} shares {session} up to #{begins - 1} and goes its own way from there")
+        say(f"{new} shares {found.key} up to #{begins - 1} and goes its own way from there")
 
 
 class AppendGiven(Protocol):

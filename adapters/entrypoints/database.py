@@ -14,6 +14,7 @@ from ..session_store import SessionStore, open_store
 from ..sqlite.adoption import adopt
 from ..stored_session import StoredSession
 from .invocation import DATABASE_VARIABLE, Invocation
+from .session_words import LAST, find_session
 
 
 @contextmanager
@@ -33,9 +34,12 @@ def opened_store(
 
 @contextmanager
 def opened_session(call: Invocation, key: str, *, creates: bool = False) -> Iterator[StoredSession]:
-    """One session of it; opened if there is none and the verb `creates`."""
+    """The session that `key` means; if the verb `creates`, one that is opened where there is none."""
     with opened_store(call, creates=creates) as store:
-        yield store.session(key, namespace=call.namespace, create=creates)
+        if creates and key != LAST:
+            yield store.session(key, namespace=call.namespace)
+        else:
+            yield find_session(store, key, call.namespace)
 
 
 def address_of_call(call: Invocation, *, creates: bool = False) -> str:

@@ -5,7 +5,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,11 +15,11 @@ import typer
 if TYPE_CHECKING:
     from ...domain.ranges import Ranges
 
-PIPED_WIDTH = 1_000
-"""Columns of a table that no screen limits."""
-NAME_WIDTH, LAST_WIDTH = 20, 12
-"""Columns that a row's name and what comes last have at least, however narrow a terminal is."""
+GAP, LAST_WIDTH = 2, 12
+"""Blanks between columns, and the characters that the last column of a table has at least."""
 RUNS_SHOWN = 8
+_NUMBER = re.compile(r"(?:[-+<~$ ]*\d[\d,.]*[kMG%s]?[*?+ ]*)?|-|–|unknown")
+"""What is set to the right in a column of nothing else."""
 
 # What moves a cursor, rings a bell or turns the reading direction is shown instead of obeyed.
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -67,44 +69,65 @@ def complain(text: str) -> None:
     sys.stderr.write(f"cutbank: {' '.join(readable(text).split())}\n")
 
 
-def say_table(headings: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
-    """Columns; whole numbers stand right, with separators.
+def say_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str | int]],
+    least: Mapping[str, int] | None = None,
+) -> None:
+    """Columns, numbers to the right; in a pipe, values with a tab between them.
 
-    Names, which come first, may be folded, and what comes last cut short; nothing else is lost.
+    Where a terminal is too narrow, the columns that `least` names are cut short, each down to so
+    many characters; else the last one. If that is not enough, each row becomes a paragraph, with a
+    line for each of its values.
     """
-    # Only a table pays for rich.
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415
-    from rich.cells import cell_len  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    rows = list(rows)
     cells = [
-        [f"{cell:,}" if isinstance(cell, int) else readable(cell) for cell in row] for row in rows
+        [f"{cell:,}" if isinstance(cell, int) else " ".join(readable(cell).split()) for cell in row]
+        for row in rows
     ]
-    needs = [max(map(cell_len, column)) + 1 for column in zip(headings, *cells, strict=True)]
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else PIPED_WIDTH
-    least = min(needs[0], NAME_WIDTH) + sum(needs[1:])
-    is_cut = least > width and len(needs) > 2 and not any(isinstance(row[-1], int) for row in rows)
-    if is_cut:
-        last = max(min(needs[-1], LAST_WIDTH), needs[-1] - (least - width))
-        least += last - needs[-1]
-        needs[-1] = last
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for number, heading in enumerate(headings):
-        counts = any(isinstance(row[number], int) for row in rows)
-        is_last = is_cut and number == len(headings) - 1
-        table.add_column(
-            heading,
-            justify="right" if counts else "left",
-            overflow="ellipsis" if is_last else "fold",
-            no_wrap=number > 0,  # a name may be long, and stays whole
-            max_width=needs[-1] - 1 if is_last else None,
+    if not sys.stdout.isatty():
+        for row in ([*headings], *cells):
+            say("\t".join(row))
+        return
+    # Only a table on a terminal pays for rich.
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
+
+    is_number = [all(_NUMBER.fullmatch(row[at]) for row in cells) for at in range(len(headings))]
+    widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
+    if least is None:
+        least = {} if is_number[-1] or len(widths) < 3 else {headings[-1]: LAST_WIDTH}
+    spare = [width - least.get(name, width) for name, width in zip(headings, widths, strict=True)]
+    over = sum(widths) + GAP * (len(widths) - 1) - shutil.get_terminal_size().columns
+    while over > 0 and max(spare) > 0:
+        # Each is cut by the same part of what it has beyond its least.
+        widest = max(
+            (at for at in range(len(spare)) if spare[at] > 0),
+            key=lambda at: widths[at] / (widths[at] - spare[at]),
         )
-    for row in cells:
-        table.add_row(*map(Text, row))
-    Console(file=sys.stdout, width=max(width, least), highlight=False).print(table, crop=False)
+        widths[widest] -= 1
+        spare[widest] -= 1
+        over -= 1
+    if over > 0:
+        _say_paragraphs(headings, cells)
+        return
+    for number, row in enumerate([list(headings), *cells]):
+        fitted = []
+        for text, width, right in zip(row, widths, is_number, strict=True):
+            if cell_len(text) > width:
+                fitted.append(set_cell_size(set_cell_size(text, width - 1).rstrip() + "…", width))
+            else:
+                space = " " * (width - cell_len(text))
+                fitted.append(space + text if right else text + space)
+        say((" " * GAP).join(fitted).rstrip(), **({} if number else {"bold": True}))
+
+
+def _say_paragraphs(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    width = shutil.get_terminal_size().columns
+    for row in rows:
+        for number, (heading, cell) in enumerate(zip(headings, row, strict=True)):
+            lead = "" if number == 0 else f"  {heading}: "
+            folded = wrap(lead + cell, width, subsequent_indent="    ", break_on_hyphens=False)
+            for line in folded if cell else []:
+                say(line, **({} if number else {"bold": True}))
 
 
 def readable(text: str) -> str:
@@ -125,6 +148,36 @@ def counted(number: int, thing: str) -> str:
         return f"1 {thing}"
     plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
     return f"{number:,} {plural}"
+
+
+def usd(dollars: float) -> str:
+    """`$1,234.50`; what is less than a cent to two digits."""
+    if dollars and abs(dollars) < 0.01:
+        return f"${dollars:.2g}" if abs(dollars) >= 0.0001 else "<$0.0001"
+    return f"${dollars:,.2f}"
+
+
+def cost_in_short(dollars: float, *, is_part: bool) -> str:
+    """`$1.23`; `$1.23+` where that is a part of it, and `unknown` where no part is known."""
+    return f"{usd(dollars)}{'+' * is_part}" if dollars or not is_part else "unknown"
+
+
+def tokens_in_short(tokens: int) -> str:
+    """`999`, `12.3k`, `4.57M`: three digits."""
+    if tokens < 1_000:
+        return str(tokens)
+    for unit, size in (("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)):
+        number = tokens / size
+        if number < 999.5 or unit == "G":
+            digits = 2 if number < 9.995 else 1 if number < 99.95 else 0
+            return f"{number:,.{digits}f}{unit}"
+    raise AssertionError("the last unit takes all")
+
+
+def home_shortened(path: str) -> str:
+    """A path with `~` for the home of who runs this."""
+    home = str(Path.home())
+    return f"~{path.removeprefix(home)}" if f"{path}/".startswith(f"{home}/") else path
 
 
 def shortly(handles: "Ranges", most: int = RUNS_SHOWN) -> str:

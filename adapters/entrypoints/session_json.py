@@ -19,6 +19,7 @@ def described(session: StoredSession) -> dict[str, Any]:
         "session": session.key,
         "namespace": session.namespace,
         "title": session.title,
+        "project": session.project,
         "source": session.source,
         "parent": parent.key if parent else None,
         "forked_from": fork.key if fork else None,

@@ -1,38 +1,36 @@
 """The list of sessions: from the index, which knows of idle work as well; else from the log."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...domain.errors import StorageError
-from ...projections.read_models.idle_state import IdleState
 from ..idle.server_clock import time_of
 from ..session_store import SessionStore
 from . import session_json
-from .idle_lines import span_in_words
 from .printing import complain
 from .progress_bar import progress_bar
+
+if TYPE_CHECKING:
+    from ..read_models.costs import Cost
 
 SHORT = 2_000
 """Events that are read before anybody would look for a progress bar."""
 
-IN_WORDS = {
-    IdleState.SUB_AGENT: "works for another",
-    IdleState.WAITING: "waits for a call",
-    IdleState.DUE: "due now",
-    IdleState.GIVEN_UP: "given up",
-    IdleState.NO_GAIN: "nothing to gain",
-}
-"""What does not say by itself what it means."""
-SOON = {IdleState.RUNNING: "running, at most", IdleState.ASLEEP: "asleep for"}
+Listed = Mapping[str, Any]
+"""A session as `sessions --json` has it."""
+
+INDEX_ONLY = dict.fromkeys(
+    ("idle", "idle_until", "first_prompt", "model", "said_at", "in_use", "utilisation")
+)
+"""What only the index knows."""
 
 
 def all_of(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]:
     """The sessions of all namespaces, or of one, as `sessions --json` says them.
 
-    Where no index can be kept, they are read from the log one by one, and of idle work nothing is
-    said.
+    Where no index can be kept, they are read from the log one by one, and of idle work and costs
+    nothing is said.
     """
     # The log is asked first: what is wrong with it is not to be taken for trouble with the index.
     newest = store.events.recorder.max_notification_id() or 0
@@ -47,7 +45,7 @@ def all_of(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]:
             models.catch_up(search=False)
     except StorageError as error:
         complain(f"{error}; so nothing is known of idle work")
-        unknown = {"idle": None, "idle_until": None}
+        unknown = INDEX_ONLY | {"compactions": None}
         return [session_json.described(one) | unknown for one in store.sessions(namespace)]
     # Whoever loads this module need not load what keeps read models.
     from ..read_models.session_list import listed  # noqa: PLC0415
@@ -65,12 +63,37 @@ def all_of(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def idle_in_words(session: Mapping[str, Any]) -> str:
-    """`due now`, `due in 4 min`, `asleep for 2 h`, `compacted`."""
-    if session["idle"] is None:
-        return ""
-    state, until = IdleState(session["idle"]), session["idle_until"]
-    if until is None:
-        return IN_WORDS.get(state, state.value)
-    wait = span_in_words((datetime.fromisoformat(until) - datetime.now(UTC)).total_seconds())
-    return f"{SOON.get(state, 'due in')} {wait}"
+def add_costs(
+    store: SessionStore, listed: Iterable[Listed], namespace: str | None
+) -> list[dict[str, Any]]:
+    """The same sessions, and what their calls cost as far as it is known; null where it is not."""
+    listed = list(listed)
+    if all(one["idle"] is None for one in listed):
+        return [{**one, **_cost(None)} for one in listed]  # there is no index
+    found = {
+        (cost.namespace, cost.session): cost
+        for cost in store.costs("session", namespace=namespace).rows
+    }
+    return [{**one, **_cost(found.get((one["namespace"], one["session"])))} for one in listed]
+
+
+def _cost(cost: "Cost | None") -> dict[str, Any]:
+    if cost is None:
+        return {"calls": 0, "cost_usd": None, "unpriced_calls": 0, "unreported_calls": 0}
+    unknown = cost.unpriced_calls + cost.unreported_calls
+    return {
+        "calls": cost.calls,
+        "cost_usd": None if unknown == cost.calls else cost.cost_usd,
+        "unpriced_calls": cost.unpriced_calls,
+        "unreported_calls": cost.unreported_calls,
+    }
+
+
+def newest_first(listed: Iterable[Listed]) -> list[Listed]:
+    """By when something was said last."""
+    return sorted(listed, key=lambda one: one["said_at"] or "", reverse=True)
+
+
+def title_of(one: Listed) -> str:
+    """What a session is about: its title, or else its first prompt."""
+    return one["title"] or one["first_prompt"] or ""

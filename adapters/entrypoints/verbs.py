@@ -16,6 +16,7 @@ VERBS = {
     "export": "cli_exporting.export",
     "formats": "cli_formats.formats",
     "sessions": "cli_reading.sessions",
+    "costs": "cli_costs.costs",
     "show": "cli_reading.show",
     "view": "cli_reading.view",
     "diff": "cli_comparing.diff",

@@ -26,6 +26,8 @@ class Begin:
     fork_at: str | None = None
     """The source id of the last entry that both share and that became something there; None where
     they share nothing."""
+    project: str | None = None
+    """The folder that the agent worked in, or what the source calls the project."""
 
 
 @dataclass(frozen=True, slots=True)

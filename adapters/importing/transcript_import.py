@@ -233,6 +233,7 @@ class TranscriptImport:
                     parent=parent,
                     source=self.report.format,
                     title=target.title,
+                    project=begin.project,
                 )
             self.report.sessions.append(begin.key)
         return target.session

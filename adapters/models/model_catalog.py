@@ -126,6 +126,9 @@ def _prices(price: "ModelPrice", *, is_free: bool) -> tuple[Prices, ...]:
             cache_write=(
                 _at(said["cache_write_mtok"], start) if "cache_write_mtok" in said else None
             ),
+            cache_write_1h=(
+                _at(said["cache_write_1h_mtok"], start) if "cache_write_1h_mtok" in said else None
+            ),
             above=start,
         )
         for start in sorted(starts)

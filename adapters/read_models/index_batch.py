@@ -1,5 +1,6 @@
 """One batch of events as rows of the session index, digest, context meter and ledger."""
 
+import re
 from typing import cast
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from ...domain.session_events import (
     ToolReturned,
     ToolsSet,
 )
+from ...domain.source_time import parsed
 from ...projections.read_models.moments import moment
 from ...projections.read_models.session_row import SessionRow, Settings
 from ..event_log.event_mapper import loads
@@ -50,6 +52,11 @@ READ_WHOLE = {
     )
 }
 """Events whose content the rows are made of; of others a glance is enough."""
+
+SAYS = {event.TOPIC for event in (BlockAppended, ToolCalled, ToolReturned)}
+
+_SOURCE_TIME = re.compile(rb'"origin":\{"format":"[^"]*",(?:"id":"[^"]*",)?"time":"([^"\\]+)"')
+_OWN_TIME = re.compile(rb'\{"timestamp":"([^"\\]+)"')
 
 
 class IndexBatch:
@@ -119,6 +126,9 @@ class IndexBatch:
             self._take_content(touched, row, event)
         else:
             grown = touched.row.grow(row.tokens)
+            if touched.row.first_prompt is None and _is_prompt(row, plaintext):
+                event = cast(BlockAppended, self.store.mapper.to_domain_event(row))
+                touched.row.prompt(event.block.text)
             if row.topic == ToolReturned.TOPIC:
                 self.digest.answer(touched, row, plaintext)
         if row.tokens:
@@ -129,6 +139,8 @@ class IndexBatch:
         plaintext = self.store.mapper.plaintext(row)
         touched.newest = row
         touched.row.stir()
+        if row.topic in SAYS and (said := _said_at(plaintext)):
+            touched.said = said
         touched.first = touched.first or row.originator_version
         touched.row.bytes += len(plaintext)
         if b'"bodies":' in plaintext:
@@ -171,6 +183,19 @@ class IndexBatch:
             event = self.store.mapper.to_domain_event(touched.newest)
             state = restored(SessionState, loads(touched.newest.carried))
             row.settle(event, state)
+        if touched.said and (time := parsed(touched.said)):
+            row.said_at = moment(time)
         self.meter.measured(row, row.position)
         self.meter.limit(row)
         row.measure(self.settings)
+
+
+def _is_prompt(row: LogNotification, plaintext: bytes) -> bool:
+    return row.topic == BlockAppended.TOPIC and b'"kind":"user"' in plaintext
+
+
+def _said_at(plaintext: bytes) -> str | None:
+    """When a block was said, as its source or the log wrote it; None of what a source dates not."""
+    pattern = _SOURCE_TIME if b'"origin":' in plaintext else _OWN_TIME
+    found = pattern.search(plaintext)
+    return found[1].decode() if found else None

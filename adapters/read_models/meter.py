@@ -1,13 +1,16 @@
 """The context meter: how large a session's view is, and what each call of a model saw of it."""
 
 from collections.abc import Callable
+from datetime import date, datetime
 from itertools import takewhile
 
 from ...domain.blocks import NOT_SENT
 from ...domain.compaction import MAIN
 from ...domain.context_limit import ContextLimit, LoggedContext
 from ...domain.errors import NotFoundError
+from ...domain.models import ModelFacts
 from ...domain.session_events import BlockAppended, ModelCalled
+from ...domain.source_time import parsed
 from ...domain.token_budget import estimate_text
 from ...projections.history_view import HistoryView
 from ...projections.read_models.moments import moment
@@ -15,12 +18,27 @@ from ...projections.read_models.session_row import SessionRow, Settings, level, 
 from ..event_log.event_store import EventStore
 from ..event_log.stored_row import Stored, StoredRow
 from ..models.earlier_calls import logged_context
+from ..models.model_catalog import facts_of
 from ..view_reader import ViewReader
 from .rows import Rows
 from .streams import Touched
 
 LimitOf = Callable[[LoggedContext], ContextLimit]
 """Tells how many tokens a prompt may have."""
+
+PARTS = ("input_usd", "cached_usd", "cache_write_usd", "output_usd")
+COPY = """
+    UPDATE model_calls SET copy_of = (
+        SELECT min(other.id) FROM model_calls AS other
+        WHERE other.call_id = model_calls.call_id AND other.session_id <> model_calls.session_id
+            AND other.id < model_calls.id AND other.copy_of IS NULL
+            AND other.fingerprint IS NULL AND other.model IS model_calls.model
+            AND other.input_tokens IS model_calls.input_tokens
+            AND other.cached_tokens IS model_calls.cached_tokens
+            AND other.cache_write_tokens IS model_calls.cache_write_tokens
+    ) WHERE id = ? AND prompt_tokens IS NOT NULL
+"""
+"""Files that an agent resumed or forked repeat the calls of the file that they go on from."""
 
 
 class Meter:
@@ -33,6 +51,7 @@ class Meter:
         self.rows = rows
         self.settings = settings
         self._limit_of = limit_of
+        self._facts: dict[tuple[str, date], ModelFacts | None] = {}
 
     def take(self, touched: Touched, number: int, call: ModelCalled) -> None:
         """Add a call of a model, which is notification `number`."""
@@ -40,6 +59,7 @@ class Meter:
         seen = self._seen_by(touched, call)
         prompt = usage.context if usage else None
         shown = prompt if prompt is not None else seen
+        called_at = (call.source_time and parsed(call.source_time)) or call.timestamp
         told = LoggedContext(call.model, call.context_window, prompt or 0)
         limit = self.settings.context_limit or self._limit_of(told).tokens
         share = utilisation(shown, limit) if shown is not None else None
@@ -65,6 +85,8 @@ class Meter:
             prompt_tokens=prompt,
             cached_tokens=usage.cache_read if usage else None,
             cache_write_tokens=usage.cache_write if usage else None,
+            cache_write_1h_tokens=usage.cache_write_1h if usage else None,
+            input_tokens=usage.input if usage else None,
             output_tokens=usage.output if usage else None,
             reasoning_tokens=usage.reasoning if usage else None,
             utilisation=share,
@@ -72,8 +94,22 @@ class Meter:
             cost_usd=call.cost_usd,
             latency_s=call.latency_s,
             stop_reason=call.stop_reason,
-            called_at=moment(call.timestamp),
+            called_at=moment(called_at),
+            copy_of=None,
+            **self._list_prices(call, called_at),
         )
+        if touched.row.source is not None:
+            self.rows.change(COPY, (number,))
+
+    def _list_prices(self, call: ModelCalled, at: datetime) -> dict[str, float | None]:
+        parts = None
+        if call.model and call.usage:
+            of_day = (call.model, at.date())
+            if of_day not in self._facts:
+                self._facts[of_day] = facts_of(call.model, at=at)
+            facts = self._facts[of_day]
+            parts = facts.cost_parts(call.usage) if facts else None
+        return dict(zip(PARTS, parts or (None,) * len(PARTS), strict=True))
 
     def measured(self, row: SessionRow, position: int) -> int:
         """Tokens of the view at a session's newest position; read where they are not known."""

@@ -403,6 +403,37 @@ def context_limits(db: Database) -> None:
     sessions.add_column("limit_source", str, not_null_default=LimitSource.DEFAULT.value)
 
 
+@migrations()
+def prices_and_projects(db: Database) -> None:
+    """What a call costs at list prices, which calls are copies, and what a list of sessions shows."""
+    sessions = db.table("sessions")
+    for name in ("project", "first_prompt", "model", "said_at"):
+        sessions.add_column(name, str)
+    calls = db.table("model_calls")
+    for name in ("input_tokens", "cache_write_1h_tokens", "copy_of"):
+        calls.add_column(name, int)
+    for name in ("input_usd", "cached_usd", "cache_write_usd", "output_usd"):
+        calls.add_column(name, float)
+    calls.create_index(["call_id"])
+    db.execute("DROP VIEW costs")
+    db.create_view(
+        "costs",
+        """
+        SELECT sessions.namespace, sessions.key AS session, sessions.project, model_calls.model,
+            count(*) AS calls, sum(model_calls.input_tokens) AS input_tokens,
+            sum(model_calls.cached_tokens) AS cached_tokens,
+            sum(model_calls.cache_write_tokens) AS cache_write_tokens,
+            sum(model_calls.output_tokens) AS output_tokens,
+            sum(coalesce(nullif(model_calls.cost_usd, 0), model_calls.input_usd
+                + model_calls.cached_usd + model_calls.cache_write_usd + model_calls.output_usd))
+                AS cost_usd
+        FROM model_calls JOIN sessions ON sessions.id = model_calls.session_id
+        WHERE NOT model_calls.repeated AND model_calls.copy_of IS NULL
+        GROUP BY sessions.id, model_calls.model
+        """,
+    )
+
+
 def is_current(db: Database) -> bool:
     """Whether the file's steps are these, no more and no fewer."""
     applied = [step.name for step in migrations.applied(db)]
@@ -423,6 +454,7 @@ NAMES = [
         traces,
         counted_calls,
         context_limits,
+        prices_and_projects,
     )
 ]
 

@@ -18,6 +18,11 @@ SESSIONS = """
         (SELECT json_group_array(name) FROM
             (SELECT name FROM lineages WHERE session_id = sessions.id ORDER BY name)),
         sessions.leased_until, sessions.wake_at, served.prepared, served.boundary,
+        sessions.project, sessions.first_prompt, sessions.model, sessions.said_at,
+        sessions.last_activity,
+        (SELECT count(*) FROM compactions JOIN lineages ON lineages.id = lineage_id
+            WHERE compactions.session_id = sessions.id AND lineages.name IN ('main', 'recorded')
+            AND activated_at IS NOT NULL AND reverted_at IS NULL),
         sessions.settled, sessions.attempts, sessions.utilisation, sessions.due_at,
         sessions.in_use, sessions.context_limit, sessions.limit_source
     FROM sessions
@@ -48,6 +53,16 @@ class ListedSession:
     prepared: int | None
     """The boundary on `main` that waits for the threshold."""
     lineages: list[str]
+    project: str | None
+    """Where its agent worked."""
+    first_prompt: str | None
+    """How what a person asked for first begins."""
+    model: str | None
+    """Of the newest recorded call."""
+    said_at: str
+    """When the newest block was said."""
+    compactions: int
+    """How many compactions its view has gone through."""
     in_use: int
     """Tokens of context that the next prompt takes, as far as the index knows."""
     utilisation: float
@@ -64,8 +79,9 @@ def listed(models: ReadModels, namespace: str | None, now: datetime) -> Iterator
     """By namespace and key, as of what the read models have taken in."""
     settings = models.file.reckoned
     for row in models.file.rows(SESSIONS, {"namespace": namespace}):
-        *what, waiting, lineages, leased_until, wake_at, prepared, boundary, settled = row[:-6]
-        attempts, utilisation, due_at, in_use, limit, source = row[-6:]
+        *what, waiting, lineages, leased_until, wake_at, prepared, boundary = row[:-13]
+        project, first_prompt, model, said_at, last_activity, compactions = row[-13:-7]
+        settled, attempts, utilisation, due_at, in_use, limit, limit_source = row[-7:]
         *plain, parent, forked_from, position, turn, blocks, tokens, open_calls, closed = what
         key, space, title, source = plain
         standing = Standing(
@@ -104,10 +120,15 @@ def listed(models: ReadModels, namespace: str | None, now: datetime) -> Iterator
             closed=bool(closed),
             prepared=waiting,
             lineages=json.loads(lineages),
+            project=project,
+            first_prompt=first_prompt,
+            model=model,
+            said_at=said_at or last_activity,
+            compactions=compactions,
             in_use=in_use,
             utilisation=utilisation,
             limit=settings.context_limit or limit,
-            limit_source=LimitSource.SETTINGS.value if settings.context_limit else source,
+            limit_source=LimitSource.SETTINGS.value if settings.context_limit else limit_source,
             idle=state,
             idle_until=datetime.fromisoformat(ends) if ends else None,
         )

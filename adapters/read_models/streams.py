@@ -21,6 +21,8 @@ class Touched:
 
     row: SessionRow
     newest: LogNotification | None = None
+    said: str | None = None
+    """When the newest block of the batch was said, as it was written."""
     first: int = 0
     """The first position in the batch."""
     grown: list[tuple[int, int]] = field(default_factory=list)

@@ -31,6 +31,10 @@ from ...domain.token_budget import estimate_text
 from .moments import later, moment
 
 
+PROMPT = 200
+"""Characters of the first prompt that are kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What rows are reckoned with besides events."""
@@ -110,6 +114,14 @@ class SessionRow:
     """How many compactions in a row have failed since something was said."""
     failed_at: str | None = None
     """When the newest of them did."""
+    project: str | None = None
+    """Where its agent worked."""
+    first_prompt: str | None = None
+    """The beginning of what a person asked for first."""
+    model: str | None = None
+    """Whose call was the newest that named one."""
+    said_at: str | None = None
+    """When the newest block was said, by its source's clock where it was imported."""
     due_at: str | None = None
     """From when on it may be compacted in idle hours; None where nothing is to be done."""
 
@@ -124,6 +136,7 @@ class SessionRow:
             title=event.title,
             source=event.source,
             subject=event.subject,
+            project=event.project,
             parent_namespace=event.parent.namespace if event.parent else None,
             parent_key=event.parent.key if event.parent else None,
             parent_call=event.parent.tool_call_id if event.parent else None,
@@ -172,12 +185,18 @@ class SessionRow:
                 return self.grow(tokens)
         return 0
 
+    def prompt(self, text: str) -> None:
+        """Take note of what a person asked; what an agent put in their mouth begins with a tag."""
+        if self.first_prompt is None and not text.lstrip().startswith("<"):
+            self.first_prompt = " ".join(text[: 4 * PROMPT].split())[:PROMPT] or None
+
     def stir(self) -> None:
         """Something happened in it: what was decided, or failed, was about less than this."""
         self.settled, self.attempts, self.failed_at = 0, 0, None
 
     def report(self, call: ModelCalled, tokens: int) -> None:
         """Take note of what a provider counted; `tokens` is the running total as of then."""
+        self.model = call.model or self.model
         if call.context is not None and self.serves(call.lineage):
             self.reported, self.reported_at = call.context, tokens
 

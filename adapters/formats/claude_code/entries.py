@@ -81,6 +81,11 @@ def usage_of(message: Item) -> Usage | None:
             ("output", "output_tokens"),
         )
     }
+    match usage.get("cache_creation"):
+        case {"ephemeral_1h_input_tokens": int(written)} if written > 0:
+            counts["cache_write_1h"] = written
+        case _:
+            pass
     return Usage(**counts)
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from ....domain.blocks import AnyBlock, Origin
 from ..json_lines import Line
-from ..reading.fields import Item, take_optional
+from ..reading.fields import Item, take_optional, text_in
 from ..steps import Begin, Linked
 from .conversation import Conversation
 from .entries import FORMAT, text_of
@@ -54,6 +54,7 @@ class Sessions:
         self.conversations: dict[str, Conversation] = {}
         self.titled_by: str | None = None
         agent = first.get("agentId")
+        self.project = text_in(first, "cwd")
         if _is_uuid(stem):
             self.key: str = stem
             self.home = self._conversation(Begin(stem))
@@ -116,6 +117,7 @@ class Sessions:
 
     def _conversation(self, begin: Begin) -> Conversation:
         if begin.key not in self.conversations:
+            begin = replace(begin, project=self.project)
             self.conversations[begin.key] = Conversation(begin)
         return self.conversations[begin.key]
 

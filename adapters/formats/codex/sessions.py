@@ -4,7 +4,7 @@ import json
 from typing import Any
 from uuid import UUID
 
-from ..reading.fields import Item
+from ..reading.fields import Item, text_in
 from ..source import Source
 from ..steps import Begin
 
@@ -19,7 +19,9 @@ def begin_of(first: Any, source: Source) -> Begin:
     for value in (first, *source.first):
         meta = meta_of(value)
         if meta is not None:
-            return Begin(meta["id"], parent_key=_parent_of(meta))
+            return Begin(
+                meta["id"], parent_key=_parent_of(meta), project=text_in(meta, "cwd")
+            )
     named = source.stem[-_UUID_LENGTH:]
     return Begin(named if _is_uuid(named) else source.stem)
 

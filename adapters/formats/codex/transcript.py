@@ -1,6 +1,7 @@
 """Folds the lines of a Codex rollout into steps."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ....domain.blocks import Origin
 from ....domain.session_events import Usage
@@ -216,8 +217,7 @@ class Transcript:
         title = take_optional(payload, "thread_name", str)
         thread = take_optional(payload, "thread_id", str)
         if title and self.begin and thread in (None, self.begin.key):
-            begin = self.begin
-            self.begin = Begin(begin.key, title, begin.parent_key)
+            self.begin = replace(self.begin, title=title)
             self.now.say(self.begin)
 
     def _token_count(self, payload: Item, line: Line) -> None:

@@ -1,13 +1,14 @@
 """Tells the sessions of Copilot CLI, and reads one event by event."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from ....domain.blocks import Block, ToolResult
 from ....domain.compaction_events import Trigger
 from ..json_lines import Line, NestedTooDeeplyError
 from ..reading.entry_steps import EntrySteps
-from ..reading.fields import Item, MalformedError, take, take_optional
+from ..reading.fields import Item, MalformedError, take, take_optional, text_in
 from ..source import Source
 from ..steps import Append, Aside, Asked, Begin, Call, Compacted, Rewind, Step
 from ..summary_mark import summary_of
@@ -28,8 +29,8 @@ def begin(source: Source) -> "Session":
     """The reader of a session's lines."""
     for value in source.first:
         match value:
-            case {"type": "session.start", "data": {"sessionId": str(id)}} if id:
-                return Session(id)
+            case {"type": "session.start", "data": {"sessionId": str(id)} as data} if id:
+                return Session(id, text_in(data, "context", "cwd"))
             case _:
                 pass
     # The file of a session is `events.jsonl` in a folder with the session's id.
@@ -39,8 +40,8 @@ def begin(source: Source) -> "Session":
 class Session:
     """A session while its lines are read."""
 
-    def __init__(self, key: str) -> None:
-        self.begin = Begin(key)
+    def __init__(self, key: str, project: str | None = None) -> None:
+        self.begin = Begin(key, project=project)
         self.has_begun = False
         self.has_said = False
         self.seen: dict[str, str | None] = {}
@@ -185,7 +186,7 @@ class Session:
             case "session.model_change", {"newModel": str(model)}:
                 entry.say(Asked(f"{id}:asked", settings={"model": model}))
             case "session.title_changed", {"title": str(title)}:
-                self.begin = Begin(self.begin.key, title=title)
+                self.begin = replace(self.begin, title=title)
                 entry.say(self.begin)
             case "session.compaction_complete", {"success": True}:
                 compacted = self._compacted(line, data, id)

@@ -9,7 +9,7 @@ from ....domain.compaction_events import Trigger
 from ..content.holes import Hole
 from ..json_lines import Line
 from ..reading.entry_steps import EntrySteps, digest_of, entry_steps
-from ..reading.fields import Item, MalformedError, take, take_optional
+from ..reading.fields import Item, MalformedError, take, take_optional, text_in
 from ..source import Source
 from ..steps import Append, Aside, Begin, Call, Compacted, EntryRead, Linked, Problem, Rewind, Step
 from ..summary_mark import summary_of
@@ -120,6 +120,7 @@ class Export:
                 self.key,
                 title=title if isinstance(title, str) else None,
                 parent_key=parent if isinstance(parent, str) and parent != self.key else None,
+                project=text_in(told, "directory"),
             )
         )
         raw = self.line.json({name: one for name, one in document.items() if name != "messages"})

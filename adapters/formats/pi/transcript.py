@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from ....domain.blocks import Kind, Origin
 from ..json_lines import Line, NestedTooDeeplyError
-from ..reading.fields import Item, MalformedError, json_name, take, take_optional
+from ..reading.fields import Item, MalformedError, json_name, take, take_optional, text_in
 from ..steps import (
     Append,
     Aside,
@@ -41,9 +41,9 @@ class Transcript:
     """What is known of a file at some line of it."""
 
     def __init__(self, name: str, key: str, header: Item) -> None:
-        title = header.get("title")
         self.name = name
-        self.tree = Tree(Begin(key, title=title if isinstance(title, str) and title else None))
+        title, project = text_in(header, "title"), text_in(header, "cwd")
+        self.tree = Tree(Begin(key, title=title, project=project))
         version = header.get("version")
         self.is_list = not isinstance(version, int) or version < 2
         self.places: list[Node | None] = []

@@ -100,6 +100,7 @@ class Tree:
             title=home.begin.title,
             fork_of=left.begin.key,
             fork_at=stands.id if stands else None,
+            project=home.begin.project,
         )
         prompted = stands is not None and left.prompted
         return Branch(begin, left.depth + 1, parent, prompted=prompted)

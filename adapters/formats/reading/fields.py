@@ -46,6 +46,13 @@ def take_optional(owner: Item, field: str, kind: type[T], within: str = "") -> T
     return None if owner.get(field) is None else take(owner, field, kind, within)
 
 
+def text_in(owner: Any, *names: str) -> str | None:
+    """The text that a path of fields leads to; None where there is none, or it is empty."""
+    for name in names:
+        owner = owner.get(name) if isinstance(owner, dict) else None
+    return owner if isinstance(owner, str) and owner else None
+
+
 def take_name(owner: Item, field: str, within: str = "") -> str:
     """A text that names something: it may not be empty."""
     if found := take(owner, field, str, within):

@@ -30,7 +30,7 @@ def test_the_thread_of_the_first_line_is_the_session(path: Path) -> None:
 
     reading = read_at(path, told)
 
-    assert reading.of(Begin) == [Begin(THREAD)]
+    assert reading.of(Begin) == [Begin(THREAD, project="/here")]
     assert [step.system_prompt for step in reading.of(Asked)] == ["Be brief."]
     assert [step.type for step in reading.of(Aside)] == ["session_meta"]
 
@@ -366,7 +366,9 @@ def test_the_name_of_the_thread_is_its_title(path: Path) -> None:
     ],
 )
 def test_a_sub_agents_rollout_names_its_parent(path: Path, meta: dict[str, Any]) -> None:
-    assert read_at(path, Rollout(**meta)).of(Begin) == [Begin(THREAD, parent_key=PARENT)]
+    assert read_at(path, Rollout(**meta)).of(Begin) == [
+        Begin(THREAD, parent_key=PARENT, project="/here")
+    ]
 
 
 def test_a_call_that_started_a_sub_agent_is_linked_to_it(path: Path) -> None:

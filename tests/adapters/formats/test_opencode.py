@@ -69,7 +69,7 @@ def test_the_sample_becomes_these_blocks() -> None:
         *("developer", "thinking", "assistant", "assistant"),
         *("user", "tool_call"),
     ]
-    assert found.of(Begin) == [Begin("ses_harbour", title="Boats of today")]
+    assert found.of(Begin) == [Begin("ses_harbour", title="Boats of today", project="/boats")]
 
 
 def test_a_compaction_keeps_what_the_source_says_it_kept() -> None:

@@ -158,10 +158,10 @@ def test_providers_say_other_prices_for_the_same_model() -> None:
     assert direct is not None
     assert in_a_region is not None
     assert direct.prices == (
-        Prices(3, 15, 0.3, 3.75),
-        Prices(6, 22.5, 0.6, 7.5, above=200_000),
+        Prices(3, 15, 0.3, 3.75, 6),
+        Prices(6, 22.5, 0.6, 7.5, 12, above=200_000),
     )
-    assert in_a_region.prices == (Prices(3.3, 16.5, 0.33, 4.125),)
+    assert in_a_region.prices == (Prices(3.3, 16.5, 0.33, 4.125, 6.6),)
 
 
 def test_prices_are_those_of_the_time() -> None:
