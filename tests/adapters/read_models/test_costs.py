@@ -1,0 +1,199 @@
+"""What recorded calls cost, against sums by hand."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import cutbank
+from cutbank import Block, SessionStore
+from cutbank.adapters.models.model_catalog import facts_of
+from cutbank.domain.errors import InvalidSettingError
+from cutbank.domain.session import session_id
+from cutbank.domain.session_events import ModelCalled, Usage
+from cutbank.domain.source_time import parsed
+
+SONNET = "claude-sonnet-4-5-20250929"
+READ = {"input": 100, "read": 10_000, "for_5m": 2_000, "for_1h": 1_000, "output": 500}
+BY_HAND = (100 * 3 + 10_000 * 0.3 + 2_000 * 3.75 + 1_000 * 6 + 500 * 15) / 1_000_000
+"""Dollars of READ at the prices of Sonnet 4.5."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SessionStore]:
+    with cutbank.open(tmp_path / "log.db") as store:
+        yield store
+
+
+def answer(session: str, number: int, message: str, model: str = SONNET, **counts: int) -> Any:
+    counts = READ | counts
+    usage = {
+        "input_tokens": counts["input"],
+        "cache_read_input_tokens": counts["read"],
+        "cache_creation_input_tokens": counts["for_5m"] + counts["for_1h"],
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": counts["for_5m"],
+            "ephemeral_1h_input_tokens": counts["for_1h"],
+        },
+        "output_tokens": counts["output"],
+    }
+    content = [{"type": "text", "text": f"piece {number}"}]
+    body = {"id": message, "role": "assistant", "model": model, "content": content}
+    return entry(session, number, "assistant", message=body | {"usage": usage})
+
+
+def entry(session: str, number: int, kind: str, **fields: Any) -> Any:
+    return {
+        "parentUuid": f"u{number - 1}" if number else None,
+        "isSidechain": False,
+        "sessionId": session,
+        "type": kind,
+        "uuid": f"u{number}",
+        "requestId": f"req_{number}",
+        "cwd": "/home/ada/harbour",
+        "timestamp": f"2026-01-{1 + number // 4:02}T12:00:00.000Z",
+    } | fields
+
+
+def prompt(session: str, number: int) -> Any:
+    return entry(session, number, "user", message={"role": "user", "content": "Why is it brown?"})
+
+
+def talk(session: str) -> list[Any]:
+    """A message on three lines on one day, and another message three days later."""
+    streamed = [answer(session, at, "msg_1", output=output) for at, output in ((1, 1), (2, 1))]
+    return [
+        prompt(session, 0),
+        *streamed,
+        answer(session, 3, "msg_1"),
+        prompt(session, 11),
+        answer(session, 12, "msg_2"),
+    ]
+
+
+def write(folder: Path, session: str, entries: list[Any]) -> None:
+    lines = "".join(json.dumps(one) + "\n" for one in entries)
+    (folder / f"{session}.jsonl").write_text(lines)
+
+
+FIRST, SECOND = (f"1111111{n}-2222-3333-4444-555555555555" for n in (1, 2))
+
+
+def test_costs_are_what_a_hand_calculation_gives(store: SessionStore, tmp_path: Path) -> None:
+    write(tmp_path, FIRST, talk(FIRST))
+    store.import_(tmp_path / f"{FIRST}.jsonl")
+
+    costs = store.costs()
+
+    total = costs.total
+    assert [(row.day, row.calls) for row in costs.rows] == [("2026-01-01", 1), ("2026-01-04", 1)]
+    assert total.cost_usd == pytest.approx(2 * BY_HAND)
+    assert total.cache_write_usd == pytest.approx(2 * (2_000 * 3.75 + 1_000 * 6) / 1_000_000)
+    assert total.cache_read_usd == pytest.approx(2 * 0.003)
+    assert (total.input_tokens, total.cache_read_tokens) == (200, 20_000)
+    assert (total.cache_write_tokens, total.cache_write_1h_tokens) == (6_000, 2_000)
+    assert [row.project for row in store.costs("project").rows] == ["/home/ada/harbour"]
+    since = datetime(2026, 1, 3, tzinfo=UTC)
+    assert store.costs("model", since=since).rows[0].cost_usd == pytest.approx(BY_HAND)
+
+
+def test_a_message_that_a_resumed_file_repeats_counts_once(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    write(tmp_path, FIRST, talk(FIRST))
+    write(tmp_path, SECOND, [*talk(SECOND), answer(SECOND, 13, "msg_3")])
+
+    store.import_(tmp_path)
+
+    assert store.costs().total.calls == 3
+    assert [(row.session, row.calls) for row in store.costs("session").rows] == [
+        (FIRST, 2),
+        (SECOND, 1),
+    ]
+
+
+def test_a_model_without_a_price_is_named_and_counted_apart(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    other = answer(FIRST, 13, "msg_3", model="house-model-1")
+    write(tmp_path, FIRST, [*talk(FIRST), other])
+    store.import_(tmp_path / f"{FIRST}.jsonl")
+
+    costs = store.costs("session")
+
+    assert costs.total.cost_usd == pytest.approx(2 * BY_HAND)
+    assert (costs.total.unpriced_calls, costs.total.unpriced_tokens) == (1, 13_600)
+    assert [(one.model, one.unpriced_calls) for one in costs.unpriced] == [("house-model-1", 1)]
+
+
+def test_prices_of_the_settings_go_before_list_prices(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[models."house-model-1"]\ninput_usd = 1.0\noutput_usd = 2.0\n')
+    with cutbank.open(tmp_path / "log.db", settings=settings) as store:
+        session = store.session("live", project="harbour")
+        session.append(Block.user("Why?"))
+        usage = Usage(input=1_000_000, output=1_000_000)
+        session.record_call(session.view(), call_id="1", model="house-model-1", usage=usage)
+        session.record_call(session.view(), call_id="2", model="other", usage=usage, cost_usd=7.5)
+
+        (row,) = store.costs("project").rows
+
+    assert (row.project, row.cost_usd, row.reported_usd) == ("harbour", 10.5, 7.5)
+
+
+def test_costs_cannot_be_summed_by_anything(store: SessionStore) -> None:
+    with pytest.raises(InvalidSettingError, match="day, project, model, session"):
+        store.costs("week")
+
+
+@pytest.mark.slow
+def test_costs_of_real_sessions_are_those_of_their_recorded_calls(
+    store: SessionStore, shared_sessions: Path
+) -> None:
+    store.import_(shared_sessions)
+
+    counted: dict[Any, ModelCalled] = {}
+    for session in store.sessions():
+        calls: dict[str, ModelCalled] = {}
+        for row in store.events.recorder.select_events(session_id(session.namespace, session.key)):
+            event = store.events.mapper.to_domain_event(row)
+            if isinstance(event, ModelCalled):
+                calls[event.call_id] = event
+        for id, call in calls.items():
+            usage = call.usage or Usage()
+            key = (id, call.model, usage.input, usage.cache_read, usage.cache_write)
+            counted.setdefault(key if usage.context is not None else (session.key, id), call)
+    dollars, unknown = 0.0, 0
+    for call in counted.values():
+        cost = by_hand(call)
+        dollars += cost or 0.0
+        unknown += cost is None
+
+    total = store.costs().total
+    assert total.calls == len(counted)
+    assert total.cost_usd == pytest.approx(dollars, rel=0.01)
+    assert total.unpriced_calls + total.unreported_calls == unknown
+
+
+def by_hand(call: ModelCalled) -> float | None:
+    usage, time = call.usage, call.source_time and parsed(call.source_time)
+    if call.cost_usd:
+        return call.cost_usd
+    if usage is None or usage.context is None or usage.output is None:
+        return None
+    if usage.context + usage.output == 0:
+        return 0.0
+    facts = facts_of(call.model, at=time or call.timestamp) if call.model else None
+    prices = facts.prices_for(usage.context) if facts else None
+    if prices is None:
+        return None
+    hour = usage.cache_write_1h or 0
+    write = prices.cache_write if prices.cache_write is not None else prices.input
+    read = prices.cache_read if prices.cache_read is not None else prices.input
+    dollars = (usage.input or 0) * prices.input + (usage.cache_read or 0) * read
+    dollars += ((usage.cache_write or 0) - hour) * write
+    dollars += hour * (prices.cache_write_1h or write) + usage.output * prices.output
+    return dollars / 1_000_000
