@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ import typer
 
 from ...domain.errors import InvalidSettingError
 from ..idle.tally import Ended
-from . import idle_lines
+from . import idle_lines, session_list
 from .database import address_of_call, opened_store
 from .invocation import DATABASE_VARIABLE, Invocation
 from .printing import say_json
@@ -84,7 +85,8 @@ def idle(
         with _logging(log, verbose=verbose, quiet=quiet):
             if processes == 1:
                 ended = _work(call, health, grace, parent, is_once=once)
-                _say_ended(call, _as_json(ended))
+                left = _left_alone(call) if once else {}
+                _say_ended(call, _as_json(ended) | {"left_alone": left})
                 code = 0 if ended.went_well or not once else 1
             else:
                 words = ["idle", "--json", "--grace", str(grace), "--log", log]
@@ -146,10 +148,12 @@ def _work_together(
     environ = {**os.environ, DATABASE_VARIABLE: address_of_call(call)}
     crew = Crew(words, environ, processes=processes, grace_s=grace, health=health, is_once=is_once)
     code = crew.work()
+    left = _left_alone(call) if is_once else {}
     document: dict[str, Any] = {
         "workers": [worker for said in crew.said for worker in said["workers"]],
         **{name: sum(said[name] for said in crew.said) for name in SUMMED},
         "trouble": next((said["trouble"] for said in crew.said if said["trouble"]), None),
+        "left_alone": left,
     }
     _say_ended(call, document)
     return code
@@ -169,6 +173,17 @@ def _say_ended(call: Invocation, document: Mapping[str, Any]) -> None:
         say_json(document)
     else:
         idle_lines.say_ended(document)
+        idle_lines.say_left_alone(document.get("left_alone", {}))
+
+
+def _left_alone(call: Invocation) -> dict[str, int]:
+    """How many sessions there are in each state, after a run."""
+    with opened_store(call) as store:
+        spaces = store.settings.idle.namespaces
+        listed = session_list.all_of(store, None)
+    return Counter(
+        one["idle"] for one in listed if one["idle"] and (not spaces or one["namespace"] in spaces)
+    )
 
 
 def _logging(

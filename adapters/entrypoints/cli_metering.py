@@ -53,8 +53,8 @@ def meter(
         )
         return
     bar = ("#" * min(WIDTH, int(in_use.share * WIDTH))).ljust(WIDTH, ".")
-    say(f"[{bar}] {in_use.share:.1%}, {in_use.colour}", fg=ON_SCREEN[in_use.colour])
+    say(f"[{bar}] {in_use.share:.1%}, {in_use.level}", fg=ON_SCREEN[in_use.colour])
     whole = f"{in_use.limit:,} tokens are in use ({read.limit.source.phrase})"
-    say(f"{in_use.level}: {in_use.tokens:,} of {whole}")
+    say(f"{in_use.tokens:,} of {whole}")
     if read.notice:
         say(read.notice)

@@ -82,4 +82,5 @@ def _fact(fact: LostFact) -> dict[str, Any]:
         "uses": fact.uses,
         "used_again": runs(fact.used_again),
         "told_again": fact.told_again,
+        "minor": fact.is_minor,
     }

@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
 
 from ...domain.compaction_events import Digest, Summary
+from ...domain.ranges import Ranges
 from ...domain.shares import Share
 from ...projections.diffing.lost_facts import LostFact
 from ...projections.diffing.view_diff import Listed, ViewDiff
@@ -12,9 +14,9 @@ from .printing import clipped, counted, say, shortly
 
 MOST = 20
 """Facts and blocks that are listed, where not all are wanted."""
-HANDLES = 3
-"""Ranges of handles beside a fact: one is enough to recall it by."""
-WIDTH = 78
+WIDTH = 79
+KIND, LEAST = 10, 24
+"""Characters of a kind of fact, and of its words at least."""
 NAME = 36
 """Characters of a name: harnesses name what they attach by its whole path."""
 INDENT = "    "
@@ -94,25 +96,43 @@ def _shares(shares: Sequence[Share]) -> str:
 def _say_facts(what: str, where: str, facts: Sequence[LostFact], most: int | None) -> None:
     if not facts:
         return
-    kinds = Counter(str(fact.kind) for fact in facts)
-    told = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
-    say(f"\n{what}: {counted(len(facts), 'fact')} {where}", bold=True)
-    say(f"{INDENT}{told}")
-    for fact in facts[:most]:
-        line = f"{INDENT}{fact.kind:<10} {clipped(fact.text, WIDTH)}  {'; '.join(_about(fact))}"
-        say(line.rstrip())
-    _say_rest(len(facts[most or len(facts) :]), "fact")
+    minor = [fact for fact in facts if fact.is_minor and most is not None]
+    shown = [fact for fact in facts if fact not in minor] if minor else facts
+    say(f"\n{what}: {counted(len(shown), 'fact')} {where}", bold=True)
+    kinds = Counter(str(fact.kind) for fact in shown)
+    if kinds:
+        counts = (counted(number, kind) for kind, number in kinds.most_common())
+        for line in wrap(", ".join(counts), WIDTH - len(INDENT)):
+            say(INDENT + line)
+    for fact in shown[:most]:
+        _say_fact(fact)
+    _say_rest(len(shown[most or len(shown) :]), "fact")
+    if minor:
+        say(f"{INDENT}left out: {len(minor):,} unused numbers and words of tool calls")
+
+
+def _say_fact(fact: LostFact) -> None:
+    """One line; the words give way to where they stand."""
+    about = "; ".join(_about(fact))
+    room = max(LEAST, WIDTH - len(INDENT) - KIND - 3 - len(about))
+    say(f"{INDENT}{fact.kind:<{KIND}} {clipped(fact.text, room)}  {about}".rstrip())
 
 
 def _about(fact: LostFact) -> Iterator[str]:
     if fact.handles:
-        yield shortly(fact.handles, most=HANDLES)
+        yield _first(fact.handles)
     if fact.by_user:
         yield "a user's words"
     if fact.used_again:
-        yield f"used again at {shortly(fact.used_again, most=HANDLES)}"
+        yield f"used again {_first(fact.used_again)}"
     elif fact.told_again is not None:
-        yield f"told again at #{fact.told_again}"
+        yield f"told again #{fact.told_again}"
+
+
+def _first(handles: Ranges) -> str:
+    """`#12`, or `#12 +3` where three more blocks have it."""
+    more = len(handles) - 1
+    return f"#{handles.runs[0][0]}{f' +{more}' if more else ''}"
 
 
 def _say_blocks(what: str, blocks: Iterable[Listed], most: int | None) -> None:

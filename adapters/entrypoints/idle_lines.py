@@ -6,6 +6,7 @@ from typing import Any
 
 from ..chores.chore_record import ChoreStatus
 from ..idle.status import DoneLately, DueNow, FailedLately, IdleStatus, PreparedNow, RunningNow
+from ...projections.read_models.idle_state import IdleState
 from .printing import clipped, counted, say
 
 REASON = 160
@@ -52,6 +53,30 @@ def say_ended(document: Mapping[str, Any]) -> None:
     said = [f"{document[name]:,} {words}" for name, words in kinds.items() if document[name]]
     trouble = f"; {document['trouble']}" if document["trouble"] else ""
     say(f"{', '.join(said) or 'nothing was to be done'}{trouble}")
+
+
+WHY_LEFT = {
+    IdleState.SMALL: "too little of their context is in use (idle.least_utilisation)",
+    IdleState.RESTING: "something was said too recently (idle.time)",
+    IdleState.COMPACTED: "nothing was said since the last compaction",
+    IdleState.NO_GAIN: "a compaction would not make them smaller",
+    IdleState.SUB_AGENT: "they work for another session",
+    IdleState.WAITING: "a tool's result is still to come",
+    IdleState.ASLEEP: "their agent goes on by itself later",
+    IdleState.PREPARED: "a compaction is prepared, and waits for the threshold",
+    IdleState.GIVEN_UP: "all attempts failed, until something is said",
+    IdleState.RUNNING: "another worker compacts them now",
+    IdleState.CLOSED: "they are closed",
+    IdleState.DUE: "they are due, and could not be done now",
+}
+"""Why a run did not compact a session, the most usual first."""
+
+
+def say_left_alone(counts: Mapping[str, int]) -> None:
+    """Why a run left sessions as they are, a line for each reason."""
+    for state, why in WHY_LEFT.items():
+        if count := counts.get(state):
+            say(f"  {counted(count, 'session')}: {why}")
 
 
 def _say_due(status: IdleStatus) -> None:

@@ -146,7 +146,8 @@ def counted(number: int, thing: str) -> str:
     """`1 token`, `2,048 tokens`, `3 entries`."""
     if number == 1:
         return f"1 {thing}"
-    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
+    es = "es" if thing.endswith(("s", "sh", "x")) else "s"
+    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}{es}"
     return f"{number:,} {plural}"
 
 

@@ -1,11 +1,16 @@
 """What a whole session said, read for its facts once, however often views of it are compared."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import Any
 
 from ...domain.fidelity.anchors import Anchor, AnchorKind
 from ...domain.fidelity.rows import Row, Rows
 from ...domain.fidelity.words import Words
+
+OFTEN, OFTEN_SHARE = 10, 0.1
+"""A word is part of how tools are called where so many calls have it, and such a share of all."""
 
 
 class Log:
@@ -19,6 +24,15 @@ class Log:
         self._carried: dict[str, frozenset[str]] = {}
         self.tool_names = frozenset(row.tool for row in rows.rows if row.tool)
         self.by_position: Mapping[int, Row] = {row.position: row for row in rows.rows}
+
+    @cached_property
+    def call_words(self) -> frozenset[str]:
+        """How tools are called: names of arguments, and what stands in a tenth of all calls."""
+        calls = [row for row in self.rows.rows if row.tool]
+        often = Counter(key for row in calls for key in self.carried_in(row.text))
+        least = max(OFTEN, len(calls) * OFTEN_SHARE)
+        words = {key for key, times in often.items() if times >= least}
+        return frozenset(words.union(*(_names_in(row.arguments) for row in calls)))
 
     def facts_in(self, text: str) -> Mapping[str, AnchorKind]:
         """The facts that stand in a text themselves; each text is read once."""
@@ -52,3 +66,12 @@ class Log:
     def carried(self) -> Mapping[int, frozenset[str]]:
         """Of each block the keys that some fact in it carries."""
         return {row.position: self.carried_in(row.text) for row in self.rows.rows}
+
+
+def _names_in(value: Any) -> set[str]:
+    """The names of fields in a tree of arguments."""
+    if isinstance(value, Mapping):
+        return set(value).union(*map(_names_in, value.values()))
+    if isinstance(value, list | tuple):
+        return set[str]().union(*map(_names_in, value))
+    return set()

@@ -42,6 +42,9 @@ class LostFact:
     """Where the agent wrote it down later, if nobody had told it anew by then."""
     told_again: int | None = None
     """The first block behind the views that tells it anew, where the agent did not do so first."""
+    is_minor: bool = False
+    """Whether nobody is likely to miss it: a word of how tools are called, or a number (of a line,
+    of seconds) that only tools said and that was never used."""
 
     @property
     def times(self) -> int:
@@ -63,6 +66,7 @@ class LostFact:
             group = 3 if self.kind in {CONSTRAINT, DECISION} else 4
         # What no block tells a summary has made up, or uses as its own markup.
         group = group if self.handles else 5
+        group = 6 if self.is_minor else group
         return (
             group,
             -len(self.used_again),
@@ -126,6 +130,11 @@ def _anchors(
             uses=uses[key],
             used_again=Ranges.of(used[key]),
             told_again=again.get(key),
+            is_minor=key not in by_user
+            and (
+                (kind is AnchorKind.IDENTIFIER and key in log.call_words)
+                or (kind is AnchorKind.NUMBER and not uses[key] and not used[key])
+            ),
         )
 
 
