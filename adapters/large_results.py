@@ -10,8 +10,8 @@ from ..domain.ranges import Ranges
 from ..domain.session_events import Ends, ToolCalled, ToolReturned
 from ..domain.token_budget import CHARS_PER_TOKEN
 from ..domain.tool_output import LEAST_SHOWN, ends_within, tokens_of
+from ..domain.trims import trimmed
 from ..projections.dialects.qbit import tool_response_truncated
-from ..projections.history_view import trimmed
 
 if TYPE_CHECKING:
     from .settings.settings import Settings

@@ -15,10 +15,9 @@ from .compaction_events import (
     Trim,
 )
 from .cut_points.carried import leaves_unsaid
-from .cut_points.shown import PAIRED
 from .ranges import Ranges
 from .repairs import made_legal
-from .trims import tokens_saved
+from .showing import showing
 from .window import Item, Plan, Window
 
 
@@ -95,7 +94,7 @@ class Settlement:
     gone: tuple[Item, ...]
     """The blocks that leave the view now and that no earlier summary stands for."""
     kept_tokens: int
-    """Estimated tokens of the blocks that stay."""
+    """Tokens of the blocks that stay, as they will be shown."""
 
 
 def settle(window: Window, plan: Plan) -> Settlement:
@@ -111,8 +110,8 @@ def settle(window: Window, plan: Plan) -> Settlement:
     was_hidden = earlier.hidden if earlier else Ranges()
     universe = Ranges.span(earlier.after + 1 if earlier else 1, window.after) - window.retracted
     universe |= (earlier.kept - window.retracted) if earlier else Ranges()
-    replacements = _replacements(window, stays, pinned)
-    shown = Ranges.of(replacement.position for replacement in replacements)
+    shows = showing(window, stays, legal.trims)
+    shown = Ranges.of(replacement.position for replacement in shows.replacements)
     hides = leaves_unsaid(window) & universe
     hidden = (was_hidden | hides) - shown - pinned
     # What stays may have left long ago: a pin brings it back, and what it is bound to.
@@ -123,8 +122,6 @@ def settle(window: Window, plan: Plan) -> Settlement:
     begins = cut if legal.is_cut else 1
     kept = ((universe & Ranges.span(begins, window.after)) - left | Ranges.of(standing)) - hidden
     covers = (covered | universe) - kept - hidden
-    trims = _trims(window, legal.trims, kept, pinned | shown)
-    kept_items = [item for item in stays if item.position not in hidden] if hidden else stays
     return Settlement(
         after=window.after,
         first_kept=cut,
@@ -132,13 +129,12 @@ def settle(window: Window, plan: Plan) -> Settlement:
         pinned=pinned,
         hidden=hidden,
         covers=covers,
-        trims=trims,
-        replacements=replacements,
+        trims=shows.trims,
+        replacements=shows.replacements,
         split_turn=split_turn(window.items, cut, covers) if legal.is_cut else None,
         repairs=legal.repairs,
         gone=tuple([item for item in leaves if item.position not in hidden]),
-        kept_tokens=sum([item.tokens for item in kept_items])
-        - tokens_saved(kept_items, trims, earlier.trims if earlier else ()),
+        kept_tokens=shows.tokens,
     )
 
 
@@ -149,37 +145,6 @@ def newly_hidden(window: Window, settlement: Settlement) -> tuple[HiddenBlock, .
         HiddenBlock(position=position, replacement=shown.get(position, text))
         for position, text in sorted(window.hides.items())
         if position not in settlement.pinned
-    )
-
-
-def _replacements(window: Window, stays: Sequence[Item], pinned: Ranges) -> tuple[Replacement, ...]:
-    """Hidden blocks that leave a text in their place; half of a tool pair always does."""
-    texts = {r.position: r.text for r in window.boundary.replacements} if window.boundary else {}
-    was_hidden = window.boundary.hidden if window.boundary else Ranges()
-    if not (texts or was_hidden or window.hides):
-        return ()
-    kinds = {item.position: item.kind for item in stays}
-    # Of a pair that a pin brings back, one half may have been hidden long ago.
-    hides = dict.fromkeys(p for p in kinds if p in was_hidden) | window.hides
-    for position, text in hides.items():
-        if text is not None or kinds.get(position) in PAIRED:
-            texts[position] = text or f"[hidden; recall #{position}]"
-    return tuple(
-        Replacement(position=position, text=text)
-        for position, text in sorted(texts.items())
-        if position in kinds and position not in pinned
-    )
-
-
-def _trims(
-    window: Window, new: Sequence[Trim], kept: Ranges, untouched: Ranges
-) -> tuple[Trim, ...]:
-    earlier = window.boundary.trims if window.boundary else ()
-    trims = {trim.position: trim for trim in (*earlier, *new)}
-    return tuple(
-        trim
-        for position, trim in sorted(trims.items())
-        if position in kept and position not in untouched
     )
 
 

@@ -11,7 +11,8 @@ from .cut_points.carried import carried_over, is_carried, leaves_unsaid
 from .cut_points.shown import never_seen
 from .errors import NothingToCompactError
 from .ranges import Ranges
-from .trims import effective, largest_shortened, tokens_saved
+from .showing import showing
+from .trims import effective, largest_shortened
 from .window import Item, Plan, Window, place_of
 
 
@@ -154,9 +155,7 @@ def _is_too_large(window: Window, stays: Sequence[Item], trims: Sequence[Trim]) 
     """Whether not even what stays fits into the model's context."""
     if window.limit <= 0:
         return False
-    earlier = window.boundary.trims if window.boundary else ()
-    blocks = sum([item.tokens for item in stays]) - tokens_saved(stays, trims, earlier)
-    return window.request + blocks > window.limit
+    return window.request + showing(window, stays, trims).tokens > window.limit
 
 
 def _at(trims: Sequence[Trim]) -> frozenset[int]:

@@ -1,7 +1,6 @@
-"""Tool results that stay in the view shortened: what that saves, and which may be."""
+"""Tool results that stay in the view shortened: what then shows of them, and which may be."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import ceil
 from typing import NamedTuple
 
 from .blocks import Kind
@@ -12,24 +11,34 @@ from .token_budget import CHARS_PER_TOKEN
 from .window import Item, Window
 
 MARK = 60
-"""Characters, about, of the mark that says what was left out and how to recall it."""
+"""Characters, at most, of the mark that says what was left out and how to recall it."""
 SHARE = 10
 """A result that takes more than this part of the model's context may be shortened to it."""
 LEAST = 500
 """Tokens below which nothing is shortened in an emergency."""
 
 
-def tokens_saved(items: Iterable[Item], trims: Iterable[Trim], earlier: Iterable[Trim]) -> int:
-    """What `trims` take off the items, as these are shown under the `earlier` trims."""
-    shown = {trim.position: trim for trim in earlier}
-    wanted = {trim.position: trim for trim in trims}
-    if not wanted:
-        return 0
-    return sum(
-        _saved(item, wanted[item.position], shown.get(item.position))
-        for item in items
-        if item.position in wanted and wanted[item.position] != shown.get(item.position)
-    )
+def trimmed(text: str, trim: Trim) -> str:
+    """The first and last characters of a text around a mark that says how to recall the rest."""
+    left_out = len(text) - trim.head - trim.tail
+    if left_out <= 0:
+        return text
+    end = text[-trim.tail :] if trim.tail else ""
+    return text[: trim.head] + _mark(left_out, trim.position) + end
+
+
+def trimmed_length(whole: int, trim: Trim) -> int:
+    """Characters that `trimmed` leaves of so many."""
+    return _length(whole, trim.position, trim.head, trim.tail)
+
+
+def _length(whole: int, position: int, head: int, tail: int = 0) -> int:
+    left_out = whole - head - tail
+    return whole if left_out <= 0 else head + len(_mark(left_out, position)) + tail
+
+
+def _mark(left_out: int, position: int) -> str:
+    return f"\n[... {left_out:,} characters left out; recall #{position} ...]\n"
 
 
 class Shortened(NamedTuple):
@@ -38,44 +47,37 @@ class Shortened(NamedTuple):
     item: Item
     head: int
     """Characters of its beginning that stay."""
-    now: int
-    """Characters that show of it."""
-    then: int
-    """Characters that will."""
-
-    @property
-    def saved(self) -> int:
-        return saved(self.item.tokens, self.now, self.then)
+    saved: int
+    """Tokens that this takes off the view."""
 
 
 def shortened(window: Window, heads: Iterable[tuple[Item, int]]) -> Iterator[Shortened]:
     """Those results of which only the beginning is to stay, so many characters, that show more.
 
-    The same as `effective` says of such trims and `tokens_saved` of these, with none being made.
+    The same as `effective` says of such trims, with none being made.
     """
     earlier = {trim.position: trim for trim in window.boundary.trims} if window.boundary else {}
     hidden = _hidden(window)
     for item, head in heads:
         if item.is_pinned or (hidden and item.position in hidden):
             continue
-        then = min(len(item.block.text), head + MARK)
-        now = _shown(item, earlier.get(item.position))
-        if then < now:
-            yield Shortened(item, head, now, then)
+        then = _length(len(item.block.text), item.position, head)
+        if then < _shown(item, earlier.get(item.position)):
+            yield Shortened(item, head, item.tokens - window.tokens_of(item, then))
 
 
 def effective(window: Window, stays: Iterable[Item], trims: Sequence[Trim]) -> tuple[Trim, ...]:
     """Those of the trims that shorten something: a tool result that stays and is longer."""
     if not trims:
         return ()
-    shown = {trim.position: trim for trim in window.boundary.trims} if window.boundary else {}
+    earlier = {trim.position: trim for trim in window.boundary.trims} if window.boundary else {}
     results = {item.position: item for item in _results(window, stays)}
     return tuple(
         trim
         for trim in trims
         if min(trim.head, trim.tail) >= 0
         and (item := results.get(trim.position))
-        and _shown(item, trim) < _shown(item, shown.get(item.position))
+        and trimmed_length(len(item.block.text), trim) < _shown(item, earlier.get(item.position))
     )
 
 
@@ -111,11 +113,6 @@ def both_ends(position: int, most: int) -> Trim:
     return Trim(position=position, head=room * 2 // 3, tail=room // 3)
 
 
-def saved(tokens: int, characters: int, shown: int) -> int:
-    """What it takes off so many tokens to show fewer characters, as a plan reckons it."""
-    return tokens - ceil(tokens * shown / characters) if shown < characters else 0
-
-
 def _results(window: Window, stays: Iterable[Item]) -> Iterator[Item]:
     """Tool results whose own text shows, and that nobody wants kept word for word."""
     hidden = _hidden(window)
@@ -130,18 +127,8 @@ def _hidden(window: Window) -> Ranges:
     return hidden | window.boundary.hidden if window.boundary else hidden
 
 
-def _saved(item: Item, trim: Trim, earlier: Trim | None) -> int:
-    return saved(item.tokens, _shown(item, earlier), _shown(item, trim))
-
-
 def _shown(item: Item, trim: Trim | None) -> int:
     """Characters that are shown."""
-    whole = len(item.block.text)
-    if trim is None and item.length is not None:
-        return item.length
-    return whole if trim is None else reckoned(whole, trim)
-
-
-def reckoned(whole: int, trim: Trim) -> int:
-    """Characters that a trim shows of so many, its mark being taken for one like any other."""
-    return min(whole, trim.head + trim.tail + MARK)
+    if trim is not None:
+        return trimmed_length(len(item.block.text), trim)
+    return len(item.block.text) if item.length is None else item.length

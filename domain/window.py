@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from .blocks import AnyBlock, Kind
 from .bonds import bound
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
-from .counting.gauge import Gauge, Sort
+from .counting.counter import has_media
+from .counting.gauge import SORTS, Gauge, Sort
 from .models import ModelFacts
 from .pricing import Pricing
 from .ranges import Ranges
 from .session_events import ModelCalled
+from .token_budget import CHARS_PER_TOKEN, estimate
 
 if TYPE_CHECKING:
     from .summaries.form import SummaryForm
@@ -128,14 +130,21 @@ class Window:
 
     @cached_property
     def tokens(self) -> int:
-        """Tokens of the whole view, as reckoned or estimated."""
+        """Tokens of the whole view as it is shown now, as reckoned or estimated."""
         blocks = self.block_tokens
         return blocks + self.overhead if self.in_use is None else max(blocks, self.in_use)
 
     @cached_property
     def block_tokens(self) -> int:
-        """Tokens of the blocks alone."""
-        return sum([item.tokens for item in self.items])
+        """Tokens of the blocks alone; not of those that a pin brings back only now."""
+        return sum([item.tokens for item in self.items if not self._returns(item)])
+
+    def _returns(self, item: Item) -> bool:
+        """Whether the block left with an earlier boundary, and was pinned since."""
+        boundary = self.boundary
+        if boundary is None or item.position > boundary.after:
+            return False
+        return item.position not in boundary.kept
 
     @property
     def besides(self) -> int:
@@ -159,6 +168,16 @@ class Window:
     def as_counted(self, estimated: int) -> int:
         """What the model makes of a summary, or of a request, of so many estimated tokens."""
         return round(estimated * self.gauge.ratio(Sort.REQUEST))
+
+    def tokens_of(self, item: Item, length: int | None) -> int:
+        """What an item takes once so many characters of it show; None is the whole block."""
+        now, then = _estimated(item, item.length), _estimated(item, length)
+        if now == then:
+            return item.tokens
+        sort = SORTS.get(item.kind, Sort.TEXT)
+        # What media take goes by rules of the provider's, and tells nothing of the text beside.
+        ratio = self.gauge.ratio(sort) if has_media(item.block) else item.tokens / now
+        return max(1, round(then * ratio))
 
     def pricing(
         self, kept_tokens: int, summary_tokens: int, *, unchanged: int | None = None
@@ -187,6 +206,12 @@ class Window:
     def groups(self) -> list[list[Item]]:
         """The items by what leaves or stays together: pairs, and pieces of one message."""
         return bound(self.items)
+
+
+def _estimated(item: Item, length: int | None) -> int:
+    if length is None:
+        return estimate(item.block)
+    return max(1, -(-length // CHARS_PER_TOKEN))
 
 
 class OnFailure(StrEnum):

@@ -28,6 +28,7 @@ from ..domain.session_events import (
     TurnStarted,
 )
 from ..domain.token_budget import estimate_text
+from ..domain.trims import trimmed
 from .entry import Entry as Entry  # noqa: PLC0414 - a view's entries are imported from here
 from .fingerprint import Fingerprint
 from .fingerprint import encoded as encoded  # noqa: PLC0414 - as above
@@ -99,27 +100,6 @@ class HistoryView:
         for entry in self.entries:
             said.take(entry)
         return said.hexdigest
-
-
-def trimmed(text: str, trim: Trim) -> str:
-    """The first and last characters of a text around a mark that says how to recall the rest."""
-    left_out = len(text) - trim.head - trim.tail
-    if left_out <= 0:
-        return text
-    end = text[-trim.tail :] if trim.tail else ""
-    return text[: trim.head] + _mark(left_out, trim.position) + end
-
-
-def trimmed_length(whole: int, trim: Trim) -> int:
-    """Characters that `trimmed` leaves of so many."""
-    left_out = whole - trim.head - trim.tail
-    if left_out <= 0:
-        return whole
-    return trim.head + len(_mark(left_out, trim.position)) + trim.tail
-
-
-def _mark(left_out: int, position: int) -> str:
-    return f"\n[... {left_out:,} characters left out; recall #{position} ...]\n"
 
 
 class History:

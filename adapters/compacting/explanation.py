@@ -7,7 +7,7 @@ from ...domain.compaction_events import Trigger, Trim
 from ...domain.policies.threshold import Due, due
 from ...domain.shares import Share, shares_of
 from ...domain.summaries.extractive import Extractive
-from ...domain.trims import tokens_saved
+from ...domain.trims import trimmed_length
 from ...domain.window import Item, Plan, Window
 from ...projections.planned import Planned
 from .order import Order
@@ -71,11 +71,13 @@ def _shares(items: Iterable[Item]) -> tuple[Share, ...]:
 
 
 def _shortened(window: Window, stays: list[Item], trims: tuple[Trim, ...]) -> tuple[Shortened, ...]:
-    earlier = window.boundary.trims if window.boundary else ()
     by_position = {item.position: item for item in stays}
     found = []
     for trim in trims:
         item = by_position.get(trim.position)
-        if item and (saved := tokens_saved([item], [trim], earlier)):
-            found.append(Shortened(trim.position, item.tokens, item.tokens - saved))
+        if item is None:
+            continue
+        then = window.tokens_of(item, trimmed_length(len(item.block.text), trim))
+        if then < item.tokens:
+            found.append(Shortened(trim.position, item.tokens, then))
     return tuple(found)

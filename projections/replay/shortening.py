@@ -4,8 +4,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from ...domain.token_budget import CHARS_PER_TOKEN
-from ...domain.trims import both_ends, is_large, reckoned, saved, shortened_to
-from ..history_view import trimmed_length
+from ...domain.trims import both_ends, is_large, shortened_to, trimmed_length
 from .trace import Trace
 
 
@@ -32,7 +31,5 @@ class Shortening:
         return max(1, -(-trimmed_length(self._trace.text[index], trim) // CHARS_PER_TOKEN))
 
     def saved(self, index: int) -> int:
-        """What a plan reckons that it saves, which is nearly what it does save."""
-        trace = self._trace
-        trim = both_ends(trace.position[index], self._most)
-        return saved(trace.tokens(index), trace.shown[index], reckoned(trace.text[index], trim))
+        """What that takes off a view."""
+        return self._trace.tokens(index) - self.tokens(index)

@@ -217,8 +217,6 @@ class _Run:
         if plan is None:
             return None
         held = view.held()
-        if not held.isdisjoint(view.shortened):
-            raise _BeyondTokensError("a result that was shortened is pinned, being small now")
         cut = None if plan.cut is None else view.nearest_cut(plan.cut, held)
         first = view.first if cut is None else cut
         carried = view.carried if cut is None else view.carried_over(first, held)

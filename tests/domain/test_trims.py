@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cutbank.domain.blocks import Block, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Replacement, Trigger, Trim
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.trims import effective, shortened, tokens_saved
+from cutbank.domain.trims import effective, shortened, trimmed_length
 from cutbank.domain.window import Item, Window
 
 MOST = 12
@@ -62,8 +62,10 @@ def test_what_shortened_results_save_is_what_effective_trims_of_them_do(
     trims = tuple(Trim(position=at, head=head) for at, head in sorted(heads.items()))
     effects = effective(window, items, trims)
     assert tuple(Trim(position=one.item.position, head=one.head) for one in found) == effects
-    before = boundary.trims if boundary else ()
-    assert sum(one.saved for one in found) == tokens_saved(items, effects, before)
+    by_position = {item.position: item for item in items}
+    for one, trim in zip(found, effects, strict=True):
+        length = trimmed_length(len(one.item.block.text), trim)
+        assert one.saved == one.item.tokens - window.tokens_of(by_position[trim.position], length)
 
 
 def test_nothing_but_a_result_is_shortened() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ....domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from ....domain.ranges import Ranges
-from ....projections.history_view import trimmed
+from ....domain.trims import trimmed
 from ..outgoing import Compacted, Said
 from ..reading.fields import Item
 
