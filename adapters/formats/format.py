@@ -17,7 +17,7 @@ class LineReader(Protocol):
         """The steps of one line."""
         ...
 
-    def close(self, *, final: bool) -> Iterable[Step]:
+    def close(self, *, final: bool = False) -> Iterable[Step]:
         """The steps that are due where the file ends here, for now: lines may follow all the same.
 
         Whatever is said again when they do has the same keys. Where this is `final`, no line

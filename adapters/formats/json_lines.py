@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-LONGEST = 8_000_000
+LONGEST = 256_000_000
 """Bytes of the longest line that is read."""
 
 _ALL_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
@@ -26,7 +26,8 @@ class NestedTooDeeplyError(ValueError):
 
 @dataclass(frozen=True)
 class Line:
-    """One line that is not blank: its value, or the problem with it."""
+    """One line that is not blank: its value, or the problem with it. `raw` is empty only where it
+    is too long to be kept."""
 
     number: int
     end: int
@@ -37,7 +38,7 @@ class Line:
     odd: bool = False
     """Holds what only the slow parser takes: NaN, a large integer, half a surrogate pair."""
     name: str | None = None
-    """Its digest, where it is not that of `raw`: secrets were left out of it."""
+    """Its name, where that is not the digest of `raw`: secrets were left out of it, say."""
 
     @cached_property
     def digest(self) -> str:
@@ -46,8 +47,8 @@ class Line:
 
     @property
     def text(self) -> str:
-        """The line as it stands."""
-        return self.raw.decode()
+        """The line as it stands; a byte that is no UTF-8 is written as `\\xff`."""
+        return self.raw.decode(errors="backslashreplace")
 
     def json(self, part: Any) -> str:
         """Part of the value as JSON text that means the same when it is parsed again."""
@@ -77,7 +78,9 @@ def lines(path: Path, longest: int = LONGEST) -> Iterator[Line]:
                 continue
             line = parse(body, number, end)
             if line.problem and not raw.endswith(b"\n"):
-                yield Line(number, start, problem="truncated: the file ends inside this line")
+                # However much of it is there at a later reading, it is the same line.
+                problem, name = "truncated: the file ends inside this line", f"truncated:{number}"
+                yield Line(number, start, body, problem=problem, name=name)
             else:
                 yield line
 
@@ -97,7 +100,7 @@ def parse(raw: bytes, number: int = 1, end: int = 0) -> Line:
         problem = "not UTF-8 text"
     except ValueError as error:
         problem = "holds NUL bytes" if b"\0" in raw else f"not JSON: {error}"
-    return Line(number, end, problem=problem)
+    return Line(number, end, raw, problem=problem)
 
 
 def _may_hold_large_integer(raw: bytes) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from .json_lines import LONGEST, Line, NestedTooDeeplyError, lines, parse
 
-LARGEST_DOCUMENT = 256_000_000
+LARGEST_DOCUMENT = LONGEST
 """Bytes of the largest file that is read at once: one JSON document, or plain text."""
 FIRST_LINES = 32
 
@@ -54,12 +54,20 @@ class Source:
         """The values of the first lines that are JSON; none of a folder."""
         if self.is_folder:
             return []
-        with self.path.open("rb") as file:
-            head = file.read(self.longest).removeprefix(BOM_UTF8)
-        raws = [stripped for raw in head.split(b"\n", FIRST_LINES) if (stripped := raw.strip())]
-        parsed = [parse(raw) for raw in raws[:FIRST_LINES]]
+        parsed = [parse(raw) for raw in self._first_raws()]
         read = [self.redacted(replace(line, number=0)) for line in parsed]
         return [line.value for line in read if line.problem is None]
+
+    def _first_raws(self) -> list[bytes]:
+        """The first lines that are not blank, up to one that is too long."""
+        raws: list[bytes] = []
+        with self.path.open("rb") as file:
+            while len(raws) < FIRST_LINES and (raw := file.readline(self.longest + 1)):
+                if len(raw) > self.longest and not raw.endswith(b"\n"):
+                    break
+                if body := raw.removeprefix(BOM_UTF8).strip():
+                    raws.append(body)
+        return raws
 
     @cached_property
     def first_line(self) -> Any:
@@ -113,8 +121,10 @@ class Source:
 
     def redacted(self, line: Line, member: str = "") -> Line:
         """The line without its secrets, where they are to be left out."""
-        if self.redact is None or line.problem:
+        if self.redact is None:
             return line
+        if line.problem:
+            return self._redacted_text(line)
         try:
             value = self.redact(line.number, line.value, member)
             if value is line.value:
@@ -123,7 +133,17 @@ class Source:
             raw = line.json(value).encode()
             return replace(line, value=value, raw=raw, name=line.digest)
         except (RecursionError, NestedTooDeeplyError):
-            return Line(line.number, line.end, problem="nested too deeply to look for secrets in")
+            problem = "nested too deeply to look for secrets in"
+            return self._redacted_text(replace(line, problem=problem, value=None))
+
+    def _redacted_text(self, line: Line) -> Line:
+        """A line that cannot be read, its text without its secrets."""
+        assert self.redact is not None
+        try:
+            text = str(self.redact(line.number, line.text))
+        except RecursionError:
+            return replace(line, raw=b"", name=line.digest)  # not kept: a secret may be in it
+        return line if text == line.text else replace(line, raw=text.encode(), name=line.digest)
 
     @cached_property
     def _begins_like_json(self) -> bool:

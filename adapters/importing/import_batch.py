@@ -103,8 +103,7 @@ class DecidedBatch:
                     self.errors.append(f" what requests held: {reason}; left out")
                     return
             case Append():
-                if not self._append(target, session, step):
-                    return
+                self._append(target, session, step)
                 self.added += 1
                 self._placed_at(target, step, (session.version, session.version))
         self._keep_key(target, session, step.key)
@@ -114,23 +113,17 @@ class DecidedBatch:
         self._taken[target.begin.key, key] = (target, at)
         self.keys.append(AppendKey(session.id, key, at, at))
 
-    def _append(self, target: Target, session: Session, step: Append) -> bool:
-        """Append the block; tells whether it now stands under the step's own key."""
+    def _append(self, target: Target, session: Session, step: Append) -> None:
         try:
             self._append_block(target, session, step.block)
         except (OrphanToolResultError, DuplicateToolCallError) as error:
-            # Nothing is lost: what cannot stand in a view is kept as a note, under another key. A
-            # later reading, when its call is there, appends the block itself.
+            # Nothing is lost: what cannot stand in a view is kept as a note.
             origin = step.block.origin or Origin(format="")
             where = f"{origin.line}: " if origin.line else " "
             self.errors.append(f"{where}entry {step.source_id}: {error}")
             kept = dumps(step.block.model_dump(mode="json")).decode()
             refused = origin.model_copy(update={"refused": str(error)})
-            note = Block.note(kept, name=str(step.block.kind), origin=refused)
-            at = self._keep(target, session, f"{step.key}:refused", note)
-            self._placed_at(target, step, (at, at))
-            return False
-        return True
+            session.append(Block.note(kept, name=str(step.block.kind), origin=refused))
 
     def _answer_or_refuse(self, target: Target, step: Problem) -> None:
         """Append a result whose call is in another file of the session; else keep it raw."""
@@ -141,10 +134,11 @@ class DecidedBatch:
             self._placed_at(target, append, known)
             self.answered += 1
             return
+        is_refused = self._known(target, session, step.key) is not None
         try:
-            self._append_block(target, session, append.block)
+            if not is_refused:
+                self._append_block(target, session, append.block)
         except OrphanToolResultError:
-            self.errors.append(f"{step.line}: {step.reason}")
             told = append.block.origin
             origin = Origin(
                 format=told.format if told else "",
@@ -152,22 +146,17 @@ class DecidedBatch:
                 follows=step.follows,
                 refused=step.reason,
             )
-            note = Block.note(step.raw or "", name=REFUSED, origin=origin)
-            self._keep(target, session, step.key, note)
+            session.append(Block.note(step.raw or "", name=REFUSED, origin=origin))
+            self._keep_key(target, session, step.key)
+            self.added += 1
+            is_refused = True
+        if is_refused:
+            self.errors.append(f"{step.line}: {step.reason}")
             return
         self.answered += 1
         self.added += 1
         self._placed_at(target, append, (session.version, session.version))
         self._keep_key(target, session, append.key)
-
-    def _keep(self, target: Target, session: Session, key: str, note: Block) -> int:
-        """Append a note, unless it is there; returns where it is."""
-        if known := self._known(target, session, key):
-            return known[0]
-        session.append(note)
-        self.added += 1
-        self._keep_key(target, session, key)
-        return session.version
 
     def _append_block(self, target: Target, session: Session, block: AnyBlock) -> None:
         if isinstance(block, ToolResult):

@@ -68,6 +68,8 @@ class TranscriptImport:
         self.batch: list[tuple[Target, Batched]] = []
         self.batched = 0
         self.offset = 0
+        self.early: list[Problem] = []
+        """What could not be read so far, where no session has begun."""
 
     def take(self, step: Step) -> None:
         match step:
@@ -80,6 +82,7 @@ class TranscriptImport:
                     self.targets[key] = Target(step)
                 self.current = self.targets[key]
                 self.current.title = step.title or self.current.title
+                self._keep_early()
             case Linked():
                 self.told.append(step)
                 self.links.tell(step)
@@ -105,7 +108,9 @@ class TranscriptImport:
                 self._batch(step, characters(block))
             case Problem(line=line, reason=reason, key=named, raw=raw):
                 self.report.errors.append(f"{self.report.path}:{line}: {reason}")
-                if named and raw and self.current is not None:
+                if self.current is None:
+                    self.early.append(step)
+                elif named and raw:
                     kept = None if step.is_part else line
                     note = Unknown(named, REFUSED, raw, line=kept, follows=step.follows)
                     self._note(note, reason)
@@ -117,6 +122,14 @@ class TranscriptImport:
                 self.offset = offset
                 if self.heard:
                     self.heard(offset)
+
+    def _keep_early(self) -> None:
+        """Keep what could not be read before the first session began."""
+        early, self.early = self.early, []
+        for step in early:
+            if step.key and step.raw:
+                note = Unknown(step.key, REFUSED, step.raw, line=step.line, follows=step.follows)
+                self._note(note, step.reason)
 
     def finish(self) -> None:
         """The file was read to its end."""

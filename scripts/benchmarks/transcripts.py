@@ -11,7 +11,6 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cutbank.adapters.formats.json_lines import LONGEST
 from cutbank.adapters.importing.importer import import_path
 from cutbank.adapters.sample.sample_session import write_sample
 from cutbank.adapters.session_store import open_store
@@ -23,6 +22,8 @@ from .workload import turns
 LEAST, MOST = 15, 150
 """MB/s, and MB of memory."""
 SESSION = "5a3c1f0e-0000-4000-8000-000000000001"
+LONGEST = 8_000_000
+"""Bytes of the longest line."""
 SAID = {"sessionId": SESSION, "isSidechain": False, "timestamp": "2026-03-10T08:14:07.212Z"}
 
 Entry = dict[str, Any]

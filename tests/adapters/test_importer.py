@@ -21,7 +21,6 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.rendering.catalog import render
 
-
 ON_ONE = pytest.mark.parametrize("engine", ["sqlite"])
 """How events are stored is tested on both databases elsewhere."""
 
@@ -286,6 +285,62 @@ def test_a_session_in_two_files_pairs_across_them(store: SessionStore, tmp_path:
     assert texts(store.session(SESSION).view())[-1] == "one"
     assert [report.errors for report in reports] == [[], []]
     assert reports[1].tool_results == 1
+
+
+@ON_ONE
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"type": "user", said: "zebra"}', "not JSON"),
+        (b'{"type": "user", "said": "zebra \0"}', "holds NUL bytes"),
+        (b'{"type": "user", "said": "zebra \xff"}', "not UTF-8 text"),
+        (b'{"type": "user", "said": "zebra"', "not JSON"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_kept_raw_with_its_reason_and_found(
+    store: SessionStore, talk: Talk, file: Path, line: bytes, reason: str
+) -> None:
+    file.write_bytes(line + b"\n" + talk.raw())
+
+    report = imported(store, file)
+
+    session = store.session(SESSION)
+    (found,) = store.search("zebra")
+    (note,) = session.recall(search="zebra")
+    assert note.position == found.position
+    assert note.block.text == line.decode(errors="backslashreplace")
+    assert note.block.origin
+    assert str(note.block.origin.refused).startswith(reason)
+    assert report.errors[0].startswith(f"{file}:1: {reason}")
+    assert imported(store, file).added == 0
+
+
+@ON_ONE
+def test_a_line_that_was_cut_off_is_kept_once_however_often_it_is_read(
+    store: SessionStore, talk: Talk, file: Path
+) -> None:
+    talk.user("the last words of it")
+    raw = talk.raw()
+
+    for cut in (6, 3, 0):
+        file.write_bytes(raw[: len(raw) - cut])
+        imported(store, file)
+
+    kept = store.session(SESSION).recall(search="last words")
+    assert [one.block.kind.value for one in kept] == ["note", "user"]
+
+
+@ON_ONE
+def test_a_line_of_many_megabytes_is_read(store: SessionStore, talk: Talk, file: Path) -> None:
+    picture = "zebra " * 1_500_000
+    talk.calls("m3", "t3")
+    talk.result("t3", picture, toolUseResult={"stdout": picture})
+    file.write_bytes(talk.raw())
+
+    report = imported(store, file)
+
+    assert report.errors == []
+    assert texts(store.session(SESSION).view())[-1] == picture
 
 
 def test_what_cannot_stand_in_a_view_is_kept_whatever_is_in_it(session: StoredSession) -> None:

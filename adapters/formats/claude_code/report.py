@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..json_lines import Line
-from ..steps import Append, Aside, EntryRead, Problem, Skipped, Step, Unknown
+from ..steps import Append, Aside, Problem, Skipped, Step, Unknown
 from .conversation import Conversation
 
 
@@ -24,8 +24,6 @@ class Report:
     follows: str | None = None
     """As in the origin of a block."""
     named: Counter[str] = field(default_factory=Counter)
-    read: int = 0
-    """How far the file was read: a line that had to wait ends before it."""
 
     def __post_init__(self) -> None:
         self.owner = self.home
@@ -34,12 +32,6 @@ class Report:
         """A line begins."""
         self.steps, self.outcome = [], "imported"
         self.owner, self.id, self.follows = self.home, None, None
-
-    def end(self, line: Line) -> list[Step]:
-        """A line ends: all its steps."""
-        self.read = max(self.read, line.end)
-        self.steps.append(EntryRead(self.outcome, self.read))
-        return self.steps
 
     def say(self, conversation: Conversation, steps: Iterable[Step]) -> None:
         """Report steps of a conversation."""

@@ -1,10 +1,10 @@
 """Folds the lines of a Claude Code transcript into steps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from ..json_lines import Line, NestedTooDeeplyError
 from ..reading.fields import Item, MalformedError, json_name, take, take_optional
-from ..steps import Asked, Step
+from ..steps import Asked, EntryRead, Step
 from .audit import Audit
 from .entries import KEPT, SKIPPED, TITLES
 from .queue import Queue
@@ -26,19 +26,21 @@ class Transcript:
         self.queue = Queue()
         self.audit = Audit()
         self.waiting = WaitingLines()
+        self.untold: Line | None = None
+        """The newest line, until its end was told."""
         self.seen: dict[str, int] = {}
         """Ids of the entries that were taken in, each with a hash of what it said."""
 
     def read(self, line: Line) -> list[Step]:
         """The steps of one line, and of those that waited for it; none where it has to wait."""
-        return [step for ready in self.waiting.take(line) for step in self._steps(ready)]
+        # How a line ends that waits still is not known when the next one comes: not as an error.
+        steps: list[Step] = [EntryRead("imported", self.untold.end)] if self.untold else []
+        self.untold = line
+        return steps + self._read_all(self.waiting.take(line))
 
-    def close(self, *, final: bool) -> list[Step]:
+    def close(self, *, final: bool = False) -> list[Step]:
         """The steps that the end of the file brings."""
-        steps: list[Step] = []
-        if final:
-            for line in self.waiting.release():
-                steps += self._steps(line)
+        steps = self._read_all(self.waiting.release()) if final else []
         self.report.begin()
         for conversation in self.sessions.conversations.values():
             self.report.say(conversation, conversation.finish_message())
@@ -48,16 +50,26 @@ class Transcript:
                 self.report.problem(boundary.line, reason)
         return steps + self.report.steps
 
+    def _read_all(self, lines: Iterable[Line]) -> list[Step]:
+        """The steps of these lines, and the end of the newest of the file if it is among them."""
+        steps: list[Step] = []
+        end: EntryRead | None = None
+        for line in lines:
+            steps += self._steps(line)
+            if line is self.untold:
+                end, self.untold = EntryRead(self.report.outcome, line.end), None
+        return [*steps, end] if end else steps
+
     def _steps(self, line: Line) -> list[Step]:
         self.report.begin()
         if line.problem:
-            self.report.problem(line, line.problem)
+            self.report.problem(line, line.problem, line.text or None)
         else:
             try:
                 self._read(line)
             except (MalformedError, NestedTooDeeplyError) as error:
                 self.report.problem(line, str(error), line.text)
-        return self.report.end(line)
+        return self.report.steps
 
     def _read(self, line: Line) -> None:
         item = line.value

@@ -30,6 +30,8 @@ def write(outgoing: Outgoing) -> Iterator[bytes]:
 
 
 def _line(entry: Any) -> bytes:
+    if isinstance(entry, bytes):
+        return entry + b"\n"  # it was no JSON when it was read
     return json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
@@ -113,7 +115,9 @@ def _own(entry: Entry) -> Iterator[Any]:
     if origin is None or origin.line is None:
         return
     if entry.rest is None:
-        written: Any = parse((entry.raw or "").encode()).value
+        raw = (entry.raw or "").encode()
+        line = parse(raw)
+        written: Any = raw if line.problem else line.value
     else:
         written = entry_of(entry.rest, [said.block for said in entry.said])
     if origin.follows is not None and isinstance(written, dict):

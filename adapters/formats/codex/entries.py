@@ -20,10 +20,10 @@ KEPT_RAW = frozenset(
 )
 """Types of lines that no model was sent as they are, and that Codex may need to go on."""
 
-_AGAIN = "shown to the person; another line says the same"
+AGAIN = "shown to the person; another line says the same"
 _RUNNING = "shown while a tool ran; its result is a response item"
 _STREAMED = "a piece of a message that comes again whole"
-_STATE = "state of the program"
+STATE = "state of the program"
 _FOR_THE_PERSON = "shown to the person only"
 _ASKED = "a question to the person; what came of it is in the tool's result"
 _AGENTS = "shown of a sub-agent, which has a rollout of its own"
@@ -31,16 +31,21 @@ _AGENTS = "shown of a sub-agent, which has a rollout of its own"
 NO_USAGE = "a token count without usage"
 USAGE_AGAIN = "usage that was told before"
 
+ENDED = frozenset({"task_complete", "turn_complete"})
+"""Events that end a turn; what went wrong in it is told nowhere else."""
+MCP_ENDED = "mcp_tool_call_end"
+"""The event that tells what a tool of an MCP server answered: mostly an item says it again."""
+
 EVENTS = {
     **dict.fromkeys(
         (
             *("agent_message", "agent_reasoning", "agent_reasoning_raw_content", "user_message"),
             *("context_compacted", "raw_response_item", "item_completed", "view_image_tool_call"),
             *("dynamic_tool_call_request", "dynamic_tool_call_response", "web_search_end"),
-            *("image_generation_end", "mcp_tool_call_end", "exec_command_end", "patch_apply_end"),
+            *("image_generation_end", "exec_command_end", "patch_apply_end"),
             *("plan_update", "entered_review_mode", "exited_review_mode"),
         ),
-        _AGAIN,
+        AGAIN,
     ),
     **dict.fromkeys(
         (
@@ -61,7 +66,7 @@ EVENTS = {
     ),
     **dict.fromkeys(
         (
-            *("task_started", "turn_started", "task_complete", "turn_complete", "turn_aborted"),
+            *("task_started", "turn_started", "turn_aborted"),
             *("session_configured", "thread_settings_applied", "thread_goal_updated"),
             *("mcp_startup_update", "mcp_startup_complete", "shutdown_complete"),
             *("undo_started", "undo_completed", "skills_update_available"),
@@ -70,7 +75,7 @@ EVENTS = {
             *("realtime_conversation_realtime", "realtime_conversation_closed"),
             "realtime_conversation_sdp",
         ),
-        _STATE,
+        STATE,
     ),
     **dict.fromkeys(
         (

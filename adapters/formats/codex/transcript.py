@@ -1,9 +1,11 @@
 """Folds the lines of a Codex rollout into steps."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
-from ....domain.blocks import Origin
+from ....domain.blocks import Origin, ToolCall, ToolResult
 from ....domain.session_events import Usage
 from ..json_lines import Line, NestedTooDeeplyError
 from ..reading.entry_steps import EntrySteps
@@ -20,7 +22,7 @@ from ..steps import (
 )
 from .compaction import Compaction, compaction_of, inherited, replaced_by, summary_in
 from .context import PROMPT, Context, answer_in, hash_of, source_id
-from .entries import EVENTS, KEPT_RAW, NAME, NO_USAGE, USAGE_AGAIN
+from .entries import AGAIN, ENDED, EVENTS, KEPT_RAW, MCP_ENDED, NAME, NO_USAGE, STATE, USAGE_AGAIN
 from .items import UnheardError, read_communication, read_item
 from .read import Read, kind_of
 from .sessions import Spawning, begin_of, meta_of
@@ -39,13 +41,17 @@ class Transcript:
         self.prompt: str | None = None
         self.compaction: Compaction | None = None
         """One of which the next token count tells how much it left."""
+        self.open: set[str] = set()
+        """Calls without an output."""
+        self.answered: dict[str, tuple[Line, Item]] = {}
+        """By the calls that they answer, events that tell it before the output does."""
         self.now = EntrySteps(0, 0)
 
     def read(self, line: Line) -> Iterable[Step]:
         """The steps of one line."""
         self.now = EntrySteps(line.number, line.end)
         if line.problem:
-            self.now.problem(line.problem)
+            self.now.refuse(line, line.problem)
         else:
             try:
                 self._read(line)
@@ -55,10 +61,13 @@ class Transcript:
                 self.now.unknown(f"response_item/{error}", line.text)
         return self.now.ended()
 
-    def close(self, *, final: bool) -> Iterable[Step]:  # noqa: ARG002 - nothing waits
+    def close(self, *, final: bool = False) -> Iterable[Step]:
         """The steps that the end of the file brings."""
         # None is forgotten: the count may be the very next line to be written.
-        return self.compaction.steps() if self.compaction else []
+        steps = list(self.compaction.steps()) if self.compaction else []
+        if final:
+            steps += [_aside(MCP_ENDED, line) for line, _ in self.answered.values()]
+        return steps
 
     def _read(self, line: Line) -> None:
         if self.begin is None:
@@ -151,6 +160,10 @@ class Transcript:
             block = piece(origin=again if index else origin)
             served = read.served and index == 0
             self.now.say(Append(f"{_key(line)}:{index}", block, name, served=served))
+        if read.call and read.pieces[0].func is ToolCall:
+            self.open.add(read.call)
+        elif read.call and read.pieces[0].func is ToolResult:
+            self._answer(read.call, payload)
         if read.by_model:
             self.meter.answer = self.meter.answer or name
         elif kind == PROMPT:
@@ -200,11 +213,33 @@ class Transcript:
             case "thread_name_updated":
                 self._named(payload)
                 self._aside(kind, line)
+            case _ if kind == MCP_ENDED:
+                self._mcp_ended(payload, line)
+            case _ if kind in ENDED:
+                if payload.get("error"):
+                    self._aside(kind, line)
+                else:
+                    self.now.skip(f"event_msg/{kind}", STATE)
             case _ if reason := EVENTS.get(kind):
                 self.meter.note_window(payload, "")
                 self.now.skip(f"event_msg/{kind}", reason)
             case _:
                 self.now.unknown(f"event_msg/{kind}", line.text)
+
+    def _mcp_ended(self, payload: Item, line: Line) -> None:
+        """What an MCP server answered: kept where the output of the call does not say the same."""
+        call = take_optional(payload, "call_id", str)
+        if call in self.open:
+            self.answered[call] = (line, payload)
+            self.now.skip(f"event_msg/{MCP_ENDED}", AGAIN)
+        else:
+            self._aside(MCP_ENDED, line)
+
+    def _answer(self, call: str, payload: Item) -> None:
+        """The output of a call: what an event told of it is kept where this leaves some out."""
+        self.open.discard(call)
+        if (told := self.answered.pop(call, None)) and not _says_all(payload, told[1]):
+            self._aside(MCP_ENDED, told[0])
 
     def _rolled_back(self, turns: int, line: Line) -> None:
         left = self.context.go_back(turns)
@@ -250,7 +285,35 @@ class Transcript:
         self.now.say(self.meter.call(id, _key(line), usage, time))
 
     def _aside(self, kind: str, line: Line) -> None:
-        self.now.say(Aside(_key(line), kind, line.text, line=line.number))
+        self.now.say(_aside(kind, line))
+
+
+def _aside(kind: str, line: Line) -> Aside:
+    return Aside(_key(line), kind, line.text, line=line.number)
+
+
+def _says_all(output: Item, event: Item) -> bool:
+    """Whether an output holds each text of what an MCP server answered, as it is or as JSON."""
+    said = "\n".join(_texts(output))
+    return all(
+        text in said or json.dumps(text, ensure_ascii=False)[1:-1] in said
+        for text in _texts(event.get("result"))
+    )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a value that are no name of a type, at whatever depth."""
+    left = [value]
+    while left:
+        match left.pop():
+            case str() as text:
+                yield text
+            case dict() as item:
+                left += [item[name] for name in item if name not in ("type", "mimeType")]
+            case list() as items:
+                left += items
+            case _:
+                pass
 
 
 def _key(line: Line) -> str:

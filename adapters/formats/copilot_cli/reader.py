@@ -65,7 +65,7 @@ class Session:
             self.has_begun = True
             entry.say(self.begin)
         if line.problem:
-            entry.problem(line.problem)
+            entry.refuse(line, line.problem)
             return entry.ended()
         try:
             self._event(entry, line)
@@ -75,7 +75,7 @@ class Session:
             entry.problem(str(error), line.text)
         return entry.ended()
 
-    def close(self, *, final: bool) -> Iterable[Step]:  # noqa: ARG002 - nothing waits
+    def close(self, *, final: bool = False) -> Iterable[Step]:  # noqa: ARG002 - nothing waits
         return []
 
     def _event(self, entry: EntrySteps, line: Line) -> None:

@@ -70,7 +70,7 @@ class Conversation:
         try:
             outcome = self._read(number, message)
         except NestedTooDeeplyError as error:
-            outcome = self._wrong(number, str(error))
+            outcome = self._wrong(number, str(error), "", None)
         self.steps.append(EntryRead(outcome, offset))
         return self.steps
 
@@ -173,8 +173,11 @@ class Conversation:
         for index, piece in enumerate(pieces):
             whole = is_empty and outcome == "imported"
             if isinstance(piece, Wrong):
-                refused = (key, raw) if whole else (None, None)
-                outcome = self._wrong(number, piece.reason, *refused)
+                if whole:
+                    outcome = self._wrong(number, piece.reason, key, raw)
+                else:
+                    name, text = f"{key}:{index}:refused", self.line.json(piece.item)
+                    outcome = self._wrong(number, piece.reason, name, text, is_part=True)
             elif isinstance(piece, Unheard):
                 text = raw if whole else self.line.json(piece.item)
                 if whole or not is_empty:
@@ -184,10 +187,11 @@ class Conversation:
         return outcome
 
     def _wrong(
-        self, number: int, reason: str, key: str | None = None, raw: str | None = None
+        self, number: int, reason: str, key: str, raw: str | None, *, is_part: bool = False
     ) -> str:
         where = (self.line.number, f"message {number}: {reason}")
-        self.steps.append(Problem(*(where if self.is_on_a_line else (number, reason)), key, raw))
+        where = where if self.is_on_a_line else (number, reason)
+        self.steps.append(Problem(*where, key if raw else None, raw, is_part=is_part))
         return "error"
 
     def _aside(self, key: str, raw: str, number: int) -> Aside:

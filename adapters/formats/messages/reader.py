@@ -6,7 +6,7 @@ from typing import Any
 
 from ....domain.session_events import Usage
 from ..json_lines import Line, NestedTooDeeplyError
-from ..reading.entry_steps import digest_of
+from ..reading.entry_steps import digest_of, refused
 from ..reading.fields import Item, MalformedError, take_optional
 from ..source import Source
 from ..steps import Aside, Asked, Begin, Call, EntryRead, Problem, Step
@@ -84,7 +84,7 @@ def _has_messages(dialect: Dialect, line: Line) -> bool:
 
 def nothing(line: Line, reason: str) -> Iterator[Step]:
     """An entry that is no session."""
-    yield Problem(line.number, reason)
+    yield refused(line, reason)
     yield EntryRead("error", line.end)
 
 

@@ -17,6 +17,7 @@ from ..outgoing import Called, Compacted, Entry, Outgoing, Said, entries
 from ..reading.fields import Item, MalformedError
 from ..summary_mark import MARK, is_summary
 from ..writing.as_text import marked_text
+from ..writing.own_entries import is_json, is_part
 from .conversation import Dialect, system_prompt
 from .losses import count_losses
 from .reader import BODY, asked_by
@@ -80,7 +81,7 @@ def as_it_came(outgoing: Outgoing, dialect: Dialect, own: str) -> AsItCame | Non
             case Entry(raw=str(raw), said=(said,)):
                 if isinstance(said.block, Block) and said.block.name == BODY:
                     came.header = json.loads(raw)
-                elif not said.retracted:
+                elif not said.retracted and not is_part(part) and is_json(raw):
                     came.messages.append(json.loads(raw))
             case Entry(rest=rest, said=said):
                 gone = sum(one.retracted for one in said)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..json_lines import Line, NestedTooDeeplyError
-from ..reading.entry_steps import digest_of
+from ..reading.entry_steps import digest_of, refused
 from ..reading.fields import MalformedError, json_name
 from ..source import Source
 from ..steps import Aside, Begin, EntryRead, Problem, Step
@@ -59,7 +59,7 @@ def key_of(name: str, events: list[Any]) -> str:
 
 def _line(line: Line) -> Iterator[Step]:
     if line.problem:
-        yield Problem(line.number, line.problem)
+        yield refused(line, line.problem)
         yield EntryRead("error", line.end)
         return
     match line.value:
@@ -67,7 +67,7 @@ def _line(line: Line) -> Iterator[Step]:
             pass
         case other:
             got = "no history" if isinstance(other, dict) else json_name(other)
-            yield Problem(line.number, f"expected a session, got {got}")
+            yield refused(line, f"expected a session, got {got}")
             yield EntryRead("error", line.end)
             return
     name = rest.get("instance_id")

@@ -1,10 +1,12 @@
 """Reads a conversation of the OpenHands SDK: its state, then event by event."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from ....domain.compaction_events import Trigger
 from ..json_lines import Line, NestedTooDeeplyError
+from ..reading.entry_steps import refused
 from ..reading.fields import MalformedError, json_name, take, take_optional
 from ..reading.pieces import Pieces, Whence
 from ..source import Source
@@ -96,7 +98,7 @@ class _Conversation:
     def _state(self, member: Member) -> Iterator[Step]:
         name = member.name.rpartition("/")[2]
         if member.line.problem:
-            yield Problem(0, f"{name}: {member.line.problem}")
+            yield replace(refused(member.line, f"{name}: {member.line.problem}"), line=0)
             yield EntryRead("error", self.folder.read)
             return
         yield Aside(f"{name}:{member.line.digest}", name, member.line.text)
@@ -106,7 +108,7 @@ class _Conversation:
         line, number = member.line, member.number
         if line.problem:
             self.number = max(self.number, number)
-            yield Problem(number, line.problem)
+            yield replace(refused(line, line.problem), line=number)
             yield EntryRead("error", self.folder.read)
             return
         try:

@@ -24,7 +24,8 @@ class Content:
 
     rest: Item
     blocks: list[AnyBlock] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    problems: list[tuple[str, Any]] = field(default_factory=list)
+    """What is wrong, and with which item."""
 
     def items(self, owner: Item, make: Callable[[Any, int], Made], within: str) -> list[Any]:
         """Make something of each item of `owner`'s content; leaves the content without it."""
@@ -37,7 +38,7 @@ class Content:
             try:
                 one, stub = make(item, index)
             except MalformedError as error:
-                self.problems.append(f"{within}content[{index}]: {error}")
+                self.problems.append((f"{within}content[{index}]: {error}", item))
                 left.append([item])
             else:
                 made.append(one)

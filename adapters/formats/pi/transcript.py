@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from ....domain.blocks import Kind, Origin
 from ..json_lines import Line, NestedTooDeeplyError
+from ..reading.entry_steps import refused
 from ..reading.fields import Item, MalformedError, json_name, take, take_optional, text_in
 from ..steps import (
     Append,
@@ -56,7 +57,8 @@ class Transcript:
         self.outcome = "imported"
         if line.problem:
             self.outcome = "error"
-            yield Problem(line.number, line.problem)
+            yield from self._enter(self.current or self.tree.home)
+            yield refused(line, line.problem)
         else:
             try:
                 yield from list(self._read(line))
@@ -67,7 +69,7 @@ class Transcript:
                 yield Problem(line.number, str(error), line.digest, line.text)
         yield EntryRead(self.outcome, line.end)
 
-    def close(self, *, final: bool) -> list[Step]:  # noqa: ARG002 - nothing waits
+    def close(self, *, final: bool = False) -> list[Step]:  # noqa: ARG002 - nothing waits
         """Nothing is held back until the end."""
         return []
 
@@ -183,10 +185,13 @@ class Transcript:
 
     def _say(self, said: Content, entry: Item, node: Node, line: Line, kind: str) -> Iterator[Step]:
         """The blocks of an entry; one without any is kept raw."""
-        for problem in said.problems:
+        for number, (problem, item) in enumerate(said.problems):
             self.outcome = "error"
-            raw = None if said.blocks or problem is not said.problems[0] else line.text
-            yield Problem(line.number, problem, line.digest if raw else None, raw)
+            if number == 0 and not said.blocks:
+                yield Problem(line.number, problem, line.digest, line.text)
+            else:
+                key, raw = f"{line.digest}:refused:{number}", line.json(item)
+                yield Problem(line.number, problem, key, raw, is_part=True)
         if not said.blocks:
             if not said.problems:
                 yield self._aside(node, kind, line)

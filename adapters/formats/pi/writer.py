@@ -1,18 +1,20 @@
 """Writes a session as pi does: its own entries as they were, and what else was said after them."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import merge
 from operator import itemgetter
+from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from ....domain.blocks import ToolCall, ToolResult
 from ....domain.compaction import RECORDED
 from ..content.moments import iso
+from ..json_lines import parse
 from ..outgoing import Called, Compacted, Entry, Outgoing, Part, Said, entries, messages
 from ..reading.fields import Item
+from ..writing.own_entries import is_part
 from .compose import Composer, Written
 from .entries import TITLES, dumped
 from .put_back import line_of, title_slot
@@ -103,14 +105,19 @@ class _Continued:
     def _own(self, branch: _Branch) -> Iterator[tuple[int, _Branch, Entry]]:
         line = 0
         for entry in entries(branch.outgoing.parts(), self.name):
-            if isinstance(entry, Entry):
+            if isinstance(entry, Entry) and not is_part(entry):
                 origin = entry.said[0].block.origin
                 line = (origin.line if origin else None) or line
                 yield line, branch, entry
 
     def _line(self, branch: _Branch, entry: Entry) -> bytes:
         line = line_of(entry)
-        item = entry.rest if entry.rest is not None else json.loads(line)
+        item: Any = entry.rest
+        if item is None:
+            parsed = parse(line.strip())
+            if parsed.problem:
+                return line  # where entries are counted, it is none
+            item = parsed.value
         if not isinstance(item, dict):
             self.place += 1
             return line

@@ -15,6 +15,11 @@ def digest_of(text: str) -> str:
     return blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
 
 
+def refused(line: Line, reason: str) -> Problem:
+    """A line that cannot be read, to be kept as it stands."""
+    return Problem(line.number, reason, f"{line.digest}:{line.number}", line.text or None)
+
+
 @dataclass(slots=True)
 class EntrySteps:
     """The steps of entry `number`; `end` is how far the source was read."""
@@ -39,6 +44,11 @@ class EntrySteps:
             self.outcome = "unknown"
         key = f"unknown:{source_id or self.number}:{digest_of(raw)}"
         self.steps.append(Unknown(key, kind, raw, self.number, source_id))
+
+    def refuse(self, line: Line, reason: str) -> None:
+        """The line cannot be read."""
+        self.outcome = "error"
+        self.steps.append(refused(line, reason))
 
     def problem(self, reason: str, raw: str | None = None) -> None:
         """The entry, or a piece of it, cannot be read."""

@@ -8,6 +8,7 @@ from typing import Any
 from ....domain.blocks import AnyBlock, Block, Kind
 from ....domain.compaction import RECORDED
 from ..content.filling import filled
+from ..json_lines import parse
 from ..outgoing import Compacted, Entry, Message, Outgoing, Part, entries, messages
 
 REFUSED = "refused"
@@ -34,13 +35,26 @@ def own_entries(
             loose.append(part)
         elif part.rest is None and part.said[0].block.kind is not Kind.NOTE:
             loose += part.said
-        elif name_of(part) == REFUSED and not with_refused:
+        elif is_part(part):
+            pass  # the entry itself holds it
+        elif name_of(part) == REFUSED and not (with_refused and is_json(part.raw or "")):
             outgoing.lose("entries that were refused")
         else:
             yield from messages(iter(loose))
             loose.clear()
             yield part
     yield from messages(iter(loose))
+
+
+def is_part(entry: Entry) -> bool:
+    """Whether it is a note about a part of another entry, which could not be read."""
+    origin = entry.said[0].block.origin
+    return name_of(entry) == REFUSED and (origin is None or origin.line is None)
+
+
+def is_json(text: str) -> bool:
+    """Whether a text that was kept raw is JSON: a line that could not be read may be anything."""
+    return parse(text.encode()).problem is None
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from transcripts import name_of, samples
 import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.exporting.exporter import outgoing_of
+from cutbank.adapters.following import live_file
 from cutbank.adapters.following.live_file import LiveFile, News
 from cutbank.adapters.formats.catalog import recognise
 from cutbank.adapters.formats.outgoing import Called, Compacted, Said
@@ -229,21 +230,45 @@ def test_a_file_that_cannot_be_followed_is_left_alone(path: Path, file: LiveFile
 
 
 def test_a_line_that_is_too_long_is_passed_over_once_it_has_ended(
-    store: SessionStore, path: Path, file: LiveFile
+    store: SessionStore, path: Path, file: LiveFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(live_file, "LONGEST", 1_000)
     lines = talk().raw().splitlines(keepends=True)
     path.write_bytes(lines[0])
     news(file)
 
     with path.open("ab") as more:
-        more.write(b'"' + b"x" * 8_000_100)
+        more.write(b'"' + b"x" * 1_100)
     assert not news(file)
     with path.open("ab") as more:
         more.write(b'"\n' + lines[1])
     (told,) = news(file)
 
     assert texts(store) == ["go", "I look"]
-    assert [error.rpartition(": ")[2] for error in told.errors] == ["longer than 8,000,000 bytes"]
+    assert [error.rpartition(": ")[2] for error in told.errors] == ["longer than 1,000 bytes"]
+
+
+def test_a_result_waits_for_its_call_though_the_file_rests_before_it(
+    store: SessionStore, path: Path, file: LiveFile
+) -> None:
+    told = Talk()
+    told.user("go")
+    told.calls("m1", "t1")
+    told.result("t1", "early")
+    told.says("m2", text("done"))
+    call, result = told.raw().splitlines(keepends=True)[1:3]
+    path.write_bytes(told.raw().replace(call + result, result + call))
+
+    with path.open("r+b") as grown:
+        whole = grown.read()
+        grown.truncate(whole.index(call))
+    news(file)
+    assert texts(store) == ["go"]
+    path.write_bytes(whole)
+    news(file)
+
+    assert texts(store)[2:] == ["early", "done"]
+    assert not store.search("refused")
 
 
 def test_a_call_is_closed_once_a_model_went_on_without_its_result(

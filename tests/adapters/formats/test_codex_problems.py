@@ -21,6 +21,7 @@ from cutbank.adapters.formats.codex import FORMAT
 from cutbank.adapters.formats.source import Source
 from cutbank.adapters.formats.steps import (
     Append,
+    Aside,
     Begin,
     Call,
     Compacted,
@@ -292,6 +293,32 @@ def test_importing_a_rollout_as_it_grows_adds_each_block_once(
         for name in ("default", "at once")
     )
     assert [e.text for e in grown.view().entries] == [e.text for e in once.view().entries]
+
+
+def test_what_an_mcp_server_answered_is_kept_where_no_output_says_it(path: Path) -> None:
+    def answer(text: str) -> dict[str, Any]:
+        return {"result": {"Ok": {"content": [{"type": "text", "text": text}]}}}
+
+    told = Rollout()
+    told.user("look")
+    told.calls("c1")
+    told.event("mcp_tool_call_end", call_id="c1", **answer('said "again"'))
+    told.returns("c1", json.dumps([{"type": "text", "text": 'said "again"'}]))
+    told.calls("c2")
+    told.event("mcp_tool_call_end", call_id="c2", **answer("all of it"))
+    told.returns("c2", "all [...]")
+    told.event("mcp_tool_call_end", call_id="c3", **answer("from within a script"))
+    told.calls("c4")
+    told.event("mcp_tool_call_end", call_id="c4", result={"Err": "timed out"})
+    told.event("task_complete", turn_id="1", last_agent_message=None)
+    told.event("task_complete", turn_id="2", error={"message": "the server is overloaded"})
+
+    reading = read_at(path, told)
+
+    kept = [step.raw for step in reading.of(Aside) if step.type != "session_meta"]
+    found = ["again", "all of it", "within a script", "timed out", "overloaded"]
+    assert [[word in raw for raw in kept].count(True) for word in found] == [0, 1, 1, 1, 1]
+    assert len(kept) == 4
 
 
 def test_a_compaction_that_cannot_be_read_leaves_the_context_as_it_was(path: Path) -> None:
