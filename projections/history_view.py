@@ -242,7 +242,8 @@ class History:
         if shown is None and trim is not None:
             shown = trimmed(block.text, trim)
         if shown is not None:
-            entry = replace(entry, shown=shown, tokens=max(1, estimate_text(shown)))
+            tokens = max(1, round(estimate_text(shown) * recorded.ratio))
+            entry = replace(entry, shown=shown, tokens=tokens)
         self.entries[position] = entry
         self._tokens += entry.tokens
 

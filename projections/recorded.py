@@ -12,6 +12,8 @@ class Recorded:
     position: int
     event: Event
     tokens: int
-    """Estimated tokens of the block it stands for; 0 for other events."""
+    """Tokens of the block it stands for, estimated or calibrated; 0 for other events."""
     digest: bytes
     """Keyed hash of the event as stored; two blocks with one digest are the same block."""
+    ratio: float = 1.0
+    """Tokens that the model makes of one estimated token of the block."""

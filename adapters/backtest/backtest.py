@@ -161,12 +161,13 @@ class Backtest:
             self._tell(len(errand.items))
             return Order(())
         wanted: list[tuple[int, ModelFacts | None]] = []
+        others = {model: self._facts_of(model, read.called) for model in read.models}
         for number, item in errand.items.items():
             facts = self._facts_for(item, read)
-            key = fingerprint(read.digest, item, facts, self.store.settings)
+            key = fingerprint(read.digest, item, facts, self.store.settings, others)
             if not self._is_known(errand.name, number, key):
                 wanted.append((number, facts))
-        return Order(tuple(wanted), self.store.settings)
+        return Order(tuple(wanted), self.store.settings, others)
 
     def _is_known(self, session: str, number: int, key: str | None) -> bool:
         if self._cache is None or key is None:
@@ -187,7 +188,9 @@ class Backtest:
         if model is None:
             return None
         # Who names a model asks what it costs now; a recorded one cost what it did then.
-        at = None if item.model else read.called
+        return self._facts_of(model, None if item.model else read.called)
+
+    def _facts_of(self, model: str, at: datetime | None) -> ModelFacts | None:
         if (model, at) not in self._facts:
             self._facts[model, at] = facts_by(self.store.settings, model, at=at)
         return self._facts[model, at]

@@ -1,12 +1,12 @@
 """Measures one session under any number of setups: what they share is made once."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from time import process_time
 
-from ...domain.backtest.billing import bill_of
-from ...domain.backtest.cell import Cell, Lost, Setup
+from ...domain.backtest.billing import PricedCall, bill_of
+from ...domain.backtest.cell import Bill, Cell, Lost, Setup
 from ...domain.backtest.result import Control
 from ...domain.compaction import MAIN
 from ...domain.fidelity.bound import bound, own_bound
@@ -49,6 +49,8 @@ class Bench:
     log: SessionLog
     settings: Settings = field(default_factory=Settings)
     """On whose terms there is a compaction, as in an agent's loop."""
+    facts: Mapping[str, ModelFacts | None] = field(default_factory=dict)
+    """What each model that was called costs, where a setup names none."""
     _measures: dict[int, Measure] = field(default_factory=dict, init=False)
     _boundaries: dict[int, tuple[Boundary, ...]] = field(default_factory=dict, init=False)
 
@@ -71,7 +73,7 @@ class Bench:
             update={
                 **tally.as_fields(),
                 "why": _remark(tally.refused, tally.compactions),
-                "bill": bill_of(tally.calls, facts),
+                "bill": self._bill(tally.calls, setup, facts),
                 "canonical": measure.scores(sights),
                 "own": own.scores(sights),
                 "own_bound": own_bound(own, sights),
@@ -90,7 +92,8 @@ class Bench:
         assert setup.budget is not None, "a grid asks for it"
         found = self._token_replay(order, setup.budget)
         if isinstance(found, TokenReplay):
-            fields, calls = fields_of(found, setup.limit), priced_calls(found, self._answered)
+            calls = priced_calls(found, self._answered)
+            fields = fields_of(found, calls, setup.limit)
             why = _remark(fields["refused"], fields["compactions"])
         else:
             tally = Tally(self._answered)
@@ -104,10 +107,13 @@ class Bench:
                 **fields,
                 "setup": setup,
                 "why": why,
-                "bill": bill_of(calls, facts),
+                "bill": self._bill(calls, setup, facts),
                 "seconds": process_time() - began,
             }
         )
+
+    def _bill(self, calls: Iterable[PricedCall], setup: Setup, facts: ModelFacts | None) -> Bill:
+        return bill_of(calls, facts, others={} if setup.model else self.facts)
 
     def _token_replay(self, order: Terms, tokens: int) -> TokenReplay | NotByTokens:
         trace = self._trace

@@ -63,6 +63,8 @@ class Read:
     """When its model was called last; None where the log does not tell."""
     blank: Cell
     """A cell in which nothing is measured."""
+    models: tuple[str, ...] = ()
+    """All that were called, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,8 @@ class Order:
 
     items: tuple[tuple[int, ModelFacts | None], ...]
     settings: Settings = field(default_factory=Settings, repr=False)
+    facts: Mapping[str, ModelFacts | None] = field(default_factory=dict)
+    """What each model that was called costs, where the setup names none."""
 
 
 @dataclass(frozen=True, slots=True)

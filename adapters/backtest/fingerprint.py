@@ -1,11 +1,11 @@
 """Names a measurement by all that it follows from, so that it need not be made twice."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ...domain.backtest.cell import Setup
@@ -26,9 +26,15 @@ UNKNOWABLE = "llm"
 
 
 def fingerprint(
-    digest: str, item: Item, facts: ModelFacts | None, settings: Settings
+    digest: str,
+    item: Item,
+    facts: ModelFacts | None,
+    settings: Settings,
+    others: Mapping[str, ModelFacts | None] = MappingProxyType({}),
 ) -> str | None:
     """Of one item of one session: the session, what is wanted, and the code that measures it.
+
+    `others` is what models cost that were called besides.
 
     None where the same may come to something else another time.
     """
@@ -36,7 +42,8 @@ def fingerprint(
         if item.summariser == UNKNOWABLE:
             return None
         terms = settings.model_dump(mode="json", include={"compaction", "pins"})
-        by = [_code_of(item.policy), repr(facts), terms]
+        priced = repr(facts) if item.model else repr([facts, dict(others)])
+        by = [_code_of(item.policy), priced, terms]
         wanted: list[Any] = ["cell", item.model_dump(mode="json"), *by]
     else:
         wanted = ["controls", item.limit, list(item.budgets)]

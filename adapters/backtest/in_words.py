@@ -48,10 +48,13 @@ CAVEATS = (
         "A prompt that is larger than the limit would have been refused; here it counts as if it "
         "had been sent. Read what a policy keeps beside how many of its prompts were refused."
     ),
-    "Tokens are estimates, characters / 4, and not what a provider would have counted.",
     (
-        "Costs are reckoned as if a provider's cache held the beginning of each prompt for five "
-        "minutes, and the answers were those that were recorded."
+        "Tokens are calibrated by what providers reported of a session's calls; of a session "
+        "without reports they are estimates, four characters each."
+    ),
+    (
+        "Costs take the recorded answers. Where a report tells what the provider's cache did at a "
+        "call, it does likewise here; elsewhere it holds a prompt's beginning for five minutes."
     ),
     (
         "Many comparisons at once: of twenty differences that are none, one or two verdicts are "
@@ -98,6 +101,19 @@ def mean_apart(found: Difference) -> str:
         low, high = (_signed(found, end) for end in found.macro_interval)
         interval = f" [{low}, {high}]"
     return _signed(found, found.macro) + interval
+
+
+def calibrated_in_words(measured: Measured) -> str:
+    """Of how many sessions tokens are calibrated by reports, and of how many estimated."""
+    reports = {(cell.namespace, cell.session): cell.reports for cell in measured.cells}
+    known, sessions = sum(count > 0 for count in reports.values()), len(reports)
+    if not known:
+        return "tokens: estimated, four characters each; no provider reported any"
+    calibrated = (
+        f"tokens: calibrated by what providers reported, in {known:,} of {sessions:,} sessions "
+        f"({sum(reports.values()):,} calls)"
+    )
+    return calibrated if known == sessions else f"{calibrated}; else four characters each"
 
 
 def has_texts(setup: Setup) -> bool:

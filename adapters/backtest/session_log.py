@@ -14,6 +14,7 @@ from ...domain.compaction import MAIN
 from ...domain.event import Event
 from ...domain.session_events import ModelCalled
 from ...projections.read_models.moments import said_at
+from ...projections.replay.calibration import calibrate
 from ...projections.replay.recording import Recording
 from ...projections.replay.session_time import SessionTime
 from ..event_log.event_mapper import dumps
@@ -34,7 +35,8 @@ class SessionLog:
 
     @classmethod
     def of(cls, session: "StoredSession") -> "SessionLog":
-        return cls(recording_of(session), decisions_of(session, MAIN))
+        decisions = decisions_of(session, MAIN)
+        return cls(calibrate(recording_of(session), decisions, MAIN), decisions)
 
     @cached_property
     def digest(self) -> str:
@@ -80,7 +82,7 @@ class SessionLog:
 
 def read_of(log: SessionLog) -> Read:
     """What is known of a session before anything is measured."""
-    recording = log.recording
+    recording, calibration = log.recording, log.recording.calibration
     blank = Cell(
         session=recording.key,
         namespace=recording.namespace,
@@ -88,5 +90,9 @@ def read_of(log: SessionLog) -> Read:
         setup=Setup(policy="", limit=1),
         blocks=recording.blocks,
         calls=len(recording.calls),
+        reports=calibration.reports if calibration else 0,
+        overhead=calibration.overhead if calibration else None,
+        chars_per_token=calibration.chars_per_token if calibration else None,
     )
-    return Read(log.digest, log.model, log.called, blank)
+    told = (call.reported.model for call in recording.calls if call.reported)
+    return Read(log.digest, log.model, log.called, blank, tuple(sorted({*filter(None, told)})))

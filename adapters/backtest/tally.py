@@ -74,14 +74,7 @@ class Tally:
         answered = self.answered[len(self.calls)]
         bought = sum(one.bought for one in served.compactions)
         wrote = sum(one.summary.tokens for one in served.compactions if one.bought and one.summary)
-        return PricedCall(
-            prompt=served.tokens,
-            unchanged=served.unchanged,
-            output=answered.output,
-            gap_s=answered.gap_s,
-            summary_input=bought,
-            summary_output=wrote,
-        )
+        return answered.priced(served.tokens, served.unchanged, bought, wrote)
 
 
 def answered_in(recording: Recording) -> Iterator[Answered]:
@@ -90,13 +83,15 @@ def answered_in(recording: Recording) -> Iterator[Answered]:
     A call was made when the newest was said of what it sees and a time is told of. What stands last
     is often the record of the call before, of which an import knows no time.
     """
-    time = SessionTime(recording)
+    time, calibration = SessionTime(recording), recording.calibration
     before = None
     for call in recording.calls:
+        cache = calibration.cached[call.number - 1] if calibration else None
         now = time.advance(call.sees)
         gap = None if before is None else (now - before).total_seconds()
         before = now if time.is_told else None
-        yield Answered(_output(recording, call), gap)
+        model = call.reported.model if call.reported else None
+        yield Answered(_output(recording, call), gap, cache, model)
 
 
 def _output(recording: Recording, call: Call) -> int:
@@ -104,4 +99,6 @@ def _output(recording: Recording, call: Call) -> int:
     usage = call.reported.usage if call.reported else None
     if usage is not None and usage.output is not None:
         return usage.output
+    if call.reported is None and recording.calibration is not None:
+        return 0  # it is in the report of another call
     return sum(recording.at(position).tokens for position in call.answer)

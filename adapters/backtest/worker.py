@@ -91,7 +91,7 @@ def _run(errand: Errand, connection: Connection, stores: dict[str, SessionStore]
     gc.freeze()  # the session stays until all is measured, and is not walked
     yield read
     order: Order = connection.recv()
-    bench = Bench(log, order.settings)
+    bench = Bench(log, order.settings, order.facts)
     for number, facts in order.items:
         yield Begun(number)
         yield _measured(bench, number, errand.items[number], facts)

@@ -16,6 +16,7 @@ from ..backtest.in_words import (
     NO_TEXTS,
     NOT_KNOWN,
     apart,
+    calibrated_in_words,
     differences_told,
     has_texts,
     named,
@@ -78,6 +79,7 @@ def say_measured(measured: Measured) -> None:
     totals = totals_of(measured)
     sessions = len({(cell.namespace, cell.session) for cell in measured.cells})
     say(f"{counted(sessions, 'session')}, {counted(len(measured.setups), 'setup')}")
+    say(calibrated_in_words(measured))
     for limit in limits_of(measured):
         here = [total for total in totals if total.setup.limit == limit]
         say()

@@ -30,6 +30,7 @@ def say_replay(replay: Replay) -> None:
     if not replay.calls:
         return
     say(f"{'prompts':<{WIDE}}{replay.tokens:,} tokens in all, the largest {replay.peak:,}")
+    say(f"{'tokens':<{WIDE}}{_measured_by(replay)}")
     whole = f"{replay.unchanged:,} of these stood in the prompt before as well"
     say(f"{'cache':<{WIDE}}{whole}: a provider's cache may hold them")
     compacted = counted(len(replay.compactions), "compaction")
@@ -66,8 +67,27 @@ def as_json(replay: Replay) -> dict[str, Any]:
         "summarisers": replay.summarisers,
         "stood_in": replay.stood_in,
         "damaged": replay.damaged,
+        "calibration": replay.calibration
+        and {
+            "reports": replay.calibration.reports,
+            "chars_per_token": round(replay.calibration.chars_per_token, 3),
+            "overhead": replay.calibration.overhead,
+        },
         "sent": [_sent_as_json(sent) for sent in replay.calls],
     }
+
+
+def _measured_by(replay: Replay) -> str:
+    """Whether tokens are reported or estimated."""
+    calibration = replay.calibration
+    if calibration is None:
+        return "estimated, four characters each: no provider reported any"
+    by = counted(calibration.reports, "report")
+    own = "as reported" if replay.policy == AS_RECORDED else "calibrated"
+    return (
+        f"{own}, by {by} of the provider: {calibration.chars_per_token:.1f} characters each, and "
+        f"{calibration.overhead:,} besides the blocks"
+    )
 
 
 def _calls(replay: Replay) -> str:

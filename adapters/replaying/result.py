@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ...domain.compaction_events import CompactBoundary
 from ...domain.ranges import Ranges
 from ...projections.replay.departures import Departures
-from ...projections.replay.recording import Recording
+from ...projections.replay.recording import Calibration, Recording
 from ...projections.replay.served import Compacted, Futile, Served
 
 
@@ -19,7 +19,7 @@ class Sent:
     sees: int
     """The newest position that it could be sent."""
     tokens: int
-    """Estimated tokens of the prompt."""
+    """Of the prompt; 0 of what was no call of a model, or failed before one read it."""
     unchanged: int
     """Of these, tokens at the beginning that the prompt before had as well."""
     compactions: tuple[Compacted, ...] = ()
@@ -35,6 +35,7 @@ class Listing:
 
     def __init__(self, recording: Recording) -> None:
         self.calls: list[Sent] = []
+        self._calibration = recording.calibration
         self._departures = Departures(recording)
         self._boundary: CompactBoundary | None = None
 
@@ -44,12 +45,13 @@ class Listing:
             left.append(self._departures.at(self._boundary, compacted.boundary))
             self._boundary = compacted.boundary
         self._boundary = served.boundary
+        is_nothing = self._calibration and self._calibration.is_nothing(served.call)
         self.calls.append(
             Sent(
                 call=served.call.number,
                 sees=served.call.sees,
-                tokens=served.tokens,
-                unchanged=served.unchanged,
+                tokens=0 if is_nothing else served.tokens,
+                unchanged=0 if is_nothing else served.unchanged,
                 compactions=served.compactions,
                 left=tuple(left),
                 futile=served.futile,
@@ -60,7 +62,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class Replay:
-    """One session run through under one decider; tokens are estimates throughout."""
+    """One session run through under one decider."""
 
     session: str
     namespace: str
@@ -74,6 +76,8 @@ class Replay:
     """Where the decisions were stored, if they were."""
     damaged: int = 0
     """Summaries of the cache that were not what had been written there, and were not used."""
+    calibration: Calibration | None = None
+    """What reports say of sizes; None where all tokens are estimates."""
 
     @property
     def compactions(self) -> tuple[Compacted, ...]:

@@ -5,15 +5,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...domain.compaction import MAIN
 from ...domain.errors import InvalidSettingError
 from ...domain.policies.policy import Policy
 from ...projections.replay.by_policy import ByPolicy
+from ...projections.replay.calibration import calibrate
 from ...projections.replay.decider import Decider
 from ...projections.replay.replay import replayed
 from .cached_summaries import CachedSummaries
 from .deciders import Summaries, decider_named
 from .new_lineage import check_lineage_name, store_lineage
-from .recordings import recording_of
+from .recordings import decisions_of, recording_of
 from .result import Listing, Replay
 from .view_dump import view_dump
 
@@ -41,7 +43,7 @@ def run_replay(
         raise InvalidSettingError(f"a limit cannot be {limit}; it is 1 token or more")
     if lineage is not None:
         check_lineage_name(session, lineage)
-    recording = recording_of(session)
+    recording = calibrate(recording_of(session), decisions_of(session, MAIN), MAIN)
     decider = decider_named(
         session,
         policy,
@@ -83,6 +85,7 @@ def run_replay(
         calls=tuple(listing.calls),
         lineage=lineage,
         damaged=kept.cache.damaged if kept else 0,
+        calibration=recording.calibration,
     )
 
 

@@ -1,13 +1,47 @@
 """What the prompts of one session come to, where a provider's cache holds what stayed as it was."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ..models import PER, ModelFacts
 from .cell import Bill
 
 CACHE_S = 300.0
 """Seconds after which a provider forgets what nobody asked for, unless it is paid to keep it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheReport:
+    """What a provider's cache did at a call as it was recorded, in tokens."""
+
+    unchanged: int
+    """How many at the beginning of the recorded prompt the prompt before had too."""
+    read: int
+    written: int
+    plain: int
+    """Neither read nor written: at the price of input."""
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the call took nothing: so it does whatever it is sent."""
+        return not self.read + self.written + self.plain
+
+    @property
+    def warm(self) -> float:
+        """The part of what had not changed that the cache did hold."""
+        return min(1.0, self.read / self.unchanged) if self.unchanged else 1.0
+
+    @property
+    def more(self) -> int:
+        """What the cache held besides: as of a system prompt that other sessions have too."""
+        return max(0, self.read - self.unchanged)
+
+    @property
+    def part_written(self) -> float:
+        """The part of what was not read that was written into the cache."""
+        rest = self.written + self.plain
+        return self.written / rest if rest else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +59,10 @@ class PricedCall:
     summary_input: int = 0
     """Of the calls that would have written summaries right before this one; 0 where rules did."""
     summary_output: int = 0
+    cache: CacheReport | None = None
+    """What was reported of the recorded call; None leaves the cache to the pauses."""
+    model: str | None = None
+    """Who was called, as it was recorded."""
 
 
 def bill_of(
@@ -32,19 +70,23 @@ def bill_of(
     facts: ModelFacts | None,
     summary_facts: ModelFacts | None = None,
     *,
+    others: Mapping[str, ModelFacts | None] = MappingProxyType({}),
     cache_s: float | None = CACHE_S,
 ) -> Bill:
     """The calls of one session, in order, at the prices of the model `facts`.
 
-    A cache that was not asked for `cache_s` seconds is empty; None keeps it for ever, and where no
-    time is known it is warm. Each prompt is cached whole. Summaries are priced by `summary_facts`,
-    else by the session's own model. What has no known price costs None, never 0.
+    A call of one of the models in `others`, by name, has that one's prices. Where a report tells
+    what the cache did at the recorded call, it does likewise here. Elsewhere a cache that was not
+    asked for `cache_s` seconds is empty; None keeps it for ever, and where no time is known it is
+    warm; each prompt is cached whole. Summaries are priced by `summary_facts`, else by the
+    session's own model. What has no known price costs None, never 0.
     """
     bill = _Running()
     for call in calls:
+        asked = others.get(call.model, facts) if call.model else facts
         bill.add(call, cache_s)
-        bill.price(call, facts, summary_facts or facts)
-    return bill.said(is_priced=facts is not None and bool(facts.prices))
+        bill.price(call, asked, summary_facts or facts)
+    return bill.said()
 
 
 @dataclass(slots=True)
@@ -65,14 +107,18 @@ class _Running:
     """Tokens of the prompt before, which is what a cache can hold."""
     hit_now: int = 0
     """Of the newest call."""
+    is_priced: bool = True
 
     def add(self, call: PricedCall, cache_s: float | None) -> None:
         is_cold = cache_s is not None and call.gap_s is not None and call.gap_s > cache_s
-        self.hit_now = 0 if is_cold else min(call.unchanged, call.prompt)
+        warm = float(not is_cold) if call.cache is None else call.cache.warm
+        more = 0 if call.cache is None else call.cache.more
+        unchanged = min(call.unchanged, call.prompt)
+        self.hit_now = min(call.prompt, round(warm * unchanged) + more)
         self.hit += self.hit_now
-        if not is_cold:
-            # What is new since the call before would have been written in any case.
-            self.rewritten += min(call.prompt - self.hit_now, max(0, self.cached - self.hit_now))
+        # What is new since the call before would have been written in any case.
+        lost = round(warm * max(0, self.cached - unchanged))
+        self.rewritten += min(call.prompt - self.hit_now, lost)
         self.prompt += call.prompt
         self.output += call.output
         self.summary_input += call.summary_input
@@ -81,9 +127,13 @@ class _Running:
 
     def price(self, call: PricedCall, facts: ModelFacts | None, writer: ModelFacts | None) -> None:
         prices = facts.prices_for(call.prompt) if facts else None
-        if prices is not None:
-            written = call.prompt - self.hit_now
-            self.prompt_usd += (self.hit_now * prices.read + written * prices.write) / PER
+        if prices is None:
+            self.is_priced = self.is_priced and not call.prompt and not call.output
+        else:
+            rest = call.prompt - self.hit_now
+            written = rest * (1.0 if call.cache is None else call.cache.part_written)
+            self.prompt_usd += self.hit_now * prices.read / PER
+            self.prompt_usd += (written * prices.write + (rest - written) * prices.input) / PER
             self.uncached_usd += call.prompt * prices.input / PER
             self.output_usd += call.output * prices.output / PER
         if not call.summary_input and not call.summary_output:
@@ -95,7 +145,7 @@ class _Running:
         dollars = call.summary_input * bought.input + call.summary_output * bought.output
         self.summaries_usd += dollars / PER
 
-    def said(self, *, is_priced: bool) -> Bill:
+    def said(self) -> Bill:
         return Bill(
             prompt_tokens=self.prompt,
             hit_tokens=self.hit,
@@ -104,8 +154,8 @@ class _Running:
             output_tokens=self.output,
             summary_input_tokens=self.summary_input,
             summary_output_tokens=self.summary_output,
-            prompt_usd=self.prompt_usd if is_priced else None,
-            uncached_usd=self.uncached_usd if is_priced else None,
+            prompt_usd=self.prompt_usd if self.is_priced else None,
+            uncached_usd=self.uncached_usd if self.is_priced else None,
             summaries_usd=self.summaries_usd,
-            output_usd=self.output_usd if is_priced else None,
+            output_usd=self.output_usd if self.is_priced else None,
         )

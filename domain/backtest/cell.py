@@ -94,6 +94,13 @@ class Cell(Record):
     """What went wrong, in one line."""
     blocks: int = 0
     calls: int = 0
+    reports: int = 0
+    """Calls whose size was reported, by which the session's tokens are calibrated; 0: all tokens
+    are estimates, four characters each."""
+    overhead: int | None = None
+    """Tokens that its prompts have besides blocks and summary; None where nothing was reported."""
+    chars_per_token: float | None = None
+    """Of its blocks; None where nothing was reported."""
     compactions: int = 0
     by_trigger: dict[str, int] = {}
     futile: int = 0

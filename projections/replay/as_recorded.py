@@ -21,6 +21,8 @@ Switch = BoundaryActivated | CompactionReverted
 class AsRecorded:
     """Serves each boundary of a lineage from the call on from which it was served.
 
+    What took place was measured: prompts have the tokens that were reported of them.
+
     `decisions` are all events of the lineage, those that it inherits included, in order.
     """
 
@@ -42,6 +44,12 @@ class AsRecorded:
         self._served = 0
 
     def decided(self, fold: Fold, call: Call) -> list[Decided]:
+        decided = self._serve(fold, call)
+        if call.prompt is not None:
+            fold.settle(call.prompt)
+        return decided
+
+    def _serve(self, fold: Fold, call: Call) -> list[Decided]:
         newest = self._served
         while newest < len(self._switches) and is_seen(self._switches[newest], call, self.lineage):
             newest += 1

@@ -25,7 +25,7 @@ from ..entry import Entry
 from ..history_view import Coordinate, History, HistoryView, encoded
 from ..recorded import Recorded
 from .items import Items
-from .recording import Recording
+from .recording import Call, Recording
 
 _SENT_BESIDES = (SystemPromptSet, ToolsSet, RequestSettingsSet)
 _CHANGES_WHAT_STANDS = frozenset(
@@ -42,7 +42,7 @@ def _sees_nothing(_: ModelCalled) -> None:
 class Fold:
     """A view that is advanced event by event, and begun anew at each boundary.
 
-    Sizes are the estimates that stand beside the blocks: no provider was asked about this view.
+    Sizes are the recording's: estimates, or what its provider's reports make of them.
     """
 
     recording: Recording
@@ -63,7 +63,7 @@ class Fold:
         self.worked_out: dict[Hashable, Any] = {}
         """What a policy worked out of the items, for as long as these only become more."""
         self.request_tokens = 0
-        """Of the system prompt and the tools."""
+        """Of what is sent besides blocks and summary: the system prompt, the tools."""
         self._summary_tokens = 0
 
     # Going on
@@ -109,7 +109,16 @@ class Fold:
             if self.history.is_undone():
                 self._redo()
         elif isinstance(event, _SENT_BESIDES):
-            self.request_tokens = _tokens_besides(self.history)
+            self.request_tokens = estimate_besides(self.history)
+
+    def measure(self, call: Call) -> None:
+        """Take what a call was sent besides the blocks from what was reported, where it was."""
+        if calibration := self.recording.calibration:
+            self.request_tokens = calibration.besides[call.number - 1]
+
+    def settle(self, prompt: int) -> None:
+        """Take the prompt to have as many tokens as were reported of this very view."""
+        self.request_tokens += prompt - self.tokens
 
     def called(self) -> None:
         """A model was sent the view as it stands now: a cache may hold all of it from now on."""
@@ -184,7 +193,7 @@ class Fold:
 
     @property
     def tokens(self) -> int:
-        """Estimated tokens of the prompt as it stands now."""
+        """Tokens of the prompt as it stands now."""
         return self.request_tokens + self._summary_tokens + self.history.tokens
 
     def view(self) -> HistoryView:
@@ -255,8 +264,8 @@ def _runs_of(history: History) -> Runs:
     return runs
 
 
-def _tokens_besides(history: History) -> int:
-    """Of the system prompt and the tools."""
+def estimate_besides(history: History) -> int:
+    """Tokens of the system prompt and the tools."""
     system = estimate_text(history.system.event.text) if history.system else 0  # type: ignore[attr-defined]
     tools = estimate_text(str(history.tools.event.tools)) if history.tools else 0  # type: ignore[attr-defined]
     return system + tools

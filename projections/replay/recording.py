@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 from typing import cast
 
+from ...domain.backtest.billing import CacheReport
 from ...domain.blocks import BY_ASSISTANT
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled, TurnStarted
 from ..read_models.moments import block_of
@@ -25,6 +27,37 @@ class Call:
     reported: ModelCalled | None = None
     """What was recorded of the call itself; None where a source tells no more than the answer."""
 
+    @property
+    def prompt(self) -> int | None:
+        """Tokens of the prompt, as its provider reported them."""
+        usage = self.reported.usage if self.reported else None
+        return usage.context if usage else None
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How large prompts really were, as a session's provider reported it."""
+
+    reports: int
+    """Calls whose size was reported, and can be believed."""
+    chars_per_token: float
+    """Characters of a block for each token, over the whole session."""
+    besides: tuple[int, ...]
+    """Of each call, tokens that are sent besides blocks and summary: system prompt, tools, and
+    what no log holds."""
+    cached: tuple[CacheReport | None, ...]
+    """Of each call, what was reported of the provider's cache."""
+
+    @property
+    def overhead(self) -> int:
+        """Tokens besides, as half of the calls have at most."""
+        return round(median(self.besides))
+
+    def is_nothing(self, call: Call) -> bool:
+        """Whether a call took nothing, whatever it was sent."""
+        reported = self.cached[call.number - 1]
+        return reported is not None and reported.is_nothing
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -39,6 +72,8 @@ class Recording:
     subject: str = ""
     forks: tuple[int, ...] = ()
     """Where the session, or one that it goes on from, begins as a fork: its first own position."""
+    calibration: Calibration | None = None
+    """What reports say of sizes; None where all tokens are estimates."""
 
     @cached_property
     def calls(self) -> tuple[Call, ...]:

@@ -20,6 +20,7 @@ def replayed(
     for call in recording.calls:
         # What is told late saw less than the call before it, whose view stands by now.
         fold.advance(call.sees)
+        fold.measure(call)
         decided = decider.decided(fold, call)
         tokens = fold.tokens
         yield Served(

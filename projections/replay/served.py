@@ -42,7 +42,7 @@ class Served:
 
     call: Call
     tokens: int
-    """Estimated tokens of the whole prompt."""
+    """Of the whole prompt."""
     unchanged: int
     """Of these, tokens at the beginning that the prompt before had as well: a cache may hold
     them."""

@@ -28,7 +28,8 @@ class Shortening:
     def tokens(self, index: int) -> int:
         """Of one that shows shortened."""
         trim = both_ends(self._trace.position[index], self._most)
-        return max(1, -(-trimmed_length(self._trace.text[index], trim) // CHARS_PER_TOKEN))
+        estimated = -(-trimmed_length(self._trace.text[index], trim) // CHARS_PER_TOKEN)
+        return max(1, round(estimated * self._trace.ratio[index]))
 
     def saved(self, index: int) -> int:
         """What that takes off a view."""

@@ -148,7 +148,7 @@ class _Run:
         """From which call on the turn is over that had its one compaction."""
         self._is_written = False
         """Whether the newest plan came to a summary."""
-        self._rising = [0, *_drops(self.trace), len(self.trace.whole)]
+        self._rising = [0, *self.trace.drops, len(self.trace.whole)]
 
     def to_the_end(self) -> None:
         call, answered = 0, 0
@@ -286,8 +286,3 @@ class _Run:
         is_unasked = trigger is Trigger.THRESHOLD
         if is_unasked and before - after < self.terms.minimum_gain * (before - request):
             raise NothingToCompactError("too little to gain")
-
-
-def _drops(trace: Trace) -> Iterator[int]:
-    """Calls whose whole prompt is smaller than the one before: less is sent besides the blocks."""
-    return (call for call in trace.resets if call and trace.whole[call] < trace.whole[call - 1])

@@ -3,12 +3,12 @@
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from sys import byteorder
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ...domain.blocks import BY_ASSISTANT, PROMPTS, Kind
 from ...domain.bonds import Runs
@@ -44,12 +44,16 @@ def _whole(type_code: str) -> Column:
     return field(default_factory=lambda: array(type_code))
 
 
+def _real() -> "array[float]":
+    return field(default_factory=lambda: array("d"))
+
+
 @dataclass(frozen=True)
 class Trace:
     """The blocks that show and the calls of the model, in order, as numbers.
 
     Blocks are told by their index here; where a column names another block it says its index plus
-    one, and 0 where there is none. Tokens are the estimates that stand beside the blocks.
+    one, and 0 where there is none. Tokens are as the recording has them, estimated or calibrated.
     """
 
     position: Column = _whole("I")
@@ -62,6 +66,8 @@ class Trace:
     """Characters of a result's whole text; 0 of any other block."""
     shown: Column = _whole("I")
     """Of these, how many show."""
+    ratio: "array[float]" = _real()
+    """Tokens that the model makes of one estimated token of a block."""
     call: Column = _whole("I")
     """Of a result, the block that asked for it."""
     answer: Column = _whole("I")
@@ -98,6 +104,11 @@ class Trace:
     set: no cache holds their prompts."""
 
     @cached_property
+    def drops(self) -> list[int]:
+        """Indices of the calls whose whole prompt is smaller than the one before."""
+        return [call for call, (one, other) in enumerate(pairwise(self.whole), 1) if other < one]
+
+    @cached_property
     def kinds(self) -> bytes:
         """The column of kinds, to be searched."""
         return self.kind.tobytes()
@@ -111,14 +122,14 @@ class Trace:
 
     def packed(self) -> bytes:
         """All columns, to be kept."""
-        columns: list[Column] = [getattr(self, one.name) for one in fields(self)]
+        columns: list[array[Any]] = [getattr(self, one.name) for one in fields(self)]
         return array("Q", map(len, columns)).tobytes() + b"".join(c.tobytes() for c in columns)
 
     @classmethod
     def unpacked(cls, kept: bytes) -> "Trace":
         """What `packed` made, in the same format."""
         trace = cls()
-        columns: list[Column] = [getattr(trace, one.name) for one in fields(cls)]
+        columns: list[array[Any]] = [getattr(trace, one.name) for one in fields(cls)]
         lengths, kept_of = array("Q"), memoryview(kept)
         at = lengths.itemsize * len(columns)
         lengths.frombytes(kept_of[:at])
@@ -148,7 +159,7 @@ def trace_of(recording: Recording) -> Trace | NotByTokens:
             # It is shown further up, so that views do not only grow at their end.
             return NotByTokens(f"#{entry.position}: a result came late")
     trace = Trace()
-    _blocks(trace, entries)
+    _blocks(trace, entries, {one.position: one.ratio for one in recording.log})
     _ties(trace, entries)
     _calls(trace, recording)
     return trace
@@ -168,7 +179,7 @@ def _beyond_tokens(event: Event, position: int) -> str:
             return ""
 
 
-def _blocks(trace: Trace, entries: Sequence[Entry]) -> None:
+def _blocks(trace: Trace, entries: Sequence[Entry], ratios: Mapping[int, float]) -> None:
     numbers = {kind: number for number, kind in enumerate(KINDS)}
     names: dict[str, int] = {}
     trace.running.extend(accumulate((entry.tokens for entry in entries), initial=0))
@@ -180,6 +191,7 @@ def _blocks(trace: Trace, entries: Sequence[Entry]) -> None:
         is_result = kind is Kind.TOOL_RESULT
         trace.text.append(len(entry.block.text) if is_result else 0)
         trace.shown.append(len(entry.text) if is_result else 0)
+        trace.ratio.append(ratios[entry.position])
         if entry.turn == 1 and kind in PROMPTS:
             trace.first_prompts.append(index)
 
@@ -219,7 +231,7 @@ def _parted(trace: Trace) -> Iterator[int]:
 
 
 def _calls(trace: Trace, recording: Recording) -> None:
-    calls = recording.calls
+    calls, calibration = recording.calls, recording.calibration
     seen = [*accumulate((call.sees for call in calls), max)]
     trace.number.extend(call.number for call in calls)
     trace.sees.extend(seen)
@@ -247,7 +259,8 @@ def _calls(trace: Trace, recording: Recording) -> None:
         taken = sees
         index = bisect_right(trace.position, sees, lo=index)
         trace.upto.append(index)
-        trace.whole.append(system + tools + trace.running[index])
+        besides = system + tools if calibration is None else calibration.besides[call]
+        trace.whole.append(besides + trace.running[index])
         trace.answered.append(answered)
         trace.turn.append(turn)
         if is_reset:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from token_sessions import Act, Talk, acts, recording_of
 
 from cutbank.domain.blocks import Block, Kind, ToolCall, ToolResult
+from cutbank.domain.compaction import MAIN
 from cutbank.domain.compaction_events import Trim
 from cutbank.domain.pins import NO_PINS, PinRules
 from cutbank.domain.policies.catalog import POLICIES, policy_named
@@ -17,6 +18,7 @@ from cutbank.domain.terms import Terms
 from cutbank.domain.trims import trimmed, trimmed_length
 from cutbank.domain.window import Window
 from cutbank.projections.replay.by_policy import ByPolicy
+from cutbank.projections.replay.calibration import calibrate
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replayed
 from cutbank.projections.replay.token_replay import TokenReplay, token_replayed
@@ -163,7 +165,8 @@ def test_tokens_alone_tell_what_a_full_replay_does(  # noqa: PLR0917 - Hypothesi
     minimum_gain: float,
     once_a_turn: bool,
 ) -> None:
-    recording = recording_of(acts)
+    recording = calibrate(recording_of(acts), [], MAIN)
+    event("calibrated" if recording.calibration else "estimated")
     trace = trace_of(recording)
     if isinstance(trace, NotByTokens):
         event("a result came late")

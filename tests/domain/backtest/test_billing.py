@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.backtest.billing import PricedCall, bill_of
+from cutbank.domain.backtest.billing import CacheReport, PricedCall, bill_of
 from cutbank.domain.models import ModelFacts, Prices
 
 SONNET = ModelFacts("sonnet", prices=(Prices(3, 15, cache_read=0.3, cache_write=3.75),))
@@ -80,6 +80,36 @@ def test_a_cache_that_has_run_out_holds_nothing_and_no_boundary_is_to_blame() ->
     assert bill.hit_tokens == 10_000
     assert bill.written_tokens == 10_000 + 2_000 + 15_000 + 6_000
     assert bill.rewritten_tokens == 0
+
+
+def test_a_cache_does_what_was_reported_of_it_whatever_the_pause() -> None:
+    # 5,000 of the 10,000 that had not changed were read; of the rest three quarters were written.
+    report = CacheReport(unchanged=10_000, read=5_000, written=6_000, plain=2_000)
+    as_recorded = PricedCall(prompt=13_000, unchanged=10_000, gap_s=900, cache=report)
+    smaller = replace(as_recorded, prompt=6_000, unchanged=2_000)
+
+    recorded, other = bill_of([as_recorded], SONNET), bill_of([smaller], SONNET)
+
+    assert recorded.prompt_usd == pytest.approx((5_000 * 0.3 + 6_000 * 3.75 + 2_000 * 3) / 1e6)
+    assert other.hit_tokens == 1_000
+    assert other.prompt_usd == pytest.approx((1_000 * 0.3 + 3_750 * 3.75 + 1_250 * 3) / 1e6)
+
+
+def test_what_the_cache_held_of_other_sessions_it_holds_here_too() -> None:
+    report = CacheReport(unchanged=0, read=4_000, written=6_000, plain=0)
+
+    bill = bill_of([PricedCall(prompt=9_000, cache=report)], SONNET)
+
+    assert (bill.hit_tokens, bill.written_tokens) == (4_000, 5_000)
+
+
+def test_each_call_has_the_prices_of_its_own_model() -> None:
+    calls = [PricedCall(prompt=1_000), PricedCall(prompt=1_000, model="gpt")]
+
+    bill = bill_of(calls, SONNET, others={"gpt": OPENAI})
+
+    assert bill.uncached_usd == pytest.approx((1_000 * 3 + 1_000 * 2) / 1e6)
+    assert bill_of(calls, SONNET, others={"gpt": None}).usd is None
 
 
 def test_how_long_a_cache_lasts_is_a_setting() -> None:
