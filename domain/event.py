@@ -7,7 +7,6 @@ from pydantic import AwareDatetime, Field
 
 from .record import Record
 
-
 EVENTS: dict[str, type["Event"]] = {}
 """Every class of event by its topic: what a log or an archive names is looked for here alone."""
 

@@ -8,7 +8,16 @@ import typer
 from ..read_models.costs import Cost, Costs
 from .database import opened_store
 from .invocation import Invocation
-from .printing import cost_in_short, counted, home_shortened, say, say_json, say_table, tokens_in_short, usd
+from .printing import (
+    cost_in_short,
+    counted,
+    home_shortened,
+    say,
+    say_json,
+    say_table,
+    tokens_in_short,
+    usd,
+)
 from .times import read_since
 
 HEADINGS = ("calls", "input", "cache write", "cache read", "output", "cost")

@@ -17,8 +17,8 @@ from ..stored_session import StoredSession
 from .completing import format_names, session_names
 from .database import opened_store
 from .invocation import Invocation
-from .session_words import find_session
 from .printing import counted, remark, say_json
+from .session_words import find_session
 
 
 def export(

@@ -15,7 +15,6 @@ from .times import read_since
 from .words import HANDLES, Lineage, SessionName
 
 
-
 def sessions(
     call: Invocation,
     *,

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from ...projections.read_models.idle_state import IdleState
 from ..chores.chore_record import ChoreStatus
 from ..idle.status import DoneLately, DueNow, FailedLately, IdleStatus, PreparedNow, RunningNow
-from ...projections.read_models.idle_state import IdleState
 from .printing import clipped, counted, say
 
 REASON = 160

@@ -66,9 +66,13 @@ def _key_of(store: SessionStore, word: str, namespace: str) -> str:
         wanted = " ".join(word.split()).casefold()
         titles = {one["session"]: title_of(one).casefold() for one in listed}
         found = [key for key, title in titles.items() if wanted and title == wanted]
-        found = found or [key for key, title in titles.items() if wanted and title.startswith(wanted)]
+        found = found or [
+            key for key, title in titles.items() if wanted and title.startswith(wanted)
+        ]
     if len(found) > 1:
-        raise NotFoundError(_several(word, found, {one["session"]: title_of(one) for one in listed}))
+        raise NotFoundError(
+            _several(word, found, {one["session"]: title_of(one) for one in listed})
+        )
     return found[0] if found else word
 
 

@@ -30,7 +30,6 @@ from ...domain.session_events import (
 from ...domain.token_budget import estimate_text
 from .moments import later, moment
 
-
 PROMPT = 200
 """Characters of the first prompt that are kept."""
 

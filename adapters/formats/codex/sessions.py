@@ -19,9 +19,7 @@ def begin_of(first: Any, source: Source) -> Begin:
     for value in (first, *source.first):
         meta = meta_of(value)
         if meta is not None:
-            return Begin(
-                meta["id"], parent_key=_parent_of(meta), project=text_in(meta, "cwd")
-            )
+            return Begin(meta["id"], parent_key=_parent_of(meta), project=text_in(meta, "cwd"))
     named = source.stem[-_UUID_LENGTH:]
     return Begin(named if _is_uuid(named) else source.stem)
 
