@@ -72,7 +72,7 @@ def thinned(values: Sequence[int], points: int) -> list[int]:
 def _longest(measured: Measured) -> list[list[Cell]]:
     sessions: dict[tuple[str, str], list[Cell]] = {}
     for cell in measured.cells:
-        if cell.outcome is Outcome.DONE and cell.context:
+        if cell.outcome is Outcome.DONE and any(cell.context):
             sessions.setdefault((cell.namespace, cell.session), []).append(cell)
     by_length = sorted(
         sessions.items(), key=lambda one: (-max(len(cell.context) for cell in one[1]), one[0])
@@ -81,11 +81,13 @@ def _longest(measured: Measured) -> list[list[Cell]]:
 
 
 def _curve(cell: Cell, ink: Ink, points: int) -> dict[str, Any]:
-    kept = thinned(cell.context, points)
+    # What took nothing was no call, and drawn would look like a prompt that is empty.
+    calls = [(number, tokens) for number, tokens in enumerate(cell.context, start=1) if tokens]
+    kept = thinned([tokens for _, tokens in calls], points)
     return {
         "name": label(cell.setup.label),
-        "x": [index + 1 for index in kept],
-        "y": [cell.context[index] for index in kept],
+        "x": [calls[index][0] for index in kept],
+        "y": [calls[index][1] for index in kept],
         "color": ink.colour,
         "dash": ink.dash,
     }

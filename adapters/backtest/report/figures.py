@@ -22,29 +22,51 @@ CONTROLS = ("random ledger", "frequency ledger", "random lines", "file list")
 """Those that write a text, and so have a score a budget."""
 
 
-def cost_against_fidelity(totals: ByLimit, inks: Inks) -> tuple[Drawing, bool]:
+WORDS = {
+    "R": "facts kept (R)",
+    "C": "facts kept in context (C)",
+    "P": "prose kept (P)",
+    "F3": "kept overall (F3)",
+    "hard R": "hard facts kept",
+}
+"""What figures are called where there is room."""
+
+
+def in_words(figure: str) -> str:
+    return WORDS.get(figure, figure)
+
+
+def cost_against_fidelity(totals: ByLimit, inks: Inks) -> tuple[Drawing | None, bool]:
     """A panel a limit, with the front; and whether costs are dollars: else they are tokens.
 
-    Of the sessions that all setups of a limit have, or their costs would not compare.
+    Of the sessions that all setups of a limit have, or their costs would not compare. A limit at
+    which nothing was at stake has no panel; None where there is none.
     """
     totals = {limit: on_shared_sessions(each) for limit, each in totals.items()}
     is_priced = all(usd_per_call(one) for each in totals.values() for one in each if one.cells)
     costed = usd_per_call if is_priced else tokens_per_call
     factor = 100 if is_priced else 1
     drawn: list[Drawing] = []
-    for panel, each in enumerate(totals.values(), start=1):
+    titles: list[str] = []
+    for limit, each in totals.items():
         points = [(costed(one), estimate(one, Measure.F3)) for one in each]
+        if not any(cost and kept for cost, kept in points):
+            continue
+        titles.append(f"limit {limit:,}")
+        panel = len(titles)
         for total, (cost, kept) in zip(each, points, strict=True):
             if cost is not None and kept is not None:
                 drawn.append(_point(total, _scaled(cost, factor), kept, inks, panel))
         on_front = front(
             [(cost.value * factor, kept.value) if cost and kept else None for cost, kept in points]
         )
-        drawn.append(_front([points[number] for number in on_front], factor, panel))
+        if len(on_front) > 1:
+            drawn.append(_front([points[number] for number in on_front], factor, panel))
     unit = "US dollars for 100 calls" if is_priced else "prompt tokens a call"
-    titles = [f"limit {limit:,}" for limit in totals]
-    layout = panels(titles, x=unit, y="F3", y_range=[0, None])
-    return {"data": drawn, "layout": layout}, is_priced
+    if not drawn:
+        return None, is_priced
+    layout = panels(titles, x=unit, y=in_words("F3"), y_range=[0, None])
+    return {"data": _told_once(drawn), "layout": layout}, is_priced
 
 
 def lost_by_kind(totals: ByLimit) -> Drawing:
@@ -52,6 +74,7 @@ def lost_by_kind(totals: ByLimit) -> Drawing:
     counted = {
         limit: [(total, lost_kinds(total)) for total in each if total.cells]
         for limit, each in totals.items()
+        if any(map(lost_kinds, each))
     }
     kinds = list(
         dict.fromkeys(
@@ -75,7 +98,7 @@ def lost_by_kind(totals: ByLimit) -> Drawing:
     ]
     rows = list(dict.fromkeys(_name(total) for each in counted.values() for total, _ in each))
     layout = panels(
-        [f"limit {limit:,}" for limit in totals],
+        [f"limit {limit:,}" for limit in counted],
         x="facts lost",
         y="",
         height=240 + 30 * len(rows),
@@ -89,23 +112,27 @@ def lost_kinds(total: Total) -> Counter[str]:
 
 
 def by_budget(totals: ByLimit, controls: Sequence[ControlTotal], inks: Inks) -> Drawing | None:
-    """R and F3 of each budget, a panel each; None where no budgets were tried."""
-    if not any(map(_by_policy, totals.values())):
-        return None
+    """R and F3 of each budget, a panel each; None where no budgets were tried, or nothing was at
+    stake."""
     drawn: list[Drawing] = []
     titles: list[str] = []
-    panel = 0
     for limit, each in totals.items():
         for name in ("R", "F3"):
-            panel += 1
-            titles.append(f"{name}, limit {limit:,}")
+            panel = len(titles) + 1
+            lines: list[Drawing] = []
             for policy, found in _by_policy(each).items():
                 points = [(one.setup.budget, _score(one.canonical, name)) for one in found]
                 ink = inks[found[0].setup.label]
-                drawn.append(_line(policy, points, panel, {"color": ink.colour}))
+                lines.append(_line(policy, points, panel, {"color": ink.colour}))
+            if not any(line["x"] for line in lines):
+                continue
+            titles.append(f"{in_words(name)}, limit {limit:,}")
             for control, scored in _by_control(controls, limit, name).items():
                 style = {"color": "#7f7f7f", "dash": "dash" if control == "bound" else "dot"}
-                drawn.append(_line(control, scored, panel, style))
+                lines.append(_line(control, scored, panel, style))
+            drawn += [line for line in lines if line["x"]]
+    if not drawn:
+        return None
     layout = panels(titles, x="tokens a summary may take", y="", y_range=[0, 1.03], columns=2)
     return {"data": _told_once(drawn), "layout": layout}
 
@@ -123,18 +150,20 @@ def differences(found: Sequence[Difference], inks: Inks) -> Drawing | None:
     limits = dict.fromkeys(one.setup.limit for one in found)
     drawn: list[Drawing] = []
     titles: list[str] = []
+    shown: list[Measure] = []
     for limit in limits:
         for measure in measures:
-            titles.append(f"{measure.value}, limit {limit:,}")
             here = [one for one in found if one.measure is measure and one.setup.limit == limit]
-            drawn.append(_forest(here, inks, len(titles)))
-    if not any(one["x"] for one in drawn):
+            if here:
+                shown.append(measure)
+                titles.append(f"{in_words(measure.value)}, limit {limit:,}")
+                drawn.append(_forest(here, inks, len(titles)))
+    if not drawn:
         return None
     rows = list(dict.fromkeys(name for one in drawn for name in one["y"]))
-    height = (180 + 26 * len(rows)) * len(limits)
+    height = (180 + 26 * len(rows)) * -(-len(titles) // len(measures))
     layout = panels(titles, x="", y="", columns=len(measures), height=height, rows=rows)
-    for panel in range(len(titles)):
-        measure = measures[panel % len(measures)]
+    for panel, measure in enumerate(shown):
         # Nothing is where two setups are alike: it has to be seen on which side a bar is.
         layout[f"xaxis{panel + 1 if panel else ''}"] |= {
             "rangemode": "tozero",
@@ -151,7 +180,6 @@ def _point(total: Total, cost: Estimate, kept: Estimate, inks: Inks, panel: int)
         "mode": "markers",
         "name": name,
         "legendgroup": name,
-        "showlegend": panel == 1,
         "x": [cost.value],
         "y": [kept.value],
         "error_x": _bars([cost], ink.colour),
@@ -170,7 +198,6 @@ def _front(
         "mode": "lines",
         "name": "front: nothing is cheaper and keeps more",
         "legendgroup": "front",
-        "showlegend": panel == 1,
         "x": [cost.value * factor for cost, _ in known],
         "y": [kept.value for _, kept in known],
         "line": {"color": "#7f7f7f", "dash": "dot", "shape": "hv"},

@@ -35,19 +35,32 @@ def code(value: str) -> str:
 
 
 def table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[Inline]]) -> str:
-    """A table whose first column names its rows; numbers, and what is like them, stand right."""
+    """A table whose first column names its rows; numbers, and what is like them, stand right.
+
+    Each cell names its column as well: on a narrow screen rows are lists.
+    """
     rows = list(rows)
     like = [_class(value) for value in rows[0]] if rows else [""] * len(headings)
     head = "".join(
         f'<th scope="col"{is_number if number else ""}>{text(heading)}</th>'
         for number, (heading, is_number) in enumerate(zip(headings, like, strict=True))
     )
-    body = "\n".join(f"<tr>{_row(row)}</tr>" for row in rows)
+    body = "\n".join(f"<tr>{_row(headings, row)}</tr>" for row in rows)
+    return table_of(caption, head, body, "wide pairs" if len(headings) == 2 else "wide")
+
+
+def table_of(caption: str, head: str, body: str, look: str = "wide") -> str:
+    """A table of which the cells are HTML already."""
     return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}">\n'
-        f"<table><caption><span>{text(caption)}</span></caption>\n"
+        f'<div class="{look}" tabindex="0" role="region" aria-label="{text(caption)}">\n'
+        f"<table><caption>{text(caption)}</caption>\n"
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
     )
+
+
+def data_cell(heading: str, value: str, attributes: str = "") -> str:
+    """A cell of a table, with what its column is called; the value is HTML already."""
+    return f'<td data-label="{text(heading)}"{attributes}>{value}</td>'
 
 
 def section(name: str, heading: str, *parts: str) -> str:
@@ -78,10 +91,11 @@ def data(name: str, document: Any) -> str:
     return f'<script type="application/json" id="{name}">{harmless}</script>'
 
 
-def _row(row: Sequence[Inline]) -> str:
+def _row(headings: Sequence[str], row: Sequence[Inline]) -> str:
     first, *others = row
     return f'<th scope="row">{text(first)}</th>' + "".join(
-        f"<td{_class(value)}>{text(value)}</td>" for value in others
+        data_cell(heading, text(value), _class(value))
+        for heading, value in zip(headings[1:], others, strict=True)
     )
 
 

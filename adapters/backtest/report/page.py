@@ -17,24 +17,24 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
 GLOSSARY = {
-    "R": "of the facts that the agent went on to use and that lay in hidden history only, the part "
+    "facts kept (R)": "of the facts that the agent went on to use and that lay in hidden history only, the part "
     "that the view still carried",
-    "C": "the part that it carried beside two of the words that stood there before",
-    "P": "of the pairs of words that the agent's prose went on to use, the part that the summary "
+    "facts kept in context (C)": "the part that it carried beside two of the words that stood there before",
+    "prose kept (P)": "of the pairs of words that the agent's prose went on to use, the part that the summary "
     "has",
-    "F3": "the harmonic mean of R, C and P: the headline",
-    "hard R": "R of paths, urls, hashes, errors and numbers only",
-    "written again": "prompt tokens that a boundary or a rewind took out of the provider's cache "
+    "kept overall (F3)": "the harmonic mean of R, C and P: the headline",
+    "hard facts kept": "facts kept of paths, urls, hashes, errors and numbers only",
+    "tokens written again": "prompt tokens that a boundary or a rewind took out of the provider's cache "
     "and that had to be written into it anew",
     "cost": "prompts with prompt caching, answers and summaries, in US dollars; `of 9`, where the "
     "prices of the models of 9 sessions alone are known",
-    "without cache": "the prompts alone, had there been no cache",
-    "files modified, files read": "of the files that hidden calls touched, those that the view "
+    "prompts without cache": "the prompts alone, had there been no cache",
+    "modified and read files named": "of the files that hidden calls touched, those that the view "
     "still names",
-    "constraints": "sentences of users with a word such as must, never or only, of whose words "
+    "constraints kept": "sentences of users with a word such as must, never or only, of whose words "
     "most survived",
-    "novel": "facts in summaries that stand nowhere in history: suspected inventions",
-    "precision": "facts at stake among the distinct facts that summaries carry",
+    "facts invented": "facts in summaries that stand nowhere in history: suspected inventions",
+    "facts that were needed": "facts at stake among the distinct facts that summaries carry",
     "budget": "tokens that each summary may take",
 }
 
@@ -100,7 +100,7 @@ def _sections(measured: Measured, command: str) -> list[str]:
         section(
             "budgets",
             "What a larger budget buys",
-            _budgets(figures.by_budget(scored, controls, inks), no_texts),
+            _budgets(measured, figures.by_budget(scored, controls, inks), no_texts),
         ),
         section("trouble", "What would have gone wrong", sections.trouble(by_limit)),
         section("failures", "Failures and what was left out", sections.failures(measured)),
@@ -110,10 +110,12 @@ def _sections(measured: Measured, command: str) -> list[str]:
 
 def _front(scored: figures.ByLimit, inks: figures.Inks) -> str:
     drawn, is_priced = figures.cost_against_fidelity(scored, inks)
+    if drawn is None:
+        return paragraph("Nothing was at stake at any limit, so that there is nothing to compare.")
     unit = "US dollars for 100 calls" if is_priced else "prompt tokens a call, as prices lack"
     return figure(
         "front-drawing",
-        f"F3 against {unit}, over the sessions that no setup of the limit failed in; bars are "
+        f"What is kept overall (F3) against {unit}, over the sessions that no setup of the limit failed in; bars are "
         "intervals of 95 percent. They are wide because sessions differ; differences between "
         "policies are paired below.",
         drawn,
@@ -170,13 +172,16 @@ def _curves(measured: Measured, inks: dict[str, Ink]) -> str:
     )
 
 
-def _budgets(drawn: figures.Drawing | None, no_texts: str) -> str:
+def _budgets(measured: Measured, drawn: figures.Drawing | None, no_texts: str) -> str:
+    if drawn is None and any(setup.budget is not None for setup in measured.setups):
+        return no_texts or paragraph("Nothing was at stake under any of the budgets.")
     if drawn is None:
         return no_texts or paragraph(
             "No budgets were tried: each policy allowed its summaries what it allows."
         )
     says = (
-        "R and F3 by the tokens that each summary may take. Dotted grey are the controls, dashed "
+        "Facts kept (R) and kept overall (F3) by the tokens that each summary may take. Dotted "
+        "grey are the controls, dashed "
         "grey is the most that any text of that size could carry."
     )
     return figure("budgets-drawing", says, drawn)

@@ -10,11 +10,21 @@ from ....domain.backtest.result import Measured
 from ....domain.backtest.totals import ControlTotal, Total
 from ....domain.fidelity.scores import Scores, ratio
 from ....domain.pricing_in_words import dollars
-from ..in_words import NOT_KNOWN, apart, has_texts, mean_apart, named, part, recall_of
-from .figures import ByLimit, lost_kinds
+from ..in_words import (
+    NOT_KNOWN,
+    apart,
+    calibrated_in_words,
+    has_texts,
+    mean_apart,
+    named,
+    part,
+    recall_of,
+)
+from .figures import ByLimit, in_words, lost_kinds
 from .lost_facts import most_missed
-from .markup import Inline, code, paragraph, table, text
+from .markup import Inline, code, data_cell, paragraph, table, table_of, text
 
+NUMBER = ' class="n"'
 FACTS = 15
 """Lost facts that are shown of a setup."""
 ROWS = 200
@@ -37,6 +47,7 @@ def what_was_run(measured: Measured, command: str) -> str:
         ("cells", len(measured.cells)),
         ("sessions left out", len(measured.skipped)),
     ]
+    said = calibrated_in_words(measured)
     formats = ", ".join(
         f"{source or 'written by agents themselves'} {number:,}"
         for source, number in sorted(sources.items(), key=lambda one: (-one[1], one[0] or ""))
@@ -45,6 +56,7 @@ def what_was_run(measured: Measured, command: str) -> str:
         (
             table("In all", ("", "number"), rows),
             paragraph(f"Formats: {formats}.") if formats else "",
+            paragraph(f"{said[0].upper()}{said[1:]}."),
             f"<p>To run it again:</p>\n<pre>{text(command)}</pre>",
         )
     )
@@ -55,11 +67,12 @@ def headline(totals: Sequence[Total]) -> str:
     limit = f"limit {totals[0].setup.limit:,} tokens"
     costs = (
         "policy", "sessions", "compactions", "tokens a call", "prompt tokens", "cost",
-        "without cache", "summaries", "written again", "prompts refused",
+        "prompts without cache", "cost of summaries", "tokens written again", "prompts refused",
     )  # fmt: skip
     kept = (
-        "policy", "R", "C", "P", "F3", "hard R", "files modified", "files read", "constraints",
-        "re-reads named", "novel", "precision",
+        "policy", *map(in_words, ("R", "C", "P", "F3", "hard R")), "modified files named",
+        "read files named", "constraints kept", "re-reads named", "facts invented",
+        "facts that were needed",
     )  # fmt: skip
     parts = [table(f"What it costs, {limit}", costs, map(_costs, totals))]
     if scored := [one for one in totals if has_texts(one.setup)]:
@@ -71,7 +84,14 @@ def own_boundaries(totals: Sequence[Total]) -> str:
     """The same scores where each setup itself cut, beside the most that could be had there."""
     return table(
         f"On their own boundaries, limit {totals[0].setup.limit:,}",
-        ("policy", "boundaries", "stakes", "R", "bound of R", "C", "P", "F3"),
+        (
+            "policy",
+            "boundaries",
+            "facts at stake",
+            in_words("R"),
+            "most that could be kept",
+            *map(in_words, ("C", "P", "F3")),
+        ),
         (
             (
                 one.setup.label,
@@ -91,7 +111,7 @@ def own_boundaries(totals: Sequence[Total]) -> str:
 def controls(found: Iterable[ControlTotal]) -> str:
     return table(
         "Controls: what texts score that no policy would write, and the most that any could",
-        ("control", "limit", "budget", "R", "C", "P", "F3", "hard R"),
+        ("control", "limit", "budget", *map(in_words, ("R", "C", "P", "F3", "hard R"))),
         (
             (
                 one.name,
@@ -114,12 +134,12 @@ def differences(found: Sequence[Difference]) -> str:
         tables.append(
             table(
                 f"Against {here[0].against.label}, limit {limit:,}",
-                ("policy", "in", "all sessions together [95 %]", "verdict", "sessions",
-                 "mean over sessions [95 %]", "of them"),
+                ("policy", "figure", "all sessions together [95 %]", "verdict",
+                 "sessions it bears on", "mean over sessions [95 %]", "sessions in the mean"),
                 (
                     (
                         one.setup.label,
-                        one.measure.value,
+                        in_words(one.measure.value),
                         apart(one),
                         one.verdict.value,
                         one.sessions,
@@ -164,20 +184,21 @@ def facts_lost(totals: ByLimit) -> str:
                 continue
             setup = total.setup
             rows = "\n".join(
-                f'<tr><th scope="row">{code(fact.first.key)}</th><td>{text(fact.first.kind)}</td>'
-                f'<td class="n">{fact.times:,}</td><td>{text(named(fact.cell))}</td>'
-                f'<td class="n">#{fact.first.position}</td><td class="n">{fact.first.call:,}</td>'
-                f"<td>{code(recall_of(fact.cell, fact.first.position))}</td></tr>"
+                f'<tr><th scope="row">{code(fact.first.key)}</th>'
+                + data_cell("kind", text(fact.first.kind))
+                + data_cell("missed", f"{fact.times:,}", NUMBER)
+                + data_cell("session", text(named(fact.cell)))
+                + data_cell("handle", f"#{fact.first.position}", NUMBER)
+                + data_cell("used by call", f"{fact.first.call:,}", NUMBER)
+                + data_cell("to see it", code(recall_of(fact.cell, fact.first.position)))
+                + "</tr>"
                 for fact in facts
             )
-            name = text(f"{setup.label}, limit {setup.limit:,}")
+            name = f"{setup.label}, limit {setup.limit:,}"
             headings = ("fact", "kind", "missed", "session", "handle", "used by call", "to see it")
             head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
-            parts.append(
-                f'<details><summary>{name}</summary>\n<div class="wide" tabindex="0" '
-                f'role="region" aria-label="{name}"><table><caption>Lost under {name}</caption>'
-                f"<thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div></details>"
-            )
+            shown = table_of(f"Lost under {name}", head, rows)
+            parts.append(f"<details><summary>{text(name)}</summary>\n{shown}</details>")
     return "\n".join(parts)
 
 

@@ -20,6 +20,7 @@ from cutbank.adapters.backtest.report.report import write_report
 from cutbank.domain.backtest.cell import Lost
 from cutbank.domain.backtest.result import Measured
 from cutbank.domain.errors import ExportError
+from cutbank.domain.fidelity.scores import Scores
 
 VOID = {"meta", "br"}
 
@@ -157,6 +158,42 @@ def test_each_table_is_named_and_so_are_its_rows_and_columns() -> None:
     tables = len(found.all("table"))
     assert tables == len(found.all("caption")) > 8
     assert {one["scope"] for one in found.all("th")} == {"row", "col"}
+
+
+def test_columns_are_named_in_words_and_each_cell_names_its_own_for_narrow_screens() -> None:
+    found = read(told_apart())
+
+    cells = found.all("td")
+    assert all(one.get("data-label") for one in cells)
+    assert {"facts kept (R)", "prose kept (P)", "kept overall (F3)"} <= {
+        one["data-label"] for one in cells
+    }
+    assert not {"R", "C", "P", "F3"} & set(found.words)
+
+
+def test_what_nothing_is_known_of_has_no_panel() -> None:
+    told = told_apart()
+    quiet = [
+        one.model_copy(update={"canonical": Scores(), "lost": ()})
+        if one.setup.limit == 32_000
+        else one
+        for one in told.cells
+    ]
+
+    some = read(told.model_copy(update={"cells": tuple(quiet)})).documents
+    none = read(
+        told.model_copy(
+            update={"cells": tuple(one.model_copy(update={"canonical": Scores()}) for one in quiet)}
+        )
+    )
+
+    for name in ("front", "lost", "budgets", "apart"):
+        drawing = json.loads(some[f"{name}-drawing-data"])
+        panels = {axis.removeprefix("x") for axis in drawing["layout"] if axis.startswith("xaxis")}
+        drawn = {line.get("xaxis", "x").removeprefix("x") for line in drawing["data"] if line["x"]}
+        assert {panel.removeprefix("axis") for panel in panels} == drawn
+    assert not {"front-drawing-data", "budgets-drawing-data"} & set(none.documents)
+    assert "Nothing was at stake" in none.said
 
 
 def test_no_text_of_a_session_becomes_part_of_the_page() -> None:
