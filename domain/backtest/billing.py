@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..models import PER, ModelFacts
+from ..models import PER, ModelFacts, Prices
 from .cell import Bill
 
 CACHE_S = 300.0
@@ -21,6 +21,8 @@ class CacheReport:
     written: int
     plain: int
     """Neither read nor written: at the price of input."""
+    written_1h: int = 0
+    """Of what was written, what is kept for an hour, at a higher price."""
 
     @property
     def is_nothing(self) -> bool:
@@ -37,11 +39,14 @@ class CacheReport:
         """What the cache held besides: as of a system prompt that other sessions have too."""
         return max(0, self.read - self.unchanged)
 
-    @property
-    def part_written(self) -> float:
-        """The part of what was not read that was written into the cache."""
+    def price(self, prices: Prices) -> float:
+        """Of a token that was not read, as the recorded ones were written or were plain input."""
         rest = self.written + self.plain
-        return self.written / rest if rest else 1.0
+        if not rest:
+            return prices.write
+        kept = min(self.written_1h, self.written)
+        dollars = kept * prices.write_1h + (self.written - kept) * prices.write
+        return (dollars + self.plain * prices.input) / rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +136,8 @@ class _Running:
             self.is_priced = self.is_priced and not call.prompt and not call.output
         else:
             rest = call.prompt - self.hit_now
-            written = rest * (1.0 if call.cache is None else call.cache.part_written)
-            self.prompt_usd += self.hit_now * prices.read / PER
-            self.prompt_usd += (written * prices.write + (rest - written) * prices.input) / PER
+            price = prices.write if call.cache is None else call.cache.price(prices)
+            self.prompt_usd += (self.hit_now * prices.read + rest * price) / PER
             self.uncached_usd += call.prompt * prices.input / PER
             self.output_usd += call.output * prices.output / PER
         if not call.summary_input and not call.summary_output:

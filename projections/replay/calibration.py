@@ -94,6 +94,7 @@ def _cached(call: Call) -> CacheReport | None:
         read=usage.cache_read or 0,
         written=usage.cache_write or 0,
         plain=usage.input or 0,
+        written_1h=usage.cache_write_1h or 0,
     )
 
 

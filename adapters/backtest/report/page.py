@@ -17,22 +17,23 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
 GLOSSARY = {
-    "facts kept (R)": "of the facts that the agent went on to use and that lay in hidden history only, the part "
-    "that the view still carried",
-    "facts kept in context (C)": "the part that it carried beside two of the words that stood there before",
-    "prose kept (P)": "of the pairs of words that the agent's prose went on to use, the part that the summary "
-    "has",
+    "facts kept (R)": "of the facts that the agent went on to use and that lay in hidden history "
+    "only, the part that the view still carried",
+    "facts kept in context (C)": "the part that it carried beside two of the words that stood "
+    "there before",
+    "prose kept (P)": "of the pairs of words that the agent's prose went on to use, the part that "
+    "the summary has",
     "kept overall (F3)": "the harmonic mean of R, C and P: the headline",
     "hard facts kept": "facts kept of paths, urls, hashes, errors and numbers only",
-    "tokens written again": "prompt tokens that a boundary or a rewind took out of the provider's cache "
-    "and that had to be written into it anew",
+    "tokens written again": "prompt tokens that a boundary or a rewind took out of the provider's "
+    "cache and that had to be written into it anew",
     "cost": "prompts with prompt caching, answers and summaries, in US dollars; `of 9`, where the "
     "prices of the models of 9 sessions alone are known",
     "prompts without cache": "the prompts alone, had there been no cache",
     "modified and read files named": "of the files that hidden calls touched, those that the view "
     "still names",
-    "constraints kept": "sentences of users with a word such as must, never or only, of whose words "
-    "most survived",
+    "constraints kept": "sentences of users with a word such as must, never or only, of whose "
+    "words most survived",
     "facts invented": "facts in summaries that stand nowhere in history: suspected inventions",
     "facts that were needed": "facts at stake among the distinct facts that summaries carry",
     "budget": "tokens that each summary may take",
@@ -115,9 +116,9 @@ def _front(scored: figures.ByLimit, inks: figures.Inks) -> str:
     unit = "US dollars for 100 calls" if is_priced else "prompt tokens a call, as prices lack"
     return figure(
         "front-drawing",
-        f"What is kept overall (F3) against {unit}, over the sessions that no setup of the limit failed in; bars are "
-        "intervals of 95 percent. They are wide because sessions differ; differences between "
-        "policies are paired below.",
+        f"What is kept overall (F3) against {unit}, over the sessions that no setup of the limit "
+        "failed in; bars are intervals of 95 percent. They are wide because sessions differ; "
+        "differences between policies are paired below.",
         drawn,
     )
 

@@ -95,6 +95,15 @@ def test_a_cache_does_what_was_reported_of_it_whatever_the_pause() -> None:
     assert other.prompt_usd == pytest.approx((1_000 * 0.3 + 3_750 * 3.75 + 1_250 * 3) / 1e6)
 
 
+def test_what_is_kept_for_an_hour_costs_what_an_hour_costs() -> None:
+    model = ModelFacts("m", prices=(Prices(3, 15, 0.3, 3.75, cache_write_1h=6),))
+    report = CacheReport(unchanged=0, read=0, written=8_000, plain=2_000, written_1h=6_000)
+
+    bill = bill_of([PricedCall(prompt=10_000, cache=report)], model)
+
+    assert bill.prompt_usd == pytest.approx((6_000 * 6 + 2_000 * 3.75 + 2_000 * 3) / 1e6)
+
+
 def test_what_the_cache_held_of_other_sessions_it_holds_here_too() -> None:
     report = CacheReport(unchanged=0, read=4_000, written=6_000, plain=0)
 
