@@ -36,7 +36,7 @@ def costs(
         typer.Option("--since", metavar="WHEN", help="Only calls from then on: 2026-01-31, or 7d."),
     ] = None,
 ) -> None:
-    """Show what calls of models cost, by day, project, model or session."""
+    """Show what calls of models cost."""
     start = read_since(since) if since is not None else None
     with opened_store(call) as store:
         found = store.costs(by, since=start, namespace=call.named)

@@ -28,8 +28,9 @@ def sessions(
         str | None, typer.Option("--project", metavar="TEXT", help="Whose project holds this text.")
     ] = None,
     sort: Annotated[
-        str, typer.Option("--sort", metavar="COLUMN", help=f"By {', '.join(session_table.SORTS)}.")
-    ] = session_table.WHEN,
+        str | None,
+        typer.Option("--sort", metavar="COLUMN", help=f"By {', '.join(session_table.SORTS)}."),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first so many.")
     ] = None,
@@ -41,7 +42,9 @@ def sessions(
         found = session_list.add_costs(store, found, call.named)
         name = store.name
     names = shortest_names(one["session"] for one in found)
-    chosen = session_table.chosen(found, start, project, sort)[:limit]
+    # What reads JSON finds the sessions by name, as long as it asks for no other order.
+    order = sort or (session_table.NAME if call.as_json and limit is None else session_table.WHEN)
+    chosen = session_table.chosen(found, start, project, order)[:limit]
     if call.as_json:
         say_json(chosen)
     elif not found:

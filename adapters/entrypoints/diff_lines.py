@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
 
 from ...domain.compaction_events import Digest, Summary
 from ...domain.ranges import Ranges
@@ -10,7 +9,7 @@ from ...domain.shares import Share
 from ...projections.diffing.lost_facts import LostFact
 from ...projections.diffing.view_diff import Listed, ViewDiff
 from .coordinates import coordinate
-from .printing import clipped, counted, say, shortly
+from .printing import clipped, counted, say, say_folded, shortly
 
 MOST = 20
 """Facts and blocks that are listed, where not all are wanted."""
@@ -19,7 +18,7 @@ KIND, LEAST = 10, 24
 """Characters of a kind of fact, and of its words at least."""
 NAME = 36
 """Characters of a name: harnesses name what they attach by its whole path."""
-INDENT = "    "
+INDENT, BESIDE = "    ", " " * 9
 
 
 def say_diff(diff: ViewDiff, *, most: int | None) -> None:
@@ -29,7 +28,7 @@ def say_diff(diff: ViewDiff, *, most: int | None) -> None:
         say("Both views are the same.")
         return
     say(f"view     {diff.tokens_before:,} -> {diff.tokens:,} tokens, estimated")
-    say(f"left     {_shares(diff.shares)}")
+    say_folded(f"left     {_shares(diff.shares)}", BESIDE)
     if diff.came:
         say(f"came     {counted(len(diff.came), 'block')}")
     for one in diff.reshown[:most]:
@@ -38,7 +37,7 @@ def say_diff(diff: ViewDiff, *, most: int | None) -> None:
     if diff.request_changed:
         say("request  system prompt, tools or settings are others")
     for line in _instead(diff):
-        say(line)
+        say_folded(line, BESIDE)
     _say_facts("lost", "nowhere in the new view", diff.lost, most)
     _say_facts("gained", "nowhere in the old view", diff.gained, most)
     _say_blocks("left", diff.left, most)
@@ -102,8 +101,7 @@ def _say_facts(what: str, where: str, facts: Sequence[LostFact], most: int | Non
     kinds = Counter(str(fact.kind) for fact in shown)
     if kinds:
         counts = (counted(number, kind) for kind, number in kinds.most_common())
-        for line in wrap(", ".join(counts), WIDTH - len(INDENT)):
-            say(INDENT + line)
+        say_folded(f"{INDENT}{', '.join(counts)}", INDENT)
     for fact in shown[:most]:
         _say_fact(fact)
     _say_rest(len(shown[most or len(shown) :]), "fact")

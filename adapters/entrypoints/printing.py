@@ -5,9 +5,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -125,9 +124,35 @@ def _say_paragraphs(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> N
     for row in rows:
         for number, (heading, cell) in enumerate(zip(headings, row, strict=True)):
             lead = "" if number == 0 else f"  {heading}: "
-            folded = wrap(lead + cell, width, subsequent_indent="    ", break_on_hyphens=False)
-            for line in folded if cell else []:
+            for line in folded(lead + cell, width, "    ") if cell else []:
                 say(line, **({} if number else {"bold": True}))
+
+
+def say_folded(text: str, indent: str) -> None:
+    """A line that a terminal's width folds; what follows its first part is indented."""
+    if sys.stdout.isatty():
+        for line in folded(text, shutil.get_terminal_size().columns, indent):
+            say(line)
+    else:
+        say(text)
+
+
+def folded(text: str, width: int, indent: str) -> Iterator[str]:
+    """A text in lines of so many cells, broken at blanks where that can be."""
+    from rich.cells import cell_len, chop_cells  # noqa: PLC0415 - as above
+
+    room = max(1, width - len(indent))
+    line, lead = "", text[: len(text) - len(text.lstrip())]
+    for word in text.split():
+        for piece in [word] if cell_len(word) <= room else chop_cells(word, room):
+            if line and cell_len(f"{line} {piece}") > width:
+                yield line
+                line, lead = "", indent
+            line = f"{line} {piece}" if line else f"{lead}{piece}"
+            if cell_len(line) > width:
+                line = line.lstrip()
+    if line:
+        yield line
 
 
 def readable(text: str) -> str:

@@ -21,7 +21,8 @@ Listed = Mapping[str, Any]
 """A session as `sessions --json` has it."""
 
 INDEX_ONLY = dict.fromkeys(
-    ("idle", "idle_until", "first_prompt", "model", "said_at", "in_use", "utilisation")
+    ("first_prompt", "model", "said_at", "compactions")
+    + ("in_use", "utilisation", "limit", "limit_source", "idle", "idle_until")
 )
 """What only the index knows."""
 
@@ -45,8 +46,7 @@ def all_of(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]:
             models.catch_up(search=False)
     except StorageError as error:
         complain(f"{error}; so nothing is known of idle work")
-        unknown = INDEX_ONLY | {"compactions": None}
-        return [session_json.described(one) | unknown for one in store.sessions(namespace)]
+        return [session_json.described(one) | INDEX_ONLY for one in store.sessions(namespace)]
     # Whoever loads this module need not load what keeps read models.
     from ..read_models.session_list import listed  # noqa: PLC0415
 

@@ -9,10 +9,10 @@ from ...domain.errors import InvalidSettingError
 from .printing import cost_in_short, counted, home_shortened, say, say_table
 from .session_list import Listed, newest_first, title_of
 
-WHEN = "when"
+WHEN, NAME = "when", "name"
 SORTS = {
     WHEN: "said_at",
-    "name": "session",
+    NAME: "session",
     "title": None,
     "project": "project",
     "context": "utilisation",
@@ -40,7 +40,9 @@ def chosen(
         and (project is None or project.casefold() in (one["project"] or "").casefold())
     ]
     key = SORTS[sort]
-    if sort in {"name", "title", "project"}:
+    if sort == NAME:
+        found.sort(key=itemgetter("namespace", "session"))
+    elif sort in {"title", "project"}:
         found.sort(key=lambda one: (one[key] or "" if key else title_of(one)).casefold())
     elif sort != WHEN:
         found.sort(key=lambda one: one[key] or 0, reverse=True)

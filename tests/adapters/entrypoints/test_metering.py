@@ -32,7 +32,7 @@ def test_the_meter_says_how_full_a_context_is(run: Run, long_talk: Path) -> None
         (0.95, "red", "Critical"),
     ],
 )
-def test_each_level_has_its_colour(
+def test_each_level_is_one_word_and_has_its_colour(
     run: Run, long_talk: Path, part: float, colour: str, level: str
 ) -> None:
     tokens = run("meter", "long", "--json").json["tokens"]
@@ -40,9 +40,10 @@ def test_each_level_has_its_colour(
 
     lines = run("meter", "long", "--limit", str(limit)).out.splitlines()
 
-    assert lines[0].endswith(f"{tokens / limit:.1%}, {colour}")
+    assert lines[0].endswith(f"{tokens / limit:.1%}, {level}")
+    assert run("meter", "long", "--limit", str(limit), "--json").json["colour"] == colour
     assert lines[0].count("#") == int(40 * tokens / limit)
-    assert lines[1] == f"{level}: {tokens:,} of {limit:,} tokens are in use (limit as given)"
+    assert lines[1] == f"{tokens:,} of {limit:,} tokens are in use (limit as given)"
 
 
 @on_sqlite

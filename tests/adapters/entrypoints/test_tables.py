@@ -3,26 +3,39 @@
 import sys
 
 import pytest
+from rich.cells import cell_len
 
 from cutbank.adapters.entrypoints.printing import say_table
 
 
+NAME = "a-rather-long-name-of-a-session-0123456789"
+NUMBERS = [1_000_000 + n for n in range(8)]
+HEADINGS = ["session", *(f"tokens {n}" for n in range(8)), "title"]
+ROWS = [[NAME, *NUMBERS, "What it is about, 다음 작업 계획, at length"], ["b", *NUMBERS, ""]]
+
+
 @pytest.mark.parametrize("width", [20, 60, 80, 200])
-def test_no_name_and_no_number_is_lost_however_narrow_it_is(
+def test_a_table_fits_the_terminal_and_loses_no_number(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    name = "a-rather-long-name-of-a-session-0123456789"
-    numbers = [1_000_000 + n for n in range(8)]
 
-    say_table(
-        ["session", *(f"tokens {n}" for n in range(8)), "title"],
-        [[name, *numbers, "What it is about, at length, as people put it"]],
-    )
+    say_table(HEADINGS, ROWS)
 
-    lines = capsys.readouterr().out.splitlines()
-    assert name in "".join(line.split(" ")[0] for line in lines)
-    assert all(f"{number:,}" in lines[2] for number in numbers)
-    assert all(f"tokens {n}" in lines[0] for n in range(8))
-    assert "What it is" in lines[2]
+    out = capsys.readouterr().out
+    assert max(map(cell_len, out.splitlines())) <= width
+    assert NAME in "".join(out.split())
+    assert all(out.count(f"{number:,}") == len(ROWS) for number in NUMBERS)
+
+
+def test_a_table_in_a_pipe_has_a_tab_between_values_and_is_not_padded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    say_table(HEADINGS, ROWS)
+
+    heading, first, second = capsys.readouterr().out.splitlines()
+    assert heading.split("\t") == HEADINGS
+    assert first.split("\t") == [NAME, *(f"{number:,}" for number in NUMBERS), ROWS[0][-1]]
+    assert second.startswith("b\t1,000,000\t")
