@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .domain.window import Window as Window
     from .projections.history_view import HistoryView as HistoryView
 
+    __version__: str
+
 _HOMES = {
     "Block": (".domain.blocks", "Block"),
     "HistoryView": (".projections.history_view", "HistoryView"),
@@ -58,4 +60,13 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first asked for: `import cutbank` stays light."""
     if home := _HOMES.get(name):
         return getattr(import_module(home[0], __name__), home[1])
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - as above
+
+        return version("cutbank")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, whether they are loaded by now or not."""
+    return sorted([*__all__, "__version__"])

@@ -125,6 +125,10 @@ class LineageTree:
             raise KeyError(number)
         return found
 
+    def count(self, number: int) -> int:
+        """Which compaction of the lineage a boundary is: 1 for the first that was drawn."""
+        return self.nodes.index(self.node(number)) + 1
+
     def path(self, number: int | None = None) -> list[Node]:
         """The boundaries that one builds upon, oldest first, and itself; else the served one's."""
         by_number = {node.number: node for node in self.nodes}

@@ -85,6 +85,20 @@ def views_around(
     return before, reader.coming(number, coordinate)[1]
 
 
+def count_of(session: "StoredSession", boundary: int, lineage: str) -> int:
+    """Which compaction of a lineage a boundary is: 1 for the first that was drawn."""
+    return boundaries_of(session, lineage).index(boundary) + 1
+
+
+def boundary_of(session: "StoredSession", count: int, lineage: str) -> int:
+    """The number of the boundary that is so many-th on a lineage, from 1 on."""
+    numbers = boundaries_of(session, lineage)
+    if count > len(numbers):
+        known = f"1 to {len(numbers)}" if len(numbers) > 1 else "1" if numbers else "none"
+        raise NotFoundError(f"lineage {lineage!r} has no compaction {count} (there is: {known})")
+    return numbers[count - 1]
+
+
 def boundaries_of(session: "StoredSession", lineage: str) -> list[int]:
     """The numbers of all that were drawn on a lineage, those that it inherits included."""
     events = decisions_of(session, lineage, without=[Summary])

@@ -10,13 +10,18 @@ from .printing import counted
 
 
 def heading(
-    position: int, block: AnyBlock, marks: Iterable[str] = (), tokens: int | None = None
+    position: int,
+    block: AnyBlock,
+    marks: Iterable[str] = (),
+    tokens: int | None = None,
+    *,
+    brief: bool = False,
 ) -> str:
-    """`#12 tool_call Read (call_7), 14 tokens [summarised]`."""
+    """`#12 tool_call Read (call_7), 14 tokens [summarised]`; in brief without the call's id."""
     name = block.name if isinstance(block, Block | ToolCall) else None
     words = [f"#{position}", str(block.kind)]
     words += [name] if name else []
-    words += [] if isinstance(block, Block) else [f"({block.tool_call_id})"]
+    words += [] if brief or isinstance(block, Block) else [f"({block.tool_call_id})"]
     size = counted(estimate(block) if tokens is None else tokens, "token")
     marked = ", ".join(marks)
     return f"{' '.join(words)}, {size}" + (f"  [{marked}]" if marked else "")

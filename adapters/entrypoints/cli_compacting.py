@@ -8,6 +8,7 @@ from ...domain.compaction import MAIN
 from ...domain.compaction_events import Trigger
 from ...domain.errors import NotFoundError
 from ...domain.pricing_in_words import in_words
+from ..auditing.diffs import count_of
 from ..compacting.outcome import Outcome
 from ..models.context_limits import overrides_by
 from .compacting_notice import compacting_notice
@@ -94,16 +95,18 @@ def compact(
             dry_run=dry_run,
         )
         known = found.store.settings
+        count = outcome.boundary and count_of(found, outcome.boundary, lineage)
     pricing = None
     if dry_run:
         expected = known.compaction.expected_calls if calls is None else calls
         pricing = priced(outcome, model, expected, overrides_by(known))
     if call.as_json:
-        answer = {**as_json(outcome, lineage), "pricing": pricing and pricing_as_json(pricing)}
+        answer = {**as_json(outcome, lineage), "compaction": count}
+        answer |= {"pricing": pricing and pricing_as_json(pricing)}
         answer["explanation"] = outcome.explanation and explanation_as_json(outcome.explanation)
         say_json({"session": found.key, "namespace": call.namespace, **answer})
     else:
-        _say_outcome(found.key, lineage, outcome, is_served=not prepare)
+        _say_outcome(found.key, lineage, outcome, count, is_served=not prepare)
         for line in in_lines(outcome.explanation) if outcome.explanation else ():
             say(line)
         for number, line in enumerate(in_words(pricing) if pricing else ()):
@@ -119,6 +122,7 @@ def activate(call: Invocation, session: SessionName, lineage: Lineage = MAIN) ->
         if found.prepared(lineage=lineage) is None:
             raise AnswerIsNoError(f"nothing is prepared of {found.key!r} on {lineage}")
         boundary = found.activate(lineage=lineage)
+        count = count_of(found, boundary, lineage)
         after = found.view(lineage=lineage)
     if call.as_json:
         say_json(
@@ -127,12 +131,13 @@ def activate(call: Invocation, session: SessionName, lineage: Lineage = MAIN) ->
                 "namespace": call.namespace,
                 "lineage": lineage,
                 "boundary": boundary,
+                "compaction": count,
                 "tokens_before": before.tokens,
                 "tokens": after.tokens,
             }
         )
     else:
-        say(f"boundary {boundary} of {found.key} is served on {lineage}")
+        say(f"compaction {count} of {found.key} is served on {lineage}")
         say(f"view: {before.tokens:,} tokens before, {after.tokens:,} now")
 
 
@@ -146,6 +151,7 @@ def revert(call: Invocation, session: SessionName, lineage: Lineage = MAIN) -> N
             # The session and its lineage were found: what was asked was right.
             raise AnswerIsNoError(str(error)) from None
         after = found.view(lineage=lineage)
+        count = count_of(found, boundary, lineage)
     if call.as_json:
         say_json(
             {
@@ -153,13 +159,14 @@ def revert(call: Invocation, session: SessionName, lineage: Lineage = MAIN) -> N
                 "namespace": call.namespace,
                 "lineage": lineage,
                 "reverted": boundary,
+                "compaction": count,
                 "boundary": after.boundary.originator_version if after.boundary else None,
                 "tokens_before": before.tokens,
                 "tokens": after.tokens,
             }
         )
     else:
-        say(f"boundary {boundary} of {found.key} is undone on {lineage}")
+        say(f"compaction {count} of {found.key} is undone on {lineage}")
         say(f"view: {before.tokens:,} tokens before, {after.tokens:,} now")
 
 
@@ -197,12 +204,14 @@ def as_json(outcome: Outcome, lineage: str) -> dict[str, Any]:
     }
 
 
-def _say_outcome(session: str, lineage: str, outcome: Outcome, *, is_served: bool) -> None:
+def _say_outcome(
+    session: str, lineage: str, outcome: Outcome, count: int | None, *, is_served: bool
+) -> None:
     if outcome.summary is None:
         say(f"{session} was not compacted: {outcome.reason}")
         return
     saved = 1 - outcome.post_tokens / outcome.pre_tokens
-    said = f"boundary {outcome.boundary} on {lineage}" if outcome.compacted else "a dry run"
+    said = f"compaction {count} on {lineage}" if outcome.compacted else "a dry run"
     say(f"{session}: {said}, by {outcome.policy}", bold=True)
     say(f"view     {outcome.pre_tokens:,} -> {outcome.post_tokens:,} tokens, {saved:.0%} less")
     if outcome.limit and outcome.limit_source:

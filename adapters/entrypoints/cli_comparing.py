@@ -4,9 +4,11 @@ from typing import Annotated
 
 import typer
 
+from ...projections.diffing.view_diff import ViewDiff
 from ..auditing import diffs
 from ..auditing.lineages import lineages_of, trees_of
 from ..auditing.places import HOW
+from ..stored_session import StoredSession
 from . import coordinates, diff_json, diff_lines, lineage_json, lineage_lines
 from .database import opened_session
 from .invocation import Invocation
@@ -22,9 +24,11 @@ Full = Annotated[
 def diff(
     call: Invocation,
     session: SessionName,
-    boundary: Annotated[
+    number: Annotated[
         int | None,
-        typer.Argument(metavar="BOUNDARY", min=1, help="Its number; else the newest."),
+        typer.Argument(
+            metavar="COMPACTION", min=1, help="Which one, counted from 1; else the newest."
+        ),
     ] = None,
     *,
     lineage: Lineage = "main",
@@ -43,13 +47,17 @@ def diff(
             None if word is None else coordinates.place(found, word, lineage)
             for word in (before, after)
         )
+        found.check_lineage(lineage)
+        boundary = None if number is None else diffs.boundary_of(found, number, lineage)
         compared = diffs.diff(found, boundary, lineage, *places)
+        counts = _counts(found, compared)
         if html is not None:
             write_page(found, html, lineage, full=full)
     if call.as_json:
-        say_json({**diff_json.as_json(compared), "page": None if html is None else str(html)})
+        answer = diff_json.as_json(compared, counts)
+        say_json({**answer, "page": None if html is None else str(html)})
     else:
-        diff_lines.say_diff(compared, most=None if full else diff_lines.MOST)
+        diff_lines.say_diff(compared, counts, most=None if full else diff_lines.MOST)
         say_page(html)
 
 
@@ -81,3 +89,14 @@ def lineage(
     else:
         say(f"Nothing was compacted in {found.key} yet: its view is all of the log.")
         say_page(html)
+
+
+def _counts(session: StoredSession, compared: ViewDiff) -> diff_json.Counts:
+    """Which compaction each of the two views begins at; None for a view of all of the log."""
+    return tuple(
+        boundary and diffs.count_of(session, boundary.originator_version, at.lineage)
+        for boundary, at in (
+            (compared.boundary_before, compared.before),
+            (compared.boundary, compared.after),
+        )
+    )

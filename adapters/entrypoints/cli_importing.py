@@ -52,8 +52,11 @@ def import_(
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on with what is written, until interrupted.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Each file, and all that is wrong in it.")
+    ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress, and no line for each file.")
+        bool, typer.Option("--quiet", "-q", help="No progress, and only files with errors.")
     ] = False,
 ) -> None:
     """Import transcripts. Of those imported before, only what is new."""
@@ -95,7 +98,7 @@ def import_(
             with closing(every):
                 for one in chain(refused, every):
                     reports.append(one)
-                    if not (call.as_json or (quiet and not one.errors)):
+                    if not call.as_json and (verbose or (quiet and one.errors)):
                         import_lines.say_file(one)
     except KeyboardInterrupt:
         remark("what was read is kept: import it again to go on")
@@ -103,6 +106,8 @@ def import_(
     if call.as_json:
         say_json([asdict(one) for one in reports])
     else:
+        if not (verbose or quiet):
+            import_lines.say_files(reports)
         import_lines.say_total(reports)
         if report:
             import_lines.say_report(reports)

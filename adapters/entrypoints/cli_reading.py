@@ -102,6 +102,7 @@ def view(
             "openai-responses.",
         ),
     ] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="One line a block.")] = False,
 ) -> None:
     """Show what a model is sent: the summary and the kept blocks."""
     with opened_session(call, session) as found:
@@ -110,7 +111,7 @@ def view(
         if call.as_json or form is not None:
             say_json(session_json.viewed(seen, form or "neutral"))
         else:
-            session_lines.say_view(seen)
+            session_lines.say_view(seen, brief=brief)
 
 
 def recall(

@@ -58,7 +58,7 @@ def toured(
         try:
             outcome = session.compact()
         except NothingToCompactError as error:
-            since = before.boundary and f"since boundary {before.boundary.originator_version} "
+            since = before.boundary and "since the last compaction "
             reasons[session.key] = f"{since or ''}{error}"
             continue
         if outcome.compacted:

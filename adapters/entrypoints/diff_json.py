@@ -9,13 +9,17 @@ from ...projections.history_view import Coordinate
 from .printing import runs
 
 
-def as_json(diff: ViewDiff) -> dict[str, Any]:
+Counts = tuple[int | None, ...]
+"""Which compaction the old view begins at, and which the new one; None where it is all of the log."""
+
+
+def as_json(diff: ViewDiff, counts: Counts) -> dict[str, Any]:
     """A comparison, all blocks and facts included."""
     return {
         "session": diff.session,
         "namespace": diff.namespace,
-        "before": _view(diff.before, diff.boundary_before, diff.tokens_before),
-        "after": _view(diff.after, diff.boundary, diff.tokens),
+        "before": _view(diff.before, diff.boundary_before, diff.tokens_before, counts[0]),
+        "after": _view(diff.after, diff.boundary, diff.tokens, counts[1]),
         "left": [_block(block) for block in diff.left],
         "came": [_block(block) for block in diff.came],
         "reshown": [
@@ -37,12 +41,15 @@ def as_json(diff: ViewDiff) -> dict[str, Any]:
     }
 
 
-def _view(at: Coordinate, boundary: CompactBoundary | None, tokens: int) -> dict[str, Any]:
+def _view(
+    at: Coordinate, boundary: CompactBoundary | None, tokens: int, count: int | None
+) -> dict[str, Any]:
     return {
         "lineage": at.lineage,
         "lineage_version": at.lineage_version,
         "at": at.position,
         "boundary": boundary.originator_version if boundary else None,
+        "compaction": count,
         "tokens": tokens,
     }
 

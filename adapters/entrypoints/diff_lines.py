@@ -9,6 +9,7 @@ from ...domain.shares import Share
 from ...projections.diffing.lost_facts import LostFact
 from ...projections.diffing.view_diff import Listed, ViewDiff
 from .coordinates import coordinate
+from .diff_json import Counts
 from .printing import clipped, counted, say, say_folded, shortly
 
 MOST = 20
@@ -21,9 +22,9 @@ NAME = 36
 INDENT, BESIDE = "    ", " " * 9
 
 
-def say_diff(diff: ViewDiff, *, most: int | None) -> None:
+def say_diff(diff: ViewDiff, counts: Counts, *, most: int | None) -> None:
     """A comparison; of long lists the first, and how many more there are."""
-    say(f"{diff.session}: {_between(diff)}", bold=True)
+    say(f"{diff.session}: {_between(diff, counts[1])}", bold=True)
     if diff.is_empty:
         say("Both views are the same.")
         return
@@ -46,14 +47,14 @@ def say_diff(diff: ViewDiff, *, most: int | None) -> None:
         _say_summary(diff.summary, most)
 
 
-def _between(diff: ViewDiff) -> str:
+def _between(diff: ViewDiff, count: int | None) -> str:
     boundary, before = diff.boundary, diff.boundary_before
     number = before.originator_version if before else None
     # Of views further apart, one boundary is not what lies between them.
     is_next = boundary is not None and boundary.previous == number
     if boundary is not None and is_next and diff.before.position == diff.after.position:
         by = f"{boundary.policy} ({boundary.trigger})"
-        where = f"boundary {boundary.originator_version} on {diff.after.lineage}"
+        where = f"compaction {count} on {diff.after.lineage}"
         if diff.before.lineage == diff.after.lineage:
             return f"{where}, by {by}, as of #{diff.after.position}"
     return f"{coordinate(diff.before)} -> {coordinate(diff.after)}"

@@ -5,7 +5,10 @@ from collections.abc import Iterable
 
 from ..importing.file_import import NOT_A_TRANSCRIPT, UNCHANGED
 from ..reports import FileReport
-from .printing import counted, say, say_table
+from .printing import counted, say, say_folded, say_table
+
+FIRST = 5
+"""How many errors are named, where not all are wanted."""
 
 
 def say_file(report: FileReport) -> None:
@@ -21,6 +24,42 @@ def say_file(report: FileReport) -> None:
         say(f"    {error}" if report.format else error)
     if report.format and not report.complete:
         say("    it was not read to its end: import it again to go on")
+
+
+def say_files(reports: list[FileReport]) -> None:
+    """One file as `say_file` does; of more, a table of their formats and the first problems."""
+    read = [report for report in reports if not report.passed]
+    if len(read) < 2:
+        for report in read:
+            say_file(report)
+        return
+    of_formats: dict[str, list[FileReport]] = {}
+    for report in read:
+        of_formats.setdefault(report.format or "(unknown)", []).append(report)
+    say_table(
+        ("format", "files", "sessions", "new blocks", "kept as notes", "errors"),
+        [
+            (
+                name,
+                len(its),
+                len({session for report in its for session in report.sessions}),
+                sum(report.added for report in its),
+                sum(sum(report.unknown.values()) for report in its),
+                sum(len(report.errors) for report in its),
+            )
+            for name, its in of_formats.items()
+        ],
+    )
+    broken = [report for report in read if not report.complete and report.format]
+    errors = [error for report in read for error in report.errors]
+    if errors or broken:
+        say()
+    for error in errors[:FIRST]:
+        say_folded(error, "    ")
+    if len(errors) > FIRST:
+        say(f"... and {counted(len(errors) - FIRST, 'more error')}: -v shows all")
+    for report in broken:
+        say_folded(f"{report.path} was not read to its end: import it again to go on", "    ")
 
 
 def say_total(reports: list[FileReport]) -> None:

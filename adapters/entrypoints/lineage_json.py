@@ -16,16 +16,17 @@ def as_json(tree: LineageTree) -> dict[str, Any]:
         "continues": tree.continues,
         "lineage_version": tree.version,
         "served": tree.served or None,
-        "boundaries": [_node(node) for node in tree.nodes],
+        "boundaries": [_node(node, count) for count, node in enumerate(tree.nodes, start=1)],
         "attempts": [_attempt(attempt) for attempt in tree.attempts],
         "stands": [_stand(stand) for stand in tree.stands()],
     }
 
 
-def _node(node: Node) -> dict[str, Any]:
+def _node(node: Node, count: int) -> dict[str, Any]:
     boundary, summary = node.boundary, node.summary
     return {
         "boundary": node.number,
+        "compaction": count,
         "previous": node.previous,
         "decided_in": node.lineage,
         "standing": node.standing,

@@ -3,14 +3,14 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from ...domain.compaction_events import CompactionFailed, CompactionReverted, PreparationDropped
 from ...projections.lineage_tree import Attempt, LineageTree, Node, Standing
-from ...projections.read_models.moments import moment
 from ..auditing.told_times import told_at
 from .printing import clipped, counted, say, say_table, shortly
 
-EXCERPT = 90
+EXCERPT = 68
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ def say_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
     """Each lineage in turn, and before more than one of them a table of all."""
     if len(trees) > 1:
         say_table(
-            ["lineage", "boundaries", "served", "summarised", "continues"],
+            ["lineage", "compactions", "served", "summarised", "continues"],
             [
                 [
                     tree.lineage,
                     len(tree.nodes),
-                    str(tree.served or "all of the log"),
+                    str(tree.count(tree.served)) if tree.served else "all of the log",
                     shortly(tree.node(tree.served).covers, most=2) if tree.served else "",
                     tree.continues or "",
                 ]
@@ -53,15 +53,15 @@ def say_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
 
 def tree_lines(tree: LineageTree, strokes: Strokes, *, full: bool = False) -> Iterator[str]:
     """A lineage as a tree; boundaries that build upon each other stand below each other."""
-    served = f"boundary {tree.served} is served" if tree.served else "all of the log is served"
+    served = f"compaction {tree.count(tree.served)} is served" if tree.served else "all of the log is served"
     went_on = f", continues {tree.continues}" if tree.continues else ""
-    count = counted(len(tree.nodes), "boundary")
+    count = counted(len(tree.nodes), "compaction")
     yield f"{strokes.dot}{tree.session} on {tree.lineage}: {count}, {served}{went_on}"
     yield from _attempts(tree.attempts, 0, strokes.beside if tree.nodes else "   ")
     yield from _branch(tree, 0, "", strokes, full=full)
     for stand in tree.stands():
-        blocks = f"{shortly(stand.blocks)} left with boundary {stand.left_with}"
-        yield f"{blocks}; the summary of boundary {stand.summary} stands for them"
+        blocks = f"{shortly(stand.blocks)} left with compaction {tree.count(stand.left_with)}"
+        yield f"{blocks}; the summary of {tree.count(stand.summary)} stands for them"
 
 
 def _branch(
@@ -90,15 +90,15 @@ def _node(
     tree: LineageTree, node: Node, indent: str, strokes: Strokes, *, is_last: bool, full: bool
 ) -> Iterator[str]:
     boundary = node.boundary
-    when = moment(told_at(boundary) or node.when)
+    when = _day(told_at(boundary) or node.when)
     inherited = f", decided in {node.lineage}" if node.lineage != tree.lineage else ""
     yield (
         f"{indent}{strokes.last if is_last else strokes.fork}"
-        f"boundary {node.number} [{_standing(node)}] {boundary.trigger},"
+        f"{tree.count(node.number)} [{_standing(node)}] {boundary.trigger},"
         f" {boundary.policy}, {when}{inherited}"
     )
     inside = indent + ("   " if is_last else strokes.beside)
-    for line in (*_about(node), *_words(node)):
+    for line in (*_about(tree, node), *_words(tree, node)):
         yield f"{inside}   {line}"
     if node.summary is not None:
         text = node.summary.text
@@ -131,7 +131,7 @@ def _served(node: Node) -> str | None:
     return f"served from #{node.served_from}{call}"
 
 
-def _about(node: Node) -> Iterator[str]:
+def _about(tree: LineageTree, node: Node) -> Iterator[str]:
     boundary, summary = node.boundary, node.summary
     size = f"{boundary.pre_tokens:,} -> {boundary.post_tokens:,} tokens"
     if summary is None:
@@ -141,8 +141,8 @@ def _about(node: Node) -> Iterator[str]:
         yield f"{size}, a summary of {counted(summary.tokens, 'token')} by {by}"
     if node.new:
         yield f"took out {shortly(node.new)}"
-    if node.inherited:
-        yield f"takes over {shortly(node.inherited)} from boundary {node.previous}"
+    if node.inherited and node.previous:
+        yield f"takes over {shortly(node.inherited)} from {tree.count(node.previous)}"
     for what, positions in (("hidden", boundary.hidden), ("pinned", boundary.pinned)):
         if positions:
             yield f"{what} {shortly(positions)}"
@@ -150,12 +150,14 @@ def _about(node: Node) -> Iterator[str]:
         yield f"{counted(len(boundary.trims), 'result')} shown shortened"
 
 
-def _words(node: Node) -> Iterator[str]:
+def _words(tree: LineageTree, node: Node) -> Iterator[str]:
     """How much of it earlier summaries had said."""
     every = sum(node.words.values())
     earlier = {number: said for number, said in node.words.items() if number != node.number}
     if earlier:
-        told = ", ".join(f"{said / every:.0%} from boundary {at}" for at, said in earlier.items())
+        told = ", ".join(
+            f"{said / every:.0%} from {tree.count(at)}" for at, said in earlier.items()
+        )
         yield f"its words: {told}"
 
 
@@ -173,3 +175,8 @@ def _strokes() -> Strokes:
     except UnicodeEncodeError:
         return ASCII
     return BOXES
+
+
+def _day(time: datetime) -> str:
+    """By the clock of this machine."""
+    return f"{time.astimezone():%Y-%m-%d %H:%M}"

@@ -20,6 +20,7 @@ RUNS_SHOWN = 8
 _NUMBER = re.compile(r"(?:[-+<~$ ]*\d[\d,.]*[kMG%s]?[*?+ ]*)?|-|–|unknown")
 """What is set to the right in a column of nothing else."""
 
+_WORD = re.compile(r"\s*\S+")
 # What moves a cursor, rings a bell or turns the reading direction is shown instead of obeyed.
 _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
@@ -128,6 +129,11 @@ def _say_paragraphs(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> N
                 say(line, **({} if number else {"bold": True}))
 
 
+def line_width() -> int:
+    """Characters of a line: a terminal's width, or 100 in a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
+
+
 def say_folded(text: str, indent: str) -> None:
     """A line that a terminal's width folds; what follows its first part is indented."""
     if sys.stdout.isatty():
@@ -142,15 +148,16 @@ def folded(text: str, width: int, indent: str) -> Iterator[str]:
     from rich.cells import cell_len, chop_cells  # noqa: PLC0415 - as above
 
     room = max(1, width - len(indent))
-    line, lead = "", text[: len(text) - len(text.lstrip())]
-    for word in text.split():
-        for piece in [word] if cell_len(word) <= room else chop_cells(word, room):
-            if line and cell_len(f"{line} {piece}") > width:
-                yield line
-                line, lead = "", indent
-            line = f"{line} {piece}" if line else f"{lead}{piece}"
-            if cell_len(line) > width:
-                line = line.lstrip()
+    line = ""
+    for word in _WORD.findall(text):
+        if cell_len(line + word) <= width:
+            line += word
+            continue
+        if line:
+            yield line
+        *full, last = chop_cells(word.lstrip(), room)
+        yield from (indent + piece for piece in full)
+        line = indent + last
     if line:
         yield line
 

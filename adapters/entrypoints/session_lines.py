@@ -3,12 +3,15 @@
 import sys
 from collections.abc import Iterable, Sequence
 
+from ...domain.compaction import MAIN
+from ...projections.entry import Entry
 from ...projections.history_view import HistoryView
+from ..auditing.diffs import count_of
 from ..recall import Recalled
 from .block_lines import body, heading, marks
 from .coordinates import coordinate
 from .logged_blocks import BlockLog, Logged
-from .printing import clipped, counted, readable, say
+from .printing import clipped, counted, line_width, readable, say
 from .session_json import described
 
 INDENT = "    "
@@ -26,21 +29,19 @@ def say_log(log: BlockLog, blocks: Iterable[Logged], *, brief: bool) -> None:
     ahead = boundary.after if boundary else 0
     for one in blocks:
         if boundary and ahead and one.position > ahead:
-            say(
-                f"-- boundary {boundary.originator_version} stands here: it decided on all above --"
-            )
+            say(f"-- compaction {_count(log)} decided on all above --")
             ahead = 0
         if one.turn != turn:
             turn = one.turn
             say(f"\nturn {turn}" if turn else "\nbefore the first turn", bold=True)
-        top = heading(one.position, one.block, marks(one))
+        top = heading(one.position, one.block, marks(one), brief=brief)
         if brief:
-            say(f"{top}  {clipped(one.block.text, max(20, EXCERPT - len(top)))}")
+            say(f"{top}  {clipped(one.block.text, max(20, line_width() - len(top) - 2))}")
         else:
             _say_block(top, body(one.block))
 
 
-def say_view(view: HistoryView) -> None:
+def say_view(view: HistoryView, *, brief: bool = False) -> None:
     """What is sent, in the order in which it is sent."""
     say(
         f"{view.session}: {counted(view.tokens, 'token')}, {counted(len(view.entries), 'block')},"
@@ -49,6 +50,9 @@ def say_view(view: HistoryView) -> None:
     say(f"fingerprint {view.fingerprint}")
     if view.inherited_from:
         say(f"its boundary was inherited from {view.inherited_from}")
+    if brief:
+        _say_briefly(view)
+        return
     if view.system_prompt is not None:
         _say_block("\nsystem prompt", [view.system_prompt])
     if view.tool_definitions:
@@ -58,10 +62,26 @@ def say_view(view: HistoryView) -> None:
         _say_block(top, [summary.text])
     say()
     for entry in view.entries:
-        marked = ["pinned"] if entry.is_pinned else []
-        marked += ["shortened"] if entry.shown is not None else []
         shown = body(entry.block) if entry.shown is None else [entry.shown]
-        _say_block(heading(entry.position, entry.block, marked, entry.tokens), shown)
+        _say_block(_top(entry), shown)
+
+
+def _say_briefly(view: HistoryView) -> None:
+    """A line for each thing that is sent."""
+    tops = [("system prompt", view.system_prompt)] if view.system_prompt is not None else []
+    tops += [(f"{counted(len(view.tool_definitions), 'tool')} offered", "")] * bool(
+        view.tool_definitions
+    )
+    if summary := view.summary:
+        tops.append((f"summary, {counted(summary.tokens, 'token')}", summary.text))
+    for top, text in tops + [(_top(entry, brief=True), entry.text) for entry in view.entries]:
+        say(f"{top}  {clipped(text, max(20, line_width() - len(top) - 2))}".rstrip())
+
+
+def _top(entry: Entry, *, brief: bool = False) -> str:
+    marked = ["pinned"] if entry.is_pinned else []
+    marked += ["shortened"] if entry.shown is not None else []
+    return heading(entry.position, entry.block, marked, entry.tokens, brief=brief)
 
 
 def say_recalled(blocks: Sequence[Recalled], search: str | None) -> None:
@@ -95,13 +115,21 @@ def _say_session(log: BlockLog) -> None:
     sizes = ", ".join(counted(about[key], thing) for key, thing in names.items())
     say(f"{sizes}, ends at #{about['position']}{source}{fork}")
     if about["prepared"]:
-        say(f"boundary {about['prepared']} is prepared, to be served at the threshold")
+        count = count_of(log.session, about["prepared"], MAIN)
+        say(f"compaction {count} is prepared, to be served at the threshold")
     if log.view.boundary:
         at = log.view.coordinate
         say(
             f"{counted(log.view.tokens, 'token')} in the view on {at.lineage},"
-            f" boundary {log.view.boundary.originator_version}"
+            f" compaction {_count(log)}"
         )
+
+
+def _count(log: BlockLog) -> int:
+    """Which compaction the view begins at."""
+    assert log.view.boundary is not None, "what begins at none is not counted"
+    number = log.view.boundary.originator_version
+    return count_of(log.session, number, log.view.coordinate.lineage)
 
 
 def _say_block(top: str, pieces: Iterable[str]) -> None:
