@@ -23,13 +23,9 @@ class SecretKind:
 
     name: str
     hints: tuple[str, ...]
-    """What a text has to hold to be looked into: a search for a word takes next to no time."""
+    """Words of which a text has to hold one to be searched."""
     pattern: re.Pattern[str]
     group: int = 0
-
-    def may_be_in(self, text: str) -> bool:
-        """Whether it is worth to look."""
-        return any(hint in text for hint in self.hints)
 
 
 OF_DETECT_SECRETS = (
@@ -51,23 +47,155 @@ OF_DETECT_SECRETS = (
 )
 """IBM's and SoftLayer's have patterns that need no name of theirs, and find ids."""
 
-_OWN = (
-    ("Anthropic Key", ("sk-ant-",), r"sk-ant-[a-z0-9]{2,12}-[A-Za-z0-9_-]{20,}", 0),
-    ("OpenAI Token", ("sk-",), r"sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{20,}", 0),
-    ("OpenAI Token", ("sk-",), r"sk-(?:[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}|[A-Za-z0-9]{48})", 0),
-    ("OpenRouter Key", ("sk-or-",), r"sk-or-v1-[0-9a-f]{64}", 0),
-    ("Google API Key", ("AIza",), r"AIza[A-Za-z0-9_-]{35}", 0),
+_TOKENS = (
+    # Name, what such a token begins with, and what follows.
+    ("Age Secret Key", "AGE-SECRET-KEY-1", r"[0-9A-Z]{58}"),
+    ("Airtable Token", "pat", r"[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    ("Alibaba Access Key", "LTAI", r"[A-Za-z0-9]{20,26}"),
+    ("Amazon Bedrock Key", "ABSK", r"[A-Za-z0-9+/=]{100,}"),
+    ("Anthropic Key", "sk-ant-", r"[a-z0-9]{2,12}-[A-Za-z0-9_-]{20,}"),
+    ("Atlassian Token", "ATATT3 ATCTT3 ATBB", r"[A-Za-z0-9_=-]{28,}"),
+    ("Brevo Key", "xkeysib-", r"[0-9a-f]{64}-[A-Za-z0-9]{16}"),
+    ("Cerebras Key", "csk-", r"[a-z0-9]{40,}"),
+    ("Clojars Token", "CLOJARS_", r"[0-9a-f]{60}"),
+    ("Cloudflare Origin Key", "v1.0-", r"[0-9a-f]{24}-[0-9a-f]{140,}"),
+    ("Crates Token", "cio", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
+    ("Databricks Token", "dapi", r"[0-9a-f]{32}"),
+    ("DeepSeek Key", "sk-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("DigitalOcean Token", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{64}"),
+    ("Docker Token", "dckr_pat_ dckr_oat_", r"[A-Za-z0-9_-]{27,}"),
+    ("Doppler Token", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"[A-Za-z0-9_.]{40,}"),
+    ("Dynatrace Token", "dt0c01. dt0s01.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    ("ElevenLabs Key", "sk_", r"[0-9a-f]{48}"),
+    ("Figma Token", "figd_ figo_", r"[A-Za-z0-9_-]{36,}"),
+    ("Fireworks Key", "fw_", r"[A-Za-z0-9]{22,24}(?![A-Za-z0-9_])"),
+    ("Fly Token", "fm1r_ fm2_ fo1_", r"[A-Za-z0-9+/=_-]{40,}"),
+    ("GitHub Token", "github_pat_", r"[A-Za-z0-9_]{50,}"),
+    ("Google API Key", "AIza", r"[A-Za-z0-9_-]{35}"),
+    ("Google OAuth Secret", "GOCSPX-", r"[A-Za-z0-9_-]{28}"),
+    ("Google OAuth Secret", "ya29.", r"[A-Za-z0-9_-]{20,}"),
+    ("Google OAuth Secret", "1//0", r"[A-Za-z0-9_-]{40,}"),
+    ("Grafana Token", "glsa_", r"[A-Za-z0-9]{32}_[0-9a-fA-F]{8}"),
+    ("Grafana Token", "glc_eyJ", r"[A-Za-z0-9+/=]{40,}"),
+    ("Groq Key", "gsk_", r"[A-Za-z0-9]{40,}"),
+    ("Heroku Key", "HRKU-", r"[A-Za-z0-9_-]{36,}"),
+    ("Honeycomb Key", "hcaik_", r"[a-z0-9]{58}"),
+    ("Hugging Face Token", "hf_ api_org_", r"[A-Za-z0-9]{30,}"),
+    ("Jina Key", "jina_", r"[A-Za-z0-9_-]{50,}"),
+    ("LangSmith Key", "lsv2_pt_ lsv2_sk_", r"[0-9a-f]{32}_[0-9a-f]{10}"),
+    ("Langfuse Key", "sk-lf-", r"[0-9a-f]{8}-[0-9a-f-]{27}"),
+    ("Linear Key", "lin_api_ lin_oauth_", r"[A-Za-z0-9]{40,}"),
+    ("Mailgun Key", "key-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
+    ("Mapbox Secret", "sk.eyJ", r"[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{20,}"),
+    ("NPM Token", "npm_", r"[A-Za-z0-9]{36}"),
+    ("NVIDIA Key", "nvapi-", r"[A-Za-z0-9_-]{60,}"),
+    ("Netlify Token", "nfp_ nfc_ nfo_", r"[A-Za-z0-9]{36,}"),
+    ("New Relic Key", "NRAK-", r"[A-Z0-9]{27}"),
+    ("Notion Token", "ntn_", r"[A-Za-z0-9]{43,}"),
+    ("Notion Token", "secret_", r"[A-Za-z0-9]{43}(?![A-Za-z0-9])"),
+    ("NuGet Key", "oy2", r"[a-z0-9]{43}(?![a-z0-9])"),
+    ("OpenAI Token", "sk-proj- sk-svcacct- sk-admin-", r"[A-Za-z0-9_-]{20,}"),
+    ("OpenAI Token", "sk-", r"(?:[A-Za-z0-9]{20}T3BlbkFJ[A-Za-z0-9]{20}|[A-Za-z0-9]{48})"),
+    ("OpenRouter Key", "sk-or-v1-", r"[0-9a-f]{64}"),
+    ("1Password Token", "ops_eyJ", r"[A-Za-z0-9_=-]{60,}"),
+    ("Perplexity Key", "pplx-", r"[A-Za-z0-9]{40,}"),
+    ("Pinecone Key", "pcsk_", r"[A-Za-z0-9]{4,8}_[A-Za-z0-9]{50,}"),
+    ("PlanetScale Token", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[A-Za-z0-9_=.-]{32,}"),
+    ("PostHog Key", "phx_", r"[A-Za-z0-9]{43,}"),
+    ("Postman Key", "PMAK-", r"[0-9a-f]{24}-[0-9a-f]{34}"),
+    ("Pulumi Token", "pul-", r"[0-9a-f]{40}"),
+    ("Razorpay Key", "rzp_live_", r"[A-Za-z0-9]{14,}"),
+    ("Replicate Token", "r8_", r"[A-Za-z0-9]{37}"),
+    ("Resend Key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}(?![A-Za-z0-9])"),
+    ("RubyGems Key", "rubygems_", r"[0-9a-f]{48}"),
+    ("Sentry Token", "sntrys_ sntryu_", r"[A-Za-z0-9+/=_]{60,}"),
+    ("Shopify Token", "shpat_ shpca_ shppa_ shpss_", r"[0-9a-fA-F]{32}"),
+    ("Slack Token", "xapp-", r"[0-9]-[A-Z0-9]{8,}-[0-9]{8,}-[0-9a-f]{32,}"),
+    ("Slack Token", "xoxe- xoxe.xoxp- xoxe.xoxb- xoxc- xoxd-", r"[A-Za-z0-9%+/=-]{20,}"),
+    ("Square OAuth Secret", "sq0atp-", r"[A-Za-z0-9_-]{22}"),
+    ("Stripe Access Key", "sk_test_ rk_test_ whsec_", r"[A-Za-z0-9+/=]{24,}"),
+    ("Supabase Key", "sbp_", r"[0-9a-f]{40}"),
+    ("Supabase Key", "sb_secret_", r"[A-Za-z0-9_-]{31,}"),
     (
-        "Google OAuth Secret",
-        ("GOCSPX-", "ya29."),
-        r"(?:GOCSPX-[A-Za-z0-9_-]{28}|ya29\.[A-Za-z0-9_-]{20,})",
-        0,
+        "Tailscale Key",
+        "tskey-",
+        r"(?:auth|api|client|scim|webhook)-[A-Za-z0-9]{8,}-[A-Za-z0-9]{20,}",
     ),
-    ("GitHub Token", ("github_pat_",), r"github_pat_[A-Za-z0-9_]{50,}", 0),
-    ("Hugging Face Token", ("hf_",), r"hf_[A-Za-z0-9]{30,}", 0),
-    ("Groq Key", ("gsk_",), r"gsk_[A-Za-z0-9]{40,}", 0),
-    ("xAI Key", ("xai-",), r"xai-[A-Za-z0-9]{60,}", 0),
-    ("NPM Token", ("npm_",), r"npm_[A-Za-z0-9]{36}", 0),
+    ("Tavily Key", "tvly-", r"(?:dev-|prod-)?[A-Za-z0-9]{32}"),
+    ("Together Key", "tgp_v1_", r"[A-Za-z0-9_-]{43}"),
+    ("Vault Token", "hvs. hvb. hvr.", r"[A-Za-z0-9_-]{24,}"),
+    ("Vercel Token", "vck_ vcp_ vercel_blob_rw_", r"[A-Za-z0-9_]{40,}"),
+    ("Yandex Key", "AQVN", r"[A-Za-z0-9_-]{35,38}(?![A-Za-z0-9_-])"),
+    ("xAI Key", "xai-", r"[A-Za-z0-9]{60,}"),
+)
+
+_OPAQUE = r"(?=[A-Za-z_~+/=-]{0,80}[0-9])[A-Za-z0-9_~+/=-]{16,}"
+"""What looks like a key and not like the name of a variable that holds one."""
+
+_NAMED = (
+    # Name, words of which a text has to hold one, what names such a secret, and what it is.
+    ("API Key Header", ("-key", "-Key", "-KEY"), r"\b(?:x-|xi-|x-goog-)?api-key", _OPAQUE),
+    (
+        "Auth Token Header",
+        ("-token", "-Token", "-TOKEN"),
+        r"\b(?:x-auth|x-vault|x-gitlab|private|job)-token",
+        _OPAQUE,
+    ),
+    ("AWS Secret Key", ("ey", "EY"), r"secret_?access_?key", r"[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"),
+    ("AWS Session Token", ("oken", "OKEN"), r"session_?token", r"[A-Za-z0-9/+]{100,}={0,2}"),
+    ("Azure Shared Access Key", ("AccessKey",), r"SharedAccessKey", r"[A-Za-z0-9+/]{43,}={0,2}"),
+    (
+        "Database Password",
+        ("PGPASSWORD", "MYSQL_PWD", "REDISCLI_AUTH"),
+        r"PGPASSWORD|MYSQL_PWD|REDISCLI_AUTH",
+        r"[^\s'\"\\$<>{}]{3,200}",
+    ),
+    ("NPM Token", ("_auth",), r"_auth(?:Token)?", _OPAQUE),
+)
+
+_SHAPED = (
+    # Name, words of which a text has to hold one, the pattern, and which group is the secret.
+    (
+        "Authorization Header",
+        ("uthorization", "UTHORIZATION"),
+        (
+            r"(?i:authorization)\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?"
+            r"(?i:bearer|basic|token|apikey|ssws|bot) ([A-Za-z0-9._~+/=-]{16,})"
+        ),
+        1,
+    ),
+    ("Azure Client Secret", ("8Q~",), r"(?<![\w~.-])[\w~.-]{3}8Q~[\w~.-]{31,34}", 0),
+    ("Azure DevOps Token", ("AZDO",), r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}", 0),
+    (
+        "Azure Shared Access Signature",
+        ("sig=",),
+        r"[?&;]sig=([A-Za-z0-9%+/]{40,}(?:=|%3D){0,2})",
+        1,
+    ),
+    (
+        "Basic Auth Credentials",
+        ("://",),
+        r"://[^\s/:@'\"<>{}$*%]{0,99}:([^\s/@'\"<>{}$*%\\]{3,200})@",
+        1,
+    ),
+    (
+        "Basic Auth Credentials",
+        ("curl",),
+        r"\bcurl [^\n]{0,200}?(?:-u|--user)[ =]?['\"]?[^\s:'\"$]{1,64}:([^\s'\"$]{3,200})",
+        1,
+    ),
+    (
+        "Basic Auth Credentials",
+        ("machine ",),
+        r"\bmachine \S{1,99}\s{1,9}login \S{1,99}\s{1,9}password (\S{3,200})",
+        1,
+    ),
+    (
+        "Discord Webhook",
+        ("/api/webhooks/",),
+        r"/api/webhooks/[0-9]{17,20}/([A-Za-z0-9_-]{60,})",
+        1,
+    ),
     (
         "JSON Web Token",
         (".eyJ",),
@@ -75,28 +203,22 @@ _OWN = (
         0,
     ),
     (
-        "Basic Auth Credentials",
-        ("://",),
-        r"://[^\s/:@'\"<>{}$*%]{1,99}:([^\s/@'\"<>{}$*%\\]{3,200})@",
+        "Microsoft Teams Webhook",
+        ("webhook.office.com",),
+        r"webhook\.office\.com/webhookb2/([A-Za-z0-9@/-]{80,})",
         1,
     ),
     (
-        "Authorization Header",
-        ("uthorization", "UTHORIZATION"),
-        (
-            r"(?i:authorization)\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?(?i:bearer|basic|token) "
-            r"([A-Za-z0-9._~+/=-]{16,})"
-        ),
-        1,
+        "PayPal Token",
+        ("access_token$production$",),
+        r"access_token\$production\$[0-9a-z]{16}\$[0-9a-f]{32}",
+        0,
     ),
     (
-        "AWS Secret Key",
-        ("ey", "EY"),
-        (
-            r"(?i:secret_?access_?key)\\?[\"']?\s{0,3}[:=,]\s{0,3}\\?[\"']?"
-            r"([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])"
-        ),
-        1,
+        "Plaid Token",
+        ("access-production-",),
+        r"access-production-[0-9a-f]{8}-[0-9a-f-]{27}",
+        0,
     ),
     (
         "Private Key",
@@ -109,14 +231,32 @@ _OWN = (
         ),
         0,
     ),
+    ("Terraform Token", (".atlasv1.",), r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,}", 0),
+    (
+        "URL Token",
+        ("key=", "oken="),
+        rf"[?&](?:api_?key|access_token|auth_token)=({_OPAQUE})",
+        1,
+    ),
 )
+
+
+def _own() -> Iterator[SecretKind]:
+    for name, beginnings, rest in _TOKENS:
+        begins = tuple(beginnings.split())
+        pattern = rf"(?:{'|'.join(map(re.escape, begins))}){rest}"
+        yield SecretKind(name, begins, re.compile(pattern))
+    for name, hints, names, secret in _NAMED:
+        pattern = rf"(?i:{names})\\?[\"']?\s{{0,3}}[:=,]\s{{0,3}}\\?[\"']?({secret})"
+        yield SecretKind(name, hints, re.compile(pattern), 1)
+    for name, hints, pattern, group in _SHAPED:
+        yield SecretKind(name, hints, re.compile(pattern), group)
 
 
 @cache
 def secret_kinds() -> tuple[SecretKind, ...]:
     """All of them, those first that may hold others. Raises ImportFileError without the extra."""
-    own = [SecretKind(name, hints, re.compile(text), at) for name, hints, text, at in _OWN]
-    own.sort(key=lambda kind: kind.name != "Private Key")
+    own = sorted(_own(), key=lambda kind: kind.name != "Private Key")
     return (*own, *_detected())
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planted import KEY_LINES, SECRETS, in_words, planted
+from planted import KEY_LINES, MADE_UP, SECRETS, in_words, planted, some
 
 from cutbank.adapters.formats.json_lines import parse
 from cutbank.adapters.formats.source import Source
@@ -22,9 +22,30 @@ def redactor() -> Redactor:
 
 
 def test_there_is_an_example_of_every_kind() -> None:
-    without = {"Artifactory Credentials", "AWS Secret Key", "Authorization Header"}
+    made_up = {kind for kind, _, _ in MADE_UP}
 
-    assert {kind.name for kind in secret_kinds()} - without == SECRETS.keys()
+    assert {kind.name for kind in secret_kinds()} - made_up - SECRETS.keys() == {
+        "Artifactory Credentials"
+    }
+
+
+def test_every_format_is_found_whole_and_told_by_its_kind() -> None:
+    missed: list[str] = []
+    for kind, secret, words in MADE_UP:
+        told = Redactor("a.jsonl")(1, {"text": f"use {words.format(secret)} now"})["text"]
+        if told != f"use {words.format(f'[redacted: {kind} 1]')} now":
+            missed.append(f"{kind}: {told}")
+
+    assert missed == []
+
+
+def test_a_header_is_found_in_a_field_of_its_name(redactor: Redactor) -> None:
+    told = redactor(1, {"x-api-key": some(32), "api-key": "process.env.AZURE_OPENAI_KEY_2"})
+
+    assert told == {
+        "x-api-key": "[redacted: API Key Header 1]",
+        "api-key": "process.env.AZURE_OPENAI_KEY_2",
+    }
 
 
 @pytest.mark.parametrize("kind", SECRETS)
