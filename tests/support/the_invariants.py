@@ -25,6 +25,8 @@ import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.compacting.outcome import Outcome
 from cutbank.adapters.verifier import verify
+from cutbank.domain.bonds import as_shown, bound
+from cutbank.domain.compaction_events import CompactBoundary, Trim
 from cutbank.domain.errors import (
     CutbankError,
     InvalidPositionError,
@@ -36,10 +38,12 @@ from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summariser import Draft, Material
 from cutbank.domain.window import Plan, Window
+from cutbank.projections.compaction_window import item_of
 from cutbank.projections.rendering.catalog import render
 
 LIMIT = 3_000
-POLICY = ReserveHeadroom(reserve_tokens=300, keep_tokens=300)
+LIMITS = st.integers(min_value=1_500, max_value=6_000)
+POLICY = ReserveHeadroom(reserve_tokens=300, keep_tokens=300, summary_tokens=300)
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_characters="\0") | st.sampled_from(" \n#<>\"'"),
     min_size=1,
@@ -63,6 +67,19 @@ class Prunes:
 
     def plan(self, _: Window) -> Plan | None:
         return Plan(None, "the test wants it", 0, drops=Ranges.of(map(int, self.drops.split())))
+
+
+@dataclass(frozen=True)
+class Shortens:
+    """A policy that has one result shown shortened."""
+
+    name: ClassVar[str] = "shortens"
+
+    position: int
+
+    def plan(self, _: Window) -> Plan | None:
+        trim = Trim(position=self.position, head=60, tail=20)
+        return Plan(None, "the test wants it", 0, trims=(trim,))
 
 
 @dataclass(frozen=True)
@@ -194,9 +211,29 @@ class TheInvariants(RuleBasedStateMachine):
         model = self.models[key]
         waiting = sorted(model.open_calls().items())
         if waiting:
-            name, call = data.draw(st.sampled_from(waiting))
-            model.session.abandon(name, "nobody answers")
-            model.results[model.session.position] = call
+            name, _ = data.draw(st.sampled_from(waiting))
+            self._abandon(key, name)
+
+    @rule(
+        key=sessions,
+        words=WORDS,
+        size=SIZES,
+        turns=st.integers(1, 4),
+        answered=st.lists(st.booleans(), min_size=1, max_size=3),
+    )
+    def calls_are_answered_late_or_interrupted(
+        self, key: str, words: str, size: int, turns: int, answered: list[bool]
+    ) -> None:
+        """Turns pass meanwhile; what nobody answers is abandoned in the end."""
+        self.the_model_answers(key, words, size, len(answered), thinks=False)
+        late = list(self.models[key].open_calls())[-len(answered) :]
+        self.the_user_speaks(key, words, size, 1)
+        self.turns_pass(key, words, size, turns)
+        for name, is_answered in zip(late, answered, strict=True):
+            if is_answered:
+                self._append(key, ToolResult(tool_call_id=name, content=long(words, size)))
+            else:
+                self._abandon(key, name)
 
     @rule(key=sessions, words=WORDS)
     def a_result_without_a_call_is_refused(self, key: str, words: str) -> None:
@@ -283,9 +320,31 @@ class TheInvariants(RuleBasedStateMachine):
 
     # What compactions do
 
-    @rule(key=sessions, instructions=st.none() | WORDS)
-    def it_is_compacted(self, key: str, instructions: str | None) -> None:
-        self._compact(key, instructions=instructions)
+    @rule(key=sessions, instructions=st.none() | WORDS, limit=LIMITS)
+    def it_is_compacted(self, key: str, instructions: str | None, limit: int) -> None:
+        self._compact(key, instructions=instructions, limit=limit)
+
+    @rule(key=sessions, limit=LIMITS)
+    def it_is_compacted_until_it_fits(self, key: str, limit: int) -> None:
+        """Invariant 7: it fits, or an error names what cannot leave: pins, open calls, a giant."""
+        session = self.models[key].session
+        for _ in range(4):
+            if session.view().tokens <= limit or self._compact(key, limit=limit) is None:
+                break
+        view = session.view()
+        if view.tokens > limit:
+            with pytest.raises(NothingToCompactError, match=r"largest blocks are #\d+"):
+                session.compact(POLICY, limit=limit)
+            assert view.tokens - self._unmovable(key, view) <= limit
+
+    @rule(key=sessions, data=st.data(), limit=LIMITS)
+    def a_shortened_result_is_pinned(self, key: str, data: st.DataObject, limit: int) -> None:
+        session = self.models[key].session
+        shown = [entry for entry in session.view().entries if entry.call is not None]
+        if shown:
+            entry = data.draw(st.sampled_from(shown))
+            self._compact(key, policy=Shortens(entry.position), limit=limit)
+            session.pin(entry.position)
 
     @rule(key=sessions, data=st.data())
     def it_is_pruned(self, key: str, data: st.DataObject) -> None:
@@ -488,6 +547,26 @@ class TheInvariants(RuleBasedStateMachine):
                     call for call, name in model.calls.items() if name == block.tool_call_id
                 )
 
+    def _abandon(self, key: str, name: str) -> None:
+        model = self.models[key]
+        call = model.open_calls()[name]
+        model.session.abandon(name, "nobody answers")
+        model.results[model.session.position] = call
+
+    def _unmovable(self, key: str, view: HistoryView) -> int:
+        """Tokens of what no cut may take out, and of the largest of what stays as a whole."""
+        entries = {entry.position: entry for entry in view.entries}
+        open_calls = self.models[key].open_calls().values()
+        groups = [
+            (
+                sum(entries[item.position].tokens for item in group),
+                any(entries[i.position].is_pinned or i.position in open_calls for i in group),
+            )
+            for group in bound(as_shown(map(item_of, view.entries)))
+        ]
+        held = sum(tokens for tokens, is_held in groups if is_held)
+        return held + max((tokens for tokens, is_held in groups if not is_held), default=0)
+
     def _retract(self, model: Model, positions: Ranges) -> None:
         model.was_retracted_since = True
         try:
@@ -507,7 +586,8 @@ class TheInvariants(RuleBasedStateMachine):
         model = self.models[key]
         before = model.session.view()
         try:
-            outcome = model.session.compact(how.pop("policy", POLICY), limit=LIMIT, **how)
+            policy, limit = how.pop("policy", POLICY), how.pop("limit", LIMIT)
+            outcome = model.session.compact(policy, limit=limit, **how)
         except (NothingToCompactError, StalePlanError):
             # Invariant 7: what does not gain is not recorded.
             if "summariser" not in how:
@@ -526,6 +606,7 @@ class TheInvariants(RuleBasedStateMachine):
         model.newest = None
         view = model.session.view()
         assert view.boundary is not None
+        self._figures_are_the_views(model, view, view.boundary)
         if view.summary is None:
             assert view.boundary.trims
             return
@@ -536,6 +617,17 @@ class TheInvariants(RuleBasedStateMachine):
         text = first if isinstance(first, str) else first[0]["text"]
         assert text != view.summary.text
         assert "summary" in text[:200].lower()
+
+    def _figures_are_the_views(
+        self, model: Model, view: HistoryView, boundary: CompactBoundary
+    ) -> None:
+        """What is recorded of a boundary is what was shown before it, and is from it on."""
+        before = model.session.view(
+            at=boundary.after, lineage_version=boundary.originator_version - 1
+        )
+        later = sum(entry.tokens for entry in view.entries if entry.position > boundary.after)
+        assert boundary.pre_tokens == before.tokens
+        assert boundary.post_tokens == view.tokens - later
 
     def _log_is_immutable(self) -> None:
         """Invariant 1: no operation changed or deleted a stored event."""
