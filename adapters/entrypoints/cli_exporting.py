@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from ..stored_session import StoredSession
 from .completing import format_names, session_names
 from .database import opened_store
 from .invocation import Invocation
-from .printing import counted, remark, say_json
+from .printing import counted, readable, remark, say_json
 from .session_words import find_session
 
 
@@ -63,7 +64,8 @@ def export(
         raise ExportError("--json answers with a report: name a file for the session with --out")
     with opened_store(call) as store:
         sessions = _named(store, call, keys or [], every=every)
-        target = out or sys.stdout.buffer
+        shown = BytesIO() if out is None and sys.stdout.isatty() else None
+        target = out or shown or sys.stdout.buffer
         if to == archive.NAME:
             if view:
                 raise ExportError("an archive holds the log: leave out --view")
@@ -72,6 +74,8 @@ def export(
             raise ExportError(f"{to} holds one session: name one, or write a {archive.NAME}")
         else:
             report = export_session(sessions[0], to, target, view=view, lineage=lineage)
+        if shown is not None:
+            sys.stdout.write(readable(shown.getvalue().decode(errors="replace")))
         if out is None:
             sys.stdout.buffer.flush()  # nothing is said to be written that is not
     if call.as_json:

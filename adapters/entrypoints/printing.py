@@ -21,8 +21,12 @@ _NUMBER = re.compile(r"(?:[-+<~$ ]*\d[\d,.]*[kMG%s]?[*?+ ]*)?|-|–|unknown")
 """What is set to the right in a column of nothing else."""
 
 _WORD = re.compile(r"\s*\S+")
-# What moves a cursor, rings a bell or turns the reading direction is shown instead of obeyed.
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# What moves a cursor, rings a bell, turns the reading direction or cannot be seen is shown by its
+# number. Variation selectors of one byte stay: emoji need them.
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 def say(text: str = "", **style: Any) -> None:
@@ -56,7 +60,13 @@ def _json(document: Any, indent: int | None) -> str:
     # Half a surrogate pair is written as the stream's `backslashreplace` has it, which is how JSON
     # has it as well; other characters that the stream cannot say have to be escaped here.
     is_unicode = (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
-    return json.dumps(document, ensure_ascii=not is_unicode, indent=indent)
+    text = json.dumps(document, ensure_ascii=not is_unicode, indent=indent)
+    return _OBEYED.sub(_json_escape, text) if sys.stdout.isatty() else text
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def remark(text: str) -> None:

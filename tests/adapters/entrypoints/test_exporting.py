@@ -42,6 +42,18 @@ def test_a_session_goes_to_standard_output_and_its_report_beside_it(run: Run, ta
 
 
 @on_sqlite
+def test_on_a_terminal_an_export_does_nothing_but_show(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("append", "s", "Is the bank\x9b2J cut\u202e?")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+
+    answer = run("export", "s", "--to", "openai-chat")
+
+    assert "\\x9b2J cut\\u202e" in answer.out
+
+
+@on_sqlite
 def test_a_new_file_is_written_and_reported(run: Run, talk: None, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
 

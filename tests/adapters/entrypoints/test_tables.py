@@ -1,11 +1,42 @@
-"""Tables on terminals of any width."""
+"""What a terminal is sent: tables of any width, and no text that it obeys or does not show."""
 
+import io
+import json
 import sys
+import unicodedata
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from cutbank.adapters.entrypoints.printing import say_table
+from cutbank.adapters.entrypoints.printing import say, say_json, say_table
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+HARMFUL = st.sampled_from("\x9b\x07\x7f\u202e\u2066\u200b\u00ad\ufeff\u3164\U000e0041\U0001d173")
+
+
+@given(st.text(HARMFUL | st.characters(exclude_categories=["Cs"])))
+def test_a_terminal_shows_every_character_and_obeys_none(text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", lines := Terminal())
+        say(text)
+        patch.setattr(sys, "stdout", document := Terminal())
+        say_json({"text": text, text: 1})
+
+    assert json.loads(document.getvalue())["text"] == text
+    visible = (lines.getvalue() + document.getvalue()).replace("\n", "").replace("\t", "")
+    assert not {unicodedata.category(one) for one in visible} & {"Cc", "Zl", "Zp"}
+    assert not set(visible) & set("\u202e\u2066\u200b\u00ad\ufeff\u3164\U000e0041\U0001d173")
 
 
 NAME = "a-rather-long-name-of-a-session-0123456789"
