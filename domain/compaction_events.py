@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from .event import Event
 from .ranges import Ranges
-from .record import Record
+from .record import BoundedCount, Record, ReportedAmount
 from .session_events import Usage
 
 
@@ -114,8 +114,8 @@ class CompactBoundary(Event):
     split_turn: SplitTurn | None = None
     trigger: Trigger
     policy: str
-    pre_tokens: int
-    post_tokens: int
+    pre_tokens: BoundedCount
+    post_tokens: BoundedCount
     repairs: tuple[Repair, ...] = ()
     previous: int | None = None
     """The boundary that this one builds upon."""
@@ -180,8 +180,8 @@ class Summary(Event):
     summariser: str
     model: str | None = None
     usage: Usage | None = None
-    cost_usd: float | None = None
-    latency_s: float | None = None
+    cost_usd: ReportedAmount = None
+    latency_s: ReportedAmount = None
     """How long it took to write, its retries included."""
     tokens: int
     """Estimated size of the text in the view."""
@@ -216,8 +216,8 @@ class CompactionRejected(Event):
     summariser: str
     model: str | None = None
     usage: Usage | None = None
-    cost_usd: float | None = None
-    latency_s: float | None = None
+    cost_usd: ReportedAmount = None
+    latency_s: ReportedAmount = None
 
 
 class CompactionFailed(Event):

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 from .errors import UnknownFieldError
+
+LARGEST = 10**12
+"""No count of tokens, no cost and no duration comes near it; sums of such still fit 64 bits."""
 
 
 class Record(BaseModel):
@@ -46,3 +49,17 @@ def find_unknown(record: Record) -> str | None:
             if isinstance(part, Record) and (found := find_unknown(part)):
                 return found
     return None
+
+
+def _reported(number: Any) -> Any:
+    """None in the place of a number that no provider can mean: it would break every sum."""
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    return None if is_number and not 0 <= number <= LARGEST else number
+
+
+ReportedCount = Annotated[int | None, AfterValidator(_reported)]
+"""A count that somebody else reported; an impossible one is none, also in logs that hold one."""
+ReportedAmount = Annotated[float | None, BeforeValidator(_reported)]
+"""The same of dollars and seconds; an integer of 310 digits is no float."""
+BoundedCount = Annotated[int, AfterValidator(lambda count: max(-LARGEST, min(count, LARGEST)))]
+"""A count that has to be there, as near as it can be kept."""

@@ -5,7 +5,7 @@ from pydantic import AwareDatetime, JsonValue
 from .blocks import Block, ToolCall, ToolResult
 from .event import Event
 from .ranges import Ranges
-from .record import Record
+from .record import Record, ReportedAmount, ReportedCount
 
 
 class Parent(Record):
@@ -160,14 +160,14 @@ class BlocksRetracted(Event):
 class Usage(Record):
     """What a provider reported of one call, in tokens."""
 
-    input: int | None = None
+    input: ReportedCount = None
     """Uncached prompt tokens."""
-    cache_read: int | None = None
-    cache_write: int | None = None
-    cache_write_1h: int | None = None
+    cache_read: ReportedCount = None
+    cache_write: ReportedCount = None
+    cache_write_1h: ReportedCount = None
     """Of `cache_write`, the tokens that the provider keeps for an hour, at a higher price."""
-    output: int | None = None
-    reasoning: int | None = None
+    output: ReportedCount = None
+    reasoning: ReportedCount = None
 
     @property
     def context(self) -> int | None:
@@ -192,8 +192,8 @@ class ModelCalled(Event):
     call_id: str
     model: str | None = None
     usage: Usage | None = None
-    cost_usd: float | None = None
-    latency_s: float | None = None
+    cost_usd: ReportedAmount = None
+    latency_s: ReportedAmount = None
     stop_reason: str | None = None
     position: int
     lineage: str = "main"
@@ -203,7 +203,7 @@ class ModelCalled(Event):
     fingerprint: str | None = None
     """None where the call was imported: what was sent can only be reconstructed."""
     source_time: str | None = None
-    context_window: int | None = None
+    context_window: ReportedCount = None
     """Tokens that the model's context holds, where the source or the provider reports it."""
 
     @property

@@ -18,6 +18,7 @@ from ...domain.compaction_events import CompactionOpened, LineageBase
 from ...domain.errors import NotFoundError
 from ...domain.event import Event
 from ...domain.ranges import Ranges
+from ...domain.record import LARGEST
 from ...domain.session import Session, SessionState, session_id
 from ...projections.recorded import Recorded
 from ...projections.tally import Tally
@@ -311,6 +312,7 @@ class EventStore(Application[UUID]):
 
     def _newest(self, chain: Chain, at: int | None) -> tuple[int, dict[str, Any]]:
         """The newest version up to `at`, and what is carried there; 0 where there is none."""
+        at = None if at is None else min(at, LARGEST)  # a database takes 64 bits
         for segment in reversed(chain.segments):
             last = segment.last if at is None else min(at, segment.last or at)
             if last is not None and last < segment.first:

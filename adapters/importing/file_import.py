@@ -1,10 +1,14 @@
 """Imports one transcript: recognises it, stores what is new in it, and says how that went."""
 
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eventsourcing.persistence import PersistenceError
+
+from ...domain.errors import CutbankError, StorageError
 from ..archive.packing import is_gzip
 from ..archive.restoring import restore_archive
 from ..event_log.recorder import ImportRow
@@ -67,15 +71,27 @@ class FileImport:
         redactor = redactor_of(path) if self.manner.redacts else None
         report = FileReport(path=redactor.text(str(path)) if redactor else str(path))
         try:
-            source = Source(path, redact=redactor)
-            report.bytes = source.size
-            stamp = stamp_of(path, redacts=self.manner.redacts)
-            if is_gzip(path):
-                return self._restore(report)
-            found = recognise(source)
+            report = self._read(report, redactor)
         except OSError as error:
             report.errors.append(f"{report.path}: cannot be read: {error.strerror or error}")
-            return report
+        except (StorageError, PersistenceError, sqlite3.Error):
+            raise
+        except Exception as error:  # noqa: BLE001 - no file's fault ends another file's import
+            kind = "" if isinstance(error, CutbankError) else f"{type(error).__name__}: "
+            wrong = " ".join(f"{kind}{error}".split())
+            report.errors.append(f"{report.path}: reading stopped: {wrong[:200]}")
+        if redactor:
+            report.redacted = redactor.found
+        return report
+
+    def _read(self, report: FileReport, redactor: "Redactor | None") -> FileReport:
+        path = self.wanted.path
+        source = Source(path, redact=redactor)
+        report.bytes = source.size
+        stamp = stamp_of(path, redacts=self.manner.redacts)
+        if is_gzip(path):
+            return self._restore(report)
+        found = recognise(source)
         if found is None:
             self._report_unknown(report)
             return report
@@ -100,8 +116,6 @@ class FileImport:
                 # Whatever ended the reading, what was read is kept and marked as it is.
                 importing.flush()
         self.unsettled = importing.unsettled
-        if redactor:
-            report.redacted = redactor.found
         return report
 
     def _restore(self, report: FileReport) -> FileReport:

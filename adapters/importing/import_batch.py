@@ -92,21 +92,28 @@ class DecidedBatch:
             return
         match step:
             case Call():
-                session.record_call(step.fields | self._coordinate(target, session, step))
+                try:
+                    session.record_call(step.fields | self._coordinate(target, session, step))
+                except ValidationError as error:
+                    self._leave_out("what a call reported", error)
+                    return
             case Asked():
                 try:
                     if not _ask(session, step):
                         return
                 except ValidationError as error:
                     # A log holds JSON, but none that Python cannot follow to its bottom.
-                    reason = error.errors(include_url=False, include_input=False)[0]["msg"]
-                    self.errors.append(f" what requests held: {reason}; left out")
+                    self._leave_out("what requests held", error)
                     return
             case Append():
                 self._append(target, session, step)
                 self.added += 1
                 self._placed_at(target, step, (session.version, session.version))
         self._keep_key(target, session, step.key)
+
+    def _leave_out(self, what: str, error: ValidationError) -> None:
+        reason = error.errors(include_url=False, include_input=False)[0]["msg"]
+        self.errors.append(f" {what}: {reason}; left out")
 
     def _keep_key(self, target: Target, session: Session, key: str) -> None:
         at = session.version

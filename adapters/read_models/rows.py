@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlite_utils import Database
 
+from ...domain.record import LARGEST
 from ...projections.read_models.said import whole
 
 ORDER = (
@@ -82,6 +83,9 @@ def _value(value: Any) -> Any:
     """What SQLite can hold: text without halves of characters, and trees as JSON."""
     if isinstance(value, str):
         return whole(value)
+    if isinstance(value, int):
+        # A log may hold any number; one that SQLite cannot store would end every reading.
+        return max(-LARGEST, min(value, LARGEST))
     if isinstance(value, list | dict):
         return whole(json.dumps(value, ensure_ascii=False))
     return value

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from ...domain.errors import StorageError
+from ...domain.record import LARGEST
 from ...projections.read_models.said import said_in
 from ...projections.read_models.search_query import Query, Term
 from ...projections.read_models.snippet import Snippet, snippet
@@ -78,7 +79,7 @@ class Search:
             words = " OR ".join(session_word(part.session) for part in parts)
             expression += f" AND {{session_id}} : ({words})"
         where, parameters = _within(parts, namespace)
-        found = self.file.rows(HITS + where + order, (expression, *parameters, limit))
+        found = self.file.rows(HITS + where + order, (expression, *parameters, min(limit, LARGEST)))
         return [self._shown(row, query) for row in found]
 
     def parts_of(self, streams: list[tuple[str, int | None]]) -> tuple[Part, ...]:

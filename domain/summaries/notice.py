@@ -36,4 +36,4 @@ class Notice:
         return Draft(text, {**material.previous_sections, SECTION: line})
 
 
-_COUNT = re.compile(r"Removed ([\d,]+)")
+_COUNT = re.compile(r"Removed ([\d,]{1,15})\b")

@@ -96,7 +96,7 @@ _OPENING = re.compile(
 )
 _CLOSING = re.compile(r"<(\\*)(/conversation-summary)", re.IGNORECASE)
 _ESCAPED = re.compile(r"<\\(\\*)(/conversation-summary)", re.IGNORECASE)
-_RUN = re.compile(r"#(\d+)(?:-(\d+))?")
+_RUN = re.compile(r"#(\d{1,15})(?:-(\d{1,15}))?")
 _WRAPPED = re.compile(
     re.escape(LEAD)
     + r'\n<conversation-summary covers="(?P<covers>[#\d\s-]*)"(?: hidden="[#\d\s-]*")?>'

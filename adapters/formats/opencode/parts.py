@@ -2,10 +2,10 @@
 
 import json
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 from ....domain.blocks import Block, Kind, Media, Native, Origin, Text, ToolCall, ToolResult
+from ....domain.record import LARGEST
 from ....domain.session_events import Usage
 from ..content import media_text
 from ..content.holes import At, Hole, rest_of
@@ -159,7 +159,7 @@ def cost_of(owner: Item) -> float | None:
     match owner.get("cost"):
         case bool():
             return None
-        case int(cost) | float(cost) if 0 <= cost < inf:
+        case int(cost) | float(cost) if 0 <= cost <= LARGEST:
             return float(cost)
         case _:
             return None

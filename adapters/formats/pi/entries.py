@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from ....domain.record import LARGEST
 from ....domain.session_events import Usage
 from ..reading.fields import Item, MalformedError, json_name, take, take_optional
 
@@ -35,13 +36,13 @@ def call_of(message: Item, source_id: str, time: str | None) -> dict[str, Any]:
     """The fields of the call that a message answered."""
     usage = take_optional(message, "usage", dict, "message.") or {}
     cost = take_optional(usage, "cost", dict, "message.usage.") or {}
-    lasted = message.get("duration")
+    lasted = _number(message, "duration")
     return {
         "call_id": take_optional(message, "responseId", str, "message.") or source_id,
         "model": take_optional(message, "model", str, "message."),
         "usage": _usage(usage) if usage else None,
         "cost_usd": _number(cost, "total"),
-        "latency_s": _number(message, "duration") / 1_000 if lasted is not None else None,
+        "latency_s": None if lasted is None else lasted / 1_000,
         "stop_reason": take_optional(message, "stopReason", str, "message."),
         "source_time": time,
     }
@@ -99,8 +100,8 @@ def _usage(usage: Item) -> Usage:
     return Usage(**counts, reasoning=reasoning)
 
 
-def _number(owner: Item, field: str) -> Any:
+def _number(owner: Item, field: str) -> float | None:
     value = owner.get(field)
     if value is None or type(value) in (int, float):
-        return value
+        return value if value is not None and 0 <= value <= LARGEST else None
     raise MalformedError(f"{field}: expected a number, got {json_name(value)}")

@@ -159,5 +159,7 @@ def _spoken(arguments: dict[str, JsonValue]) -> Iterator[str]:
     for key, value in arguments.items():
         if isinstance(value, str):
             yield f"{tidied(key)}={shortened(tidied(value[:400]), 40)}"
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield f"{tidied(key)}={shortened(str(value), 40)}"
+        elif isinstance(value, float):
             yield f"{tidied(key)}={value:.10g}"

@@ -1,0 +1,89 @@
+"""No number, and no file, that a source got wrong spoils anything else that is stored."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from claude_code_talk import Talk
+from databases import on_sqlite
+
+import cutbank
+from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.importing.importer import import_path
+from cutbank.domain.session_events import Usage
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+NUMBERS = re.compile(r"(?<=[:\[,\s])-?\d+(?:\.\d+)?(?=\s*[,}\]\n])")
+
+
+@pytest.mark.parametrize("number", [2**63, -(10**310)], ids=["64 bits", "310 digits"])
+def test_a_number_that_nothing_can_hold_spoils_no_database(number: int, tmp_path: Path) -> None:
+    for file in [*SAMPLES.rglob("*.json"), *SAMPLES.rglob("*.jsonl")]:
+        spoilt = tmp_path / file.relative_to(SAMPLES)
+        spoilt.parent.mkdir(parents=True, exist_ok=True)
+        spoilt.write_text(NUMBERS.sub(str(number), file.read_text("utf-8")), "utf-8")
+
+    with cutbank.open(":memory:") as store:
+        reports = list(import_path(store, tmp_path))
+
+        assert not [error for one in reports for error in one.errors if "Error:" in error]
+        assert store.search("the")
+        assert store.read_models.rebuild()
+        assert store.idle_status()
+        for session in store.sessions():
+            session.meter()
+
+
+def test_a_log_that_holds_such_numbers_already_is_read(session: StoredSession) -> None:
+    store = session.store
+    session.append(Block.user("words"))
+    session.record_call(session.view(), call_id="call", usage=Usage(output=7), cost_usd=0.5)
+    (row,) = store.events.recorder.select_events(session.id, gt=session.position - 1)
+    spoilt = {"usage": {"input": 2**63, "output": 7}, "cost_usd": 10**310, "latency_s": -1}
+    state = json.dumps(json.loads(row.state) | {"call_id": "another"} | spoilt).encode()
+    store.events.recorder.insert_events(
+        [row._replace(originator_version=row.originator_version + 1, state=state)]
+    )
+
+    store.read_models.catch_up()
+
+    calls = store.read_models.file.rows(
+        "SELECT prompt_tokens, output_tokens, cost_usd, latency_s FROM model_calls"
+    )
+    assert calls == [(None, 7, 0.5, None), (None, 7, None, None)]
+    assert session.meter().in_use.tokens == session.view().tokens
+
+
+@on_sqlite
+def test_a_summary_tells_a_number_of_any_length(session: StoredSession) -> None:
+    for turn in range(9):
+        call = f"call {turn}"
+        session.append(
+            Block.user("count them " * 40),
+            ToolCall(tool_call_id=call, name="count", arguments={"to": 10**310}),
+            ToolResult(tool_call_id=call, content="many " * 40),
+            Block.assistant("counted " * 40),
+        )
+
+    outcome = session.compact("pi", settings={"keep_tokens": 200}, limit=2_000)
+
+    assert outcome.boundary
+
+
+def test_a_file_at_fault_does_not_end_the_import_of_others(
+    store: SessionStore, folder: Path
+) -> None:
+    for name, key in (("a.jsonl", "\0"), ("b.jsonl", "whole")):
+        talk = Talk()
+        talk.user("words")
+        lines = [json.dumps(entry | {"sessionId": key}) for entry in talk.entries]
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    reports = {Path(one.path).name: one for one in import_path(store, folder)}
+
+    assert reports["b.jsonl"].complete
+    assert [session.key for session in store.sessions()] == ["whole"]
+    (error,) = reports["a.jsonl"].errors
+    assert error.startswith(f"{folder / 'a.jsonl'}: ")
+    assert "\n" not in error
