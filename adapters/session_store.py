@@ -1,11 +1,12 @@
 """What callers hold first: a store of sessions in one database."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -24,10 +25,12 @@ from ..domain.session_events import (
 )
 from ..projections.tally import Tally
 from .compacting.happenings import Listener
-from .event_log.databases import environment, located, shown
+from .event_log.databases import environment, is_postgres, located, shown
 from .event_log.event_store import EventStore, utc_now
 from .event_log.plain_errors import speaking_plainly
 from .naming import check_name
+from .private_files import is_shared
+from .sqlite.address import path_of
 from .stored_session import StoredSession
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
     from .replaying.shadow_watch import ShadowWatch
     from .reports import FileReport
     from .settings.settings import Settings
+
+logger = logging.getLogger("cutbank.storage")
 
 
 def open_store(
@@ -68,12 +73,21 @@ def open_store(
     """
     address = located(str(path))
     name = shown(address)
+    file = None if is_postgres(address) else path_of(address)
+    if file is not None and is_shared(file):
+        _say_shared(file)
     env = environment(address, synchronous=synchronous, compress=compress)
     with speaking_plainly(name):
         store = SessionStore(EventStore(env, clock), name, settings)
     if clock is utc_now:
         store.opening = Opening(address, synchronous, compress)
     return store
+
+
+@cache
+def _say_shared(file: Path) -> None:
+    """Once in a process."""
+    logger.warning("%s can be read by others: if they should not, chmod 600 it", file)
 
 
 @dataclass(slots=True)

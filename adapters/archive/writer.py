@@ -10,6 +10,7 @@ from ..event_log.event_store import EventStore
 from ..event_log.plain_errors import speaking_plainly
 from ..event_log.stored_row import StoredRow
 from ..exporting.new_file import new_file
+from ..private_files import open_new
 from ..reports import ExportReport
 from ..stored_session import StoredSession
 from .extents import Name, SessionExtent, StreamExtent, extents
@@ -38,7 +39,7 @@ def write_archive(
             wanted += _agents_of(sessions)
         families = extents(store.events, wanted)
         if isinstance(target, Path):
-            with new_file(target) as beside, beside.open("xb") as file:
+            with new_file(target) as beside, open_new(beside) as file:
                 written = _Archive(store.events, file).write(families)
         else:
             written = _Archive(store.events, target).write(families)

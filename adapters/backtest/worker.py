@@ -5,6 +5,7 @@ it. Its end says to stop; what is measured then is lost, and measured again anot
 """
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -119,6 +120,7 @@ def _log(errand: Errand, stores: dict[str, SessionStore]) -> SessionLog:
     if not isinstance(source, Place):
         return SessionLog.unpacked(source)
     if source.address not in stores:
+        logging.getLogger("cutbank.storage").disabled = True  # its parent has said it
         stores[source.address] = open_store(source.address)
     store = stores[source.address]
     with speaking_plainly(store.name):

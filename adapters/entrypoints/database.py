@@ -10,6 +10,7 @@ from platformdirs import user_data_path
 from ...domain.errors import StorageError
 from ..event_log.databases import holds_log, is_postgres, located, shown
 from ..event_log.plain_errors import speaking_plainly
+from ..private_files import make_folder
 from ..session_store import SessionStore, open_store
 from ..sqlite.adoption import adopt
 from ..stored_session import StoredSession
@@ -71,7 +72,7 @@ def _in_data_folder() -> Path:
     """The database of somebody who names none."""
     folder = user_data_path("cutbank", appauthor=False)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise StorageError(
             f"{folder} cannot be made ({error.strerror}): name a database with --db"

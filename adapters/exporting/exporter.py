@@ -11,6 +11,7 @@ from ..event_log.plain_errors import speaking_plainly
 from ..formats.catalog import FORMATS
 from ..formats.format import Format
 from ..formats.outgoing import Outgoing
+from ..private_files import make_folder, open_new
 from ..reports import ExportReport
 from ..stored_session import StoredSession
 from ..view_reader import ViewReader
@@ -117,18 +118,19 @@ def _write(found: Format, outgoing: Outgoing, target: Path) -> int:
     with new_file(target) as beside:
         if not found.write:
             return _fill(found, outgoing, beside)
-        with beside.open("xb") as file:
+        with open_new(beside) as file:
             return _pour(found, outgoing, file)
 
 
 def _fill(found: Format, outgoing: Outgoing, folder: Path) -> int:
     assert found.write_folder, "the format is one of files or of folders"
-    folder.mkdir()
+    make_folder(folder)
     written = 0
     for name, content in found.write_folder(outgoing):
         file = folder / name
         if not file.resolve().is_relative_to(folder.resolve()):
             raise ExportError(f"{name!r} would lie outside {folder}")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        written += file.write_bytes(content)
+        make_folder(file.parent)
+        with open_new(file) as out:
+            written += out.write(content)
     return written

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 from ...domain.errors import StorageError
+from ..private_files import make_file, open_new
 from .service_manager import tell_service_manager
 
 BEAT_S = 2.0
@@ -26,7 +27,7 @@ class HealthFile:
         self.path = path
         self._next = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            self._next.touch()
+            make_file(self._next)
         except OSError as error:
             raise StorageError(
                 f"{path} cannot be written ({error.strerror}): name another health file"
@@ -35,7 +36,9 @@ class HealthFile:
     def write(self, document: dict[str, Any]) -> None:
         """Replace what it said before; a disk that is full makes it grow old."""
         with suppress(OSError):
-            self._next.write_text(json.dumps(document) + "\n", encoding="utf-8")
+            self._next.unlink(missing_ok=True)
+            with open_new(self._next, "x", encoding="utf-8") as file:
+                file.write(json.dumps(document) + "\n")
             self._next.replace(self.path)
 
     def remove(self) -> None:

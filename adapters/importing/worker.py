@@ -5,6 +5,7 @@ way to standard output: how far a file is, what other files have to know of it, 
 """
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -58,6 +59,7 @@ def main() -> None:
     # Who begins an import in the background of a script has it ignore interrupts, and would have
     # this process ignore its own.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    logging.getLogger("cutbank.storage").disabled = True  # its parent has said it
     say = _speaker()
     orders: SimpleQueue[Message] = SimpleQueue()
     try:

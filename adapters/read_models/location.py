@@ -9,6 +9,7 @@ from platformdirs import user_state_path
 
 from ...domain.errors import StorageError
 from ..event_log.databases import is_postgres, shown
+from ..private_files import make_folder
 from ..sqlite.address import address_of, is_in_memory
 
 
@@ -37,7 +38,7 @@ def read_models_of(address: str) -> str:
 def _in_state_folder(name: str) -> Path:
     folder = user_state_path("cutbank", appauthor=False)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise StorageError(
             f"{folder}, where read models are kept, cannot be made ({error.strerror}):"

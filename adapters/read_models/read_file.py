@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
@@ -12,6 +12,7 @@ from sqlite_utils import Database
 
 from ...domain.errors import StorageError
 from ...projections.read_models.session_row import SessionRow, Settings
+from ..private_files import make_file
 from ..sqlite.journal import begin_use
 from . import schema
 
@@ -127,6 +128,7 @@ class ReadFile:
             # Of several processes that see the damage, one replaces the file; SQLite's own lock
             # on an empty file tells them apart, and goes when its holder goes.
             lock = self.file.with_name(f"{self.file.name}-replacing")
+            make_file(lock)
             with closing(sqlite3.connect(lock, timeout=LOCK_TIMEOUT, isolation_level=None)) as held:
                 held.execute("BEGIN EXCLUSIVE")
                 if self._is_at() == damaged:
@@ -212,6 +214,9 @@ class ReadFile:
         return (found.st_dev, found.st_ino) if found else None
 
     def _connected(self) -> Database:
+        if self.file is not None:
+            with suppress(OSError):  # SQLite says what is wrong
+                make_file(self.file)
         connection = sqlite3.connect(
             self.name,
             isolation_level=None,

@@ -9,6 +9,7 @@ from typing import TextIO
 from ...projections.replay.served import Served
 from ...projections.replay.view_text import text_of
 from ..exporting.new_file import new_file
+from ..private_files import open_new
 
 
 class ViewDump:
@@ -39,5 +40,5 @@ def view_dump(session: str, path: Path) -> Iterator[ViewDump]:
 
     Raises ExportError where something is there already.
     """
-    with new_file(path) as part, part.open("w", encoding="ascii") as file:
+    with new_file(path) as part, open_new(part, "x", encoding="ascii") as file:
         yield ViewDump(session, file)

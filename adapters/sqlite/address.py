@@ -34,6 +34,12 @@ def path_of(name: str) -> Path | None:
     return Path(os.path.realpath(name))
 
 
+def makes_file(name: str) -> bool:
+    """Whether SQLite makes the file where there is none."""
+    mode = parse_qs(urlsplit(name).query).get("mode") if name.startswith("file:") else None
+    return mode in (None, ["rwc"])
+
+
 def address_of(name: str) -> str:
     """What SQLite is told to open.
 

@@ -15,8 +15,9 @@ from eventsourcing.sqlite import SQLiteDatastore
 
 from ...domain.errors import StorageError
 from ..event_log.plain_errors import speaking_plainly
+from ..private_files import make_file
 from . import schema
-from .address import address_of, path_of
+from .address import address_of, makes_file, path_of
 from .home import inode_of, remember, settle
 from .journal import LOOKING, begin_use, has_log, leaving, refuse_foreign_log
 
@@ -68,6 +69,9 @@ class Datastore(SQLiteDatastore):
         if path is None:
             schema.migrate(self.reader, self.db_name)
             return
+        if makes_file(self.db_name):
+            with LOOKING, suppress(OSError):  # SQLite says what is wrong
+                make_file(path)
         refuse_foreign_log(path)
         had_log = has_log(path)
         is_current = schema.is_current(self.reader, self.db_name)
@@ -164,6 +168,7 @@ class Datastore(SQLiteDatastore):
     def backup(self, target: Path) -> None:
         """Copy the database as it is now into a new file, while others go on writing."""
         self.let_others_write()
+        make_file(target)
         copy = sqlite3.connect(target, isolation_level=None)
         try:
             self.reader.backup(copy)

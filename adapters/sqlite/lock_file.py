@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from ..private_files import make_file
+
 
 @contextmanager
 def alone_by(file: Path) -> Iterator[bool]:
     """Whether nobody else holds the lock on this file; it is held until the block is left."""
+    make_file(file)
     with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as held:
         try:
             held.execute("BEGIN EXCLUSIVE")

@@ -13,6 +13,7 @@ from platformdirs import user_cache_path
 from pydantic import TypeAdapter
 
 from ...domain.errors import CacheFileError
+from ..private_files import make_file, make_folder
 from .journal import begin_use
 
 APPLICATION = 0x63626361
@@ -42,7 +43,8 @@ class ProvenRows(Generic[T]):
         self.damaged = 0
         """Rows that were asked for, and were not what had been written."""
         with self._plainly():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
+            make_file(path)
             self._connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
         try:
             with self._plainly():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ....domain.coverage import Fate
 from ...exporting.new_file import new_file
+from ...private_files import open_new
 from .boundaries import boundaries
 from .calls import calls
 from .chart import context_chart, fate_chart
@@ -55,7 +56,8 @@ def write_page(
         story = story_of(session, lineage)
         cuts = cuts_of(story, is_full=is_full)
         content = page_of(story, cuts).encode("utf-8")
-        beside.write_bytes(content)
+        with open_new(beside) as file:
+            file.write(content)
     return PageReport(target, len(content), cuts.left_out)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ....domain.backtest.result import Measured
 from ....domain.errors import ExportError
+from ...private_files import make_folder, open_new
 from ..in_words import command_of
 from .page import page_of
 from .tables import CellTable, ControlTable, parquet_of
@@ -56,7 +57,7 @@ def write_report(measured: Measured, folder: Path, command: str | None = None) -
             raise
         raise ExportError(MISSING) from None
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         return _written({folder / name: content for name, content in contents.items()})
     except OSError as error:
         raise ExportError(f"{folder}: cannot be written: {error.strerror or error}") from None
@@ -71,7 +72,8 @@ def _written(contents: dict[Path, bytes]) -> list[Path]:
     beside = {target: target.with_name(f".{target.name}.{os.getpid()}.part") for target in contents}
     try:
         for target, content in contents.items():
-            beside[target].write_bytes(content)
+            with open_new(beside[target]) as file:
+                file.write(content)
         return [beside[target].replace(target) for target in contents]
     finally:
         for part in beside.values():

@@ -1,0 +1,38 @@
+"""Files and folders that only their owner may read: in all of them is what users said."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from stat import S_IRGRP, S_IROTH
+from typing import IO, Any
+
+
+def open_new(path: Path, mode: str = "xb", **how: Any) -> IO[Any]:
+    """Open a new file for writing; a file or a link that is there already is an error."""
+    return open(path, mode, opener=_only_for_owner, **how)
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file where there is none; SQLite then takes its mode for those beside it."""
+    with suppress(FileExistsError):
+        open_new(path).close()
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, where there are none."""
+    if not folder.is_dir():
+        if folder.parent != folder:
+            make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def is_shared(path: Path) -> bool:
+    """Whether others than the owner may read the file."""
+    try:
+        return os.name == "posix" and bool(path.stat().st_mode & (S_IRGRP | S_IROTH))
+    except OSError:
+        return False
+
+
+def _only_for_owner(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)

@@ -1,0 +1,77 @@
+"""Whatever is written is for its owner alone, whatever the umask says."""
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from stat import S_IMODE
+
+import pytest
+from databases import on_sqlite
+
+import cutbank
+from cutbank import Block
+from cutbank.adapters.archive.writer import write_archive
+from cutbank.adapters.auditing.page.page import write_page
+from cutbank.adapters.backtest.report.report import write_report
+from cutbank.adapters.private_files import open_new
+
+SAMPLE = next((Path(__file__).parents[1] / "samples" / "pi").glob("*.jsonl"))
+
+
+@pytest.fixture(autouse=True)
+def _open_handed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("STATE", "CACHE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def test_all_that_is_written_is_its_owner_s_alone(database: str, tmp_path: Path) -> None:
+    with cutbank.open(database) as store:
+        store.import_(SAMPLE)
+        session = store.sessions()[0]
+
+        session.append(Block.user("words"))  # and its log lies beside it
+        store.search("words")
+        store.backup(tmp_path / "backup.db")
+        session.export("claude-code", tmp_path / "export.jsonl")
+        session.export("openhands-v1", tmp_path / "export")
+        write_archive([session], tmp_path / "sessions.cutbank")
+        write_page(session, tmp_path / "page.html")
+        measured = store.backtest(["pi"], cache=tmp_path / "new" / "cache.db", jobs=1)
+        write_report(measured, tmp_path / "report" / "of today")
+        if (storage := store.events.recorder.storage()) is not None:
+            with storage.alone():
+                pass
+
+        found = list(tmp_path.rglob("*"))
+        assert len(found) > 12
+        assert [path for path in found if S_IMODE(path.stat().st_mode) & 0o077] == []
+
+
+@on_sqlite
+def test_a_database_that_others_may_read_is_said_once(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with cutbank.open(database) as store:
+        store.session("session")
+    assert not caplog.records
+
+    Path(database).chmod(0o644)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            cutbank.open(database).close()
+
+    (said,) = caplog.messages
+    assert said.startswith(f"{database} can be read by others")
+
+
+def test_a_file_or_link_in_the_way_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(FileExistsError):
+        open_new(tmp_path / "link")
+
+    assert not (tmp_path / "elsewhere").exists()
