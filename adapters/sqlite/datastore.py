@@ -168,7 +168,8 @@ class Datastore(SQLiteDatastore):
     def backup(self, target: Path) -> None:
         """Copy the database as it is now into a new file, while others go on writing."""
         self.let_others_write()
-        make_file(target)
+        with suppress(OSError):  # as above
+            make_file(target)
         copy = sqlite3.connect(target, isolation_level=None)
         try:
             self.reader.backup(copy)
