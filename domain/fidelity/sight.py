@@ -106,7 +106,7 @@ class Sight:
 
     @cached_property
     def _shortened(self) -> Mapping[str, int]:
-        """Of each text that stands for rows that do not show whole the first call it was sent to."""
+        """The first call that each text was sent to which is of rows that do not show whole."""
         first: dict[str, int] = {}
         for position, text in self.spell.shown.items():
             if text:
