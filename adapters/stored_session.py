@@ -12,6 +12,7 @@ from ..domain.blocks import AnyBlock
 from ..domain.compaction import MAIN, RECORDED, check_nameable
 from ..domain.compaction_events import Trigger
 from ..domain.context_limit import NOTHING_LOGGED, ContextLimit, LoggedContext
+from ..domain.counting.sizes import Sizes
 from ..domain.errors import (
     InvalidPositionError,
     InvalidSettingError,
@@ -710,6 +711,19 @@ class StoredSession:
             return reading(self, model=model, limit=limit, lineage=lineage)
 
     # How
+
+    def compaction_sizes(self, lineage: str = MAIN, *, only: int | None = None) -> dict[int, Sizes]:
+        """Measure what prompts took before and after each boundary of a lineage, by its number.
+
+        As the provider reported it of the calls before and after; else as it is estimated. `only`
+        measures one boundary.
+        """
+        from .models.compaction_sizes import measure_compactions  # noqa: PLC0415 - as above
+        from .replaying.recordings import decisions_of  # noqa: PLC0415 - as above
+
+        with speaking_plainly(self.store.name):
+            decisions = decisions_of(self, lineage)
+            return measure_compactions(self._reader(lineage), decisions, only)
 
     def context_limit(
         self, *, limit: int | None = None, model: str | None = None, lineage: str = MAIN

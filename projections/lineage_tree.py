@@ -15,6 +15,7 @@ from ..domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
+from ..domain.counting.sizes import Sizes
 from ..domain.event import Event
 from ..domain.ranges import Ranges
 from .summary_words import Words
@@ -60,6 +61,8 @@ class Node:
     """The position from which views begin at it; None where it never was served."""
     first_call: int | None
     """The number of the first call that was sent a view that begins at it."""
+    sizes: Sizes
+    """What prompts took before it and after."""
     ended_by: CompactionReverted | PreparationDropped | None = None
 
     @property
@@ -169,11 +172,12 @@ def lineage_tree(
     lineage: str,
     served: int,
     first_call: FirstCall,
+    sizes: Mapping[int, Sizes],
 ) -> LineageTree:
     """The tree of a lineage.
 
     `decisions` are all its events, those that it inherits included, in order; `served` is the
-    boundary that its newest view begins at.
+    boundary that its newest view begins at; `sizes` are those of each boundary.
     """
     fold = _Fold(session, lineage)
     for event in decisions:
@@ -182,7 +186,7 @@ def lineage_tree(
         session=session,
         namespace=namespace,
         lineage=lineage,
-        nodes=tuple(fold.nodes(served, first_call)),
+        nodes=tuple(fold.nodes(served, first_call, sizes)),
         attempts=tuple(fold.attempts),
         served=served,
         version=fold.version,
@@ -233,7 +237,9 @@ class _Fold:
             case _:
                 pass
 
-    def nodes(self, served: int, first_call: FirstCall) -> Iterator[Node]:
+    def nodes(
+        self, served: int, first_call: FirstCall, sizes: Mapping[int, Sizes]
+    ) -> Iterator[Node]:
         words: dict[int, Words] = {}
         alive = self._ancestors(served)
         for number, (boundary, where) in self.boundaries.items():
@@ -257,6 +263,7 @@ class _Fold:
                 words=words[number].by_boundary() if summary else {},
                 served_from=activated.effective_from if activated else None,
                 first_call=first_call(activated) if activated else None,
+                sizes=sizes[number],
                 ended_by=self.ended.get(number),
             )
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
+from ...domain.counting.sizes import Sizes
 from ...domain.errors import InvalidPositionError
 from ...domain.event import Event
 from ...domain.ranges import Ranges
@@ -18,6 +19,7 @@ from ...projections.audit.placing import placed
 from ...projections.history_view import Coordinate
 from ...projections.recorded import Recorded as Logged
 from ...projections.replay.numbering import Numbered
+from ..models.compaction_sizes import measure_compactions
 from ..recall import block_of
 from ..view_reader import ViewReader
 from .audited_call import lineage_of, witness
@@ -72,6 +74,13 @@ class Audit:
         chain = self._store.lineage_chain(session.namespace, session.key, at.lineage)
         log = self._store.read(chain, Ranges.span(1, at.lineage_version))
         return tuple(recorded.event for recorded in log)
+
+    @cached_property
+    def sizes(self) -> dict[int, Sizes]:
+        """What prompts took before and after each boundary of the lineage."""
+        session, lineage = self.session, self.coordinate.lineage
+        reader = ViewReader(self._store, session.namespace, session.key, lineage)
+        return measure_compactions(reader, self.decisions)
 
     @cached_property
     def eras(self) -> tuple[Era, ...]:

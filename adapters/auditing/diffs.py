@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ...domain.compaction import MAIN
 from ...domain.compaction_events import BoundaryActivated, CompactBoundary, Summary
+from ...domain.counting.sizes import Basis, Sizes
 from ...domain.errors import InvalidSettingError, NotFoundError
 from ...projections.diffing.log_text import Log
 from ...projections.diffing.view_diff import ViewDiff, view_diff
@@ -39,6 +40,7 @@ def diff(
     if before is None and after is None:
         number = newest_boundary(session, lineage) if boundary is None else boundary
         old, new = views_around(session, number, lineage)
+        sizes = session.compaction_sizes(lineage, only=number)[number]
     elif boundary is not None:
         raise InvalidSettingError("a boundary names both views: name it, or the views, not both")
     else:
@@ -47,7 +49,15 @@ def diff(
         # Compared with nothing that is named: with all that there was to be sent.
         whole = Place(new.coordinate.lineage, version=0, position=at)
         old = _view(session, whole if before is None else _place(session, before, lineage))
-    return view_diff(old, new, log or log_of(session))
+        sizes = Sizes(_in_use(session, old), _in_use(session, new), Basis.ESTIMATED)
+    return view_diff(old, new, log or log_of(session), sizes)
+
+
+def _in_use(session: "StoredSession", view: HistoryView) -> int:
+    """Tokens that a prompt with this view takes, by the session's calibration."""
+    at = view.coordinate
+    reader = ViewReader(session.store.events, session.namespace, session.key, at.lineage)
+    return reader.history(at.position, at.lineage_version)[0].use().used
 
 
 def newest_boundary(session: "StoredSession", lineage: str) -> int:

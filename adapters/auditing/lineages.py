@@ -11,7 +11,9 @@ from ...domain.ranges import Ranges
 from ...domain.session_events import ModelCalled
 from ...projections.lineage_tree import LineageTree, lineage_tree
 from ...projections.replay.as_recorded import is_known
+from ..models.compaction_sizes import measure_compactions
 from ..replaying.recordings import decisions_of
+from ..view_reader import ViewReader
 
 if TYPE_CHECKING:
     from ..stored_session import StoredSession
@@ -39,13 +41,16 @@ def trees_of(session: "StoredSession", names: Iterable[str]) -> list[LineageTree
 
 def _tree(session: "StoredSession", name: str) -> LineageTree:
     view = session.view(lineage=name)
+    decisions = decisions_of(session, name)
+    reader = ViewReader(session.store.events, session.namespace, session.key, name)
     return lineage_tree(
-        decisions_of(session, name),
+        decisions,
         session=session.key,
         namespace=session.namespace,
         lineage=name,
         served=view.boundary.originator_version if view.boundary else 0,
         first_call=partial(_first_call, session, name),
+        sizes=measure_compactions(reader, decisions),
     )
 
 

@@ -4,13 +4,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...domain.blocks import NOT_SENT, Block, ToolCall
+from ...domain.compaction_events import CompactBoundary
 from ...domain.event import Event
+from ...domain.session_events import ModelCalled
 from ...projections.audit.happenings import BlockSaid, Decided, Happening, ModelAsked, Recorded
+from ...projections.audit.shown import Shown
 from ...projections.read_models.moments import moment
 from ...projections.rendering.neutral import ROLES
 from ..auditing.audit import Audit
 from ..auditing.audited_call import AuditedCall
 from ..auditing.told_times import told_at
+from .audit_lines import size_of_call
 from .printing import clipped
 from .session_json import described
 
@@ -32,7 +36,7 @@ def audited(audit: Audit) -> dict[str, Any]:
     }
 
 
-def told(story: Iterable[Happening]) -> Iterator[dict[str, Any]]:
+def told(audit: Audit, story: Iterable[Happening]) -> Iterator[dict[str, Any]]:
     """The story, an object for each thing that happened."""
     for happening in story:
         match happening:
@@ -48,7 +52,12 @@ def told(story: Iterable[Happening]) -> Iterator[dict[str, Any]]:
                     "superseded": happening.is_superseded,
                 }
             case Decided(version=version, place=place, event=event):
-                yield {"what": "decision", **_event(event), "version": version, "place": place}
+                decided = {"what": "decision", **_event(event), "version": version, "place": place}
+                if isinstance(event, CompactBoundary):
+                    sizes = audit.sizes[event.originator_version]
+                    decided |= {"pre_tokens": sizes.before, "post_tokens": sizes.after}
+                    decided["tokens_basis"] = sizes.basis
+                yield decided
 
 
 def audited_call(session: str, call: AuditedCall, form: str | None) -> dict[str, Any]:
@@ -67,7 +76,7 @@ def audited_call(session: str, call: AuditedCall, form: str | None) -> dict[str,
         "lineage_version": reported.lineage_version if reported else None,
         "boundary": shown.boundary,
         "blocks": shown.blocks,
-        "tokens": shown.tokens,
+        **_size(shown, reported),
         "rebuilt": shown.fingerprint,
         "format": form or call.form,
         "as_sent": call.is_as_sent and form in {None, call.form},
@@ -111,9 +120,14 @@ def _call(asked: ModelAsked) -> dict[str, Any]:
         "lineage_version": asked.lineage_version,
         "boundary": shown.boundary,
         "blocks": shown.blocks,
-        "tokens": shown.tokens,
+        **_size(shown, asked.reported),
         "rebuilt": shown.fingerprint,
     }
+
+
+def _size(shown: Shown, reported: ModelCalled | None) -> dict[str, Any]:
+    size = size_of_call(shown, reported)
+    return {"tokens": size.tokens, "tokens_basis": size.basis}
 
 
 def _reported(call: ModelAsked | AuditedCall) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ...domain.blocks import NOT_SENT
+from ...domain.compaction_events import CompactBoundary
+from ...domain.counting.sizes import Basis, Size
 from ...domain.coverage import Fate
 from ...domain.session_events import ModelCalled, TurnStarted
 from ...projections.audit.happenings import BlockSaid, Decided, Happening, ModelAsked, Recorded
@@ -13,7 +15,7 @@ from ..auditing.audit import Audit
 from ..auditing.audited_call import AuditedCall
 from .block_lines import heading
 from .coordinates import coordinate, written
-from .event_words import in_words
+from .event_words import boundary_in_words, in_words
 from .printing import clipped, counted, say, say_json
 from .session_lines import say_view
 
@@ -37,6 +39,9 @@ def say_story(audit: Audit, story: Iterable[Happening], *, brief: bool) -> Count
                 say(f"\nturn {turn}", bold=True)
             case Recorded(position=position, event=event):
                 say(f"#{position} {clipped(in_words(event), EXCERPT)}")
+            case Decided(event=CompactBoundary() as boundary):
+                said = boundary_in_words(boundary, audit.sizes[boundary.originator_version])
+                say(f"== {said} ==", bold=True)
             case Decided(event=event):
                 say(f"== {in_words(event)} ==", bold=True)
     told = ", ".join(f"{number:,} {proof}" for proof, number in proofs.items())
@@ -47,7 +52,7 @@ def say_story(audit: Audit, story: Iterable[Happening], *, brief: bool) -> Count
 def say_call(call: AuditedCall, form: str | None) -> None:
     """What is known of one call, and then its request as JSON."""
     name = f"call {call.number}" if call.number else "the call"
-    say(f"{name} saw {_seen(call)}: {sized(call.shown)}", bold=True)
+    say(f"{name} saw {_seen(call)}: {sized(call.shown, call.reported)}", bold=True)
     for line in _reports(call.reported, call.answer):
         say(line)
     say(verdict(call.shown))
@@ -72,10 +77,17 @@ def verdict(shown: Shown) -> str:
     return f"{shown.proof}" + (f": {shown.why}" if shown.why else "")
 
 
-def sized(shown: Shown) -> str:
+def sized(shown: Shown, reported: ModelCalled | None) -> str:
     """What a view begins at, and how large it is."""
     begins = f", boundary {shown.boundary}" if shown.boundary else ""
-    return f"{counted(shown.blocks, 'block')}, {counted(shown.tokens, 'token')}{begins}"
+    return f"{counted(shown.blocks, 'block')}, {size_of_call(shown, reported)}{begins}"
+
+
+def size_of_call(shown: Shown, reported: ModelCalled | None) -> Size:
+    """What the prompt of a call took."""
+    if reported is not None and reported.context:
+        return Size(reported.context, Basis.REPORTED)
+    return Size(shown.tokens, Basis.ESTIMATED)
 
 
 def _seen(call: AuditedCall) -> str:
@@ -130,7 +142,9 @@ def _marks(said: BlockSaid) -> Iterator[str]:
 
 def _say_call(asked: ModelAsked, *, brief: bool) -> None:
     at = written(asked.lineage, asked.lineage_version, asked.placed.sees)
-    say(f"-- call {asked.number} saw {at}: {sized(asked.shown)}; {verdict(asked.shown)} --")
+    say(
+        f"-- call {asked.number} saw {at}: {sized(asked.shown, asked.reported)}; {verdict(asked.shown)} --"
+    )
     if not brief:
         for line in _reports(asked.reported, asked.placed.answer):
             say(INDENT + line)

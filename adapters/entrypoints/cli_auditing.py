@@ -99,7 +99,7 @@ def _say_story(
         return any(proofs[proof] for proof in REFUTED)
     proofs = Counter[Proof]()
     head = {**audit_json.audited(told), "page": None if page is None else str(page)}
-    say_json_story(head, "story", audit_json.told(_counted(story, proofs)))
+    say_json_story(head, "story", audit_json.told(told, _counted(story, proofs)))
     return any(proofs[proof] for proof in REFUTED)
 
 

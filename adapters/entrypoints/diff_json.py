@@ -18,8 +18,9 @@ def as_json(diff: ViewDiff, counts: Counts) -> dict[str, Any]:
     return {
         "session": diff.session,
         "namespace": diff.namespace,
-        "before": _view(diff.before, diff.boundary_before, diff.tokens_before, counts[0]),
-        "after": _view(diff.after, diff.boundary, diff.tokens, counts[1]),
+        "before": _view(diff.before, diff.boundary_before, diff.sizes.before, counts[0]),
+        "after": _view(diff.after, diff.boundary, diff.sizes.after, counts[1]),
+        "tokens_basis": diff.sizes.basis,
         "left": [_block(block) for block in diff.left],
         "came": [_block(block) for block in diff.came],
         "reshown": [

@@ -28,7 +28,7 @@ def say_diff(diff: ViewDiff, counts: Counts, *, most: int | None) -> None:
     if diff.is_empty:
         say("Both views are the same.")
         return
-    say(f"view     {diff.tokens_before:,} -> {diff.tokens:,} tokens, estimated")
+    say(f"view     {diff.sizes}")
     say_folded(f"left     {_shares(diff.shares)}", BESIDE)
     if diff.came:
         say(f"came     {counted(len(diff.came), 'block')}")

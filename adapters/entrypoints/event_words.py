@@ -11,6 +11,7 @@ from ...domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
+from ...domain.counting.sizes import Basis, Sizes
 from ...domain.event import Event
 from ...domain.session_events import (
     BlockPinned,
@@ -96,8 +97,8 @@ def _of_lineage(event: Event) -> str | None:
             return f"lineage {lineage} begins, and continues {base.lineage} version {base.version}"
         case CompactionRequested(trigger=trigger, policy=policy, after=after):
             return f"request {number}: {policy} is to compact all up to #{after} ({trigger})"
-        case CompactBoundary():
-            return _drawn(event)
+        case CompactBoundary(pre_tokens=before, post_tokens=after):
+            return boundary_in_words(event, Sizes(before, after, Basis.ESTIMATED))
         case Summary(summariser=who, tokens=tokens, covers=covers):
             stands = f"stands for {shortly(covers)}" if covers else "stands for nothing new"
             model = f" ({event.model})" if event.model else ""
@@ -119,8 +120,8 @@ def _of_lineage(event: Event) -> str | None:
             return None
 
 
-def _drawn(boundary: CompactBoundary) -> str:
-    sizes = f"{boundary.pre_tokens:,} to {boundary.post_tokens:,} tokens"
+def boundary_in_words(boundary: CompactBoundary, sizes: Sizes) -> str:
+    """Say what a boundary decided."""
     who = f"{boundary.policy} ({boundary.trigger})"
     parts = [
         f"boundary {boundary.originator_version}: {who} decides on all up to #{boundary.after}",

@@ -133,12 +133,12 @@ def _served(node: Node) -> str | None:
 
 def _about(tree: LineageTree, node: Node) -> Iterator[str]:
     boundary, summary = node.boundary, node.summary
-    size = f"{boundary.pre_tokens:,} -> {boundary.post_tokens:,} tokens"
+    size = str(node.sizes)
     if summary is None:
-        yield f"{size}, without a summary"
+        yield f"{size}; without a summary"
     else:
         by = f"{summary.summariser}{f' ({summary.model})' if summary.model else ''}"
-        yield f"{size}, a summary of {counted(summary.tokens, 'token')} by {by}"
+        yield f"{size}; a summary of {counted(summary.tokens, 'token')} by {by}"
     if node.new:
         yield f"took out {shortly(node.new)}"
     if node.inherited and node.previous:

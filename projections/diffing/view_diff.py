@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ...domain.blocks import Block, Kind, ToolCall
 from ...domain.compaction_events import CompactBoundary, Summary
+from ...domain.counting.sizes import Sizes
 from ...domain.ranges import Ranges
 from ...domain.shares import Share, shares_of
 from ...domain.window import Item
@@ -50,9 +51,8 @@ class ViewDiff:
     namespace: str
     before: Coordinate
     after: Coordinate
-    tokens_before: int
-    tokens: int
-    """Estimated sizes of the whole views."""
+    sizes: Sizes
+    """What prompts of the views took."""
     boundary_before: CompactBoundary | None
     boundary: CompactBoundary | None
     """What the views begin at; None for a view that holds all of the log."""
@@ -103,7 +103,7 @@ class ViewDiff:
         return shares_of((block.kind, block.tokens) for block in self.left)
 
 
-def view_diff(before: HistoryView, after: HistoryView, log: Log) -> ViewDiff:
+def view_diff(before: HistoryView, after: HistoryView, log: Log, sizes: Sizes) -> ViewDiff:
     """What `after` has and has not of `before`; `log` is the whole session of both."""
     old = {entry.position: entry for entry in before.entries}
     new = {entry.position: entry for entry in after.entries}
@@ -114,8 +114,7 @@ def view_diff(before: HistoryView, after: HistoryView, log: Log) -> ViewDiff:
         namespace=after.namespace,
         before=before.coordinate,
         after=after.coordinate,
-        tokens_before=before.tokens,
-        tokens=after.tokens,
+        sizes=sizes,
         boundary_before=before.boundary,
         boundary=after.boundary,
         summary_before=before.summary,

@@ -30,7 +30,8 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
         ),
         (
             lambda: Usage(tokens=40),  # type: ignore[call-arg]
-            "Usage has no field 'tokens'; it has cache_read, cache_write, cache_write_1h, input, output, reasoning",
+            "Usage has no field 'tokens'; it has cache_read, cache_write, cache_write_1h, input, "
+            "output, reasoning",
         ),
     ],
     ids=["block", "call", "result", "usage"],

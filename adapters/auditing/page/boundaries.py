@@ -48,9 +48,7 @@ def _boundary(told: ToldBoundary, cuts: Cuts) -> Markup:
             tag("span", f"boundary {node.number}", class_="handle"),
             f" {boundary.trigger}, {boundary.policy}, {when} ",
             tag("span", node.standing, class_="fate"),
-            tag(
-                "span", f" {boundary.pre_tokens:,} → {boundary.post_tokens:,} tokens", class_="size"
-            ),
+            tag("span", f" {node.sizes}".replace("->", "→"), class_="size"),
         ),
         tag("dl", *_facts(told, cuts)),
         *_summary(told),
