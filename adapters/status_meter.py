@@ -38,7 +38,7 @@ def reading(
     levels = order.policy if isinstance(order.policy, ScoredPruning) else ScoredPruning()
     told = seen.window.summary.sections.get(SECTION, "") if seen.window.summary else ""
     return Reading(
-        in_use=levels.level(seen.window),
+        in_use=levels.marks.of(seen.window.used, found.tokens),
         limit=found,
         weighed=levels.weighed(seen.window.items),
         policy=order.policy.name,

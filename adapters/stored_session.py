@@ -1,6 +1,6 @@
 """One session of a store: append to it, view it, compact it, recall what left."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -712,18 +712,20 @@ class StoredSession:
 
     # How
 
-    def compaction_sizes(self, lineage: str = MAIN, *, only: int | None = None) -> dict[int, Sizes]:
+    def compaction_sizes(
+        self, lineage: str = MAIN, *, only: Collection[int] | None = None
+    ) -> dict[int, Sizes]:
         """Measure what prompts took before and after each boundary of a lineage, by its number.
 
         As the provider reported it of the calls before and after; else as it is estimated. `only`
-        measures one boundary.
+        measures these alone.
         """
         from .models.compaction_sizes import measure_compactions  # noqa: PLC0415 - as above
         from .replaying.recordings import decisions_of  # noqa: PLC0415 - as above
 
         with speaking_plainly(self.store.name):
             decisions = decisions_of(self, lineage)
-            return measure_compactions(self._reader(lineage), decisions, only)
+            return measure_compactions(self._events, decisions, only)
 
     def context_limit(
         self, *, limit: int | None = None, model: str | None = None, lineage: str = MAIN

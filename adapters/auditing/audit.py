@@ -78,9 +78,7 @@ class Audit:
     @cached_property
     def sizes(self) -> dict[int, Sizes]:
         """What prompts took before and after each boundary of the lineage."""
-        session, lineage = self.session, self.coordinate.lineage
-        reader = ViewReader(self._store, session.namespace, session.key, lineage)
-        return measure_compactions(reader, self.decisions)
+        return measure_compactions(self._store, self.decisions)
 
     @cached_property
     def eras(self) -> tuple[Era, ...]:

@@ -40,7 +40,7 @@ def diff(
     if before is None and after is None:
         number = newest_boundary(session, lineage) if boundary is None else boundary
         old, new = views_around(session, number, lineage)
-        sizes = session.compaction_sizes(lineage, only=number)[number]
+        sizes = session.compaction_sizes(lineage, only=[number])[number]
     elif boundary is not None:
         raise InvalidSettingError("a boundary names both views: name it, or the views, not both")
     else:

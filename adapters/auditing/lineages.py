@@ -13,7 +13,6 @@ from ...projections.lineage_tree import LineageTree, lineage_tree
 from ...projections.replay.as_recorded import is_known
 from ..models.compaction_sizes import measure_compactions
 from ..replaying.recordings import decisions_of
-from ..view_reader import ViewReader
 
 if TYPE_CHECKING:
     from ..stored_session import StoredSession
@@ -42,7 +41,6 @@ def trees_of(session: "StoredSession", names: Iterable[str]) -> list[LineageTree
 def _tree(session: "StoredSession", name: str) -> LineageTree:
     view = session.view(lineage=name)
     decisions = decisions_of(session, name)
-    reader = ViewReader(session.store.events, session.namespace, session.key, name)
     return lineage_tree(
         decisions,
         session=session.key,
@@ -50,7 +48,7 @@ def _tree(session: "StoredSession", name: str) -> LineageTree:
         lineage=name,
         served=view.boundary.originator_version if view.boundary else 0,
         first_call=partial(_first_call, session, name),
-        sizes=measure_compactions(reader, decisions),
+        sizes=measure_compactions(session.store.events, decisions),
     )
 
 

@@ -142,9 +142,8 @@ def _marks(said: BlockSaid) -> Iterator[str]:
 
 def _say_call(asked: ModelAsked, *, brief: bool) -> None:
     at = written(asked.lineage, asked.lineage_version, asked.placed.sees)
-    say(
-        f"-- call {asked.number} saw {at}: {sized(asked.shown, asked.reported)}; {verdict(asked.shown)} --"
-    )
+    size = sized(asked.shown, asked.reported)
+    say(f"-- call {asked.number} saw {at}: {size}; {verdict(asked.shown)} --")
     if not brief:
         for line in _reports(asked.reported, asked.placed.answer):
             say(INDENT + line)

@@ -8,7 +8,6 @@ from ...projections.diffing.view_diff import Listed, ViewDiff
 from ...projections.history_view import Coordinate
 from .printing import runs
 
-
 Counts = tuple[int | None, ...]
 """Which compaction the old view begins at, and which the new one; None where it is all of the log."""
 
@@ -18,8 +17,8 @@ def as_json(diff: ViewDiff, counts: Counts) -> dict[str, Any]:
     return {
         "session": diff.session,
         "namespace": diff.namespace,
-        "before": _view(diff.before, diff.boundary_before, diff.sizes.before, counts[0]),
-        "after": _view(diff.after, diff.boundary, diff.sizes.after, counts[1]),
+        "before": _view(diff.before, diff.boundary_before, diff.tokens_before, counts[0]),
+        "after": _view(diff.after, diff.boundary, diff.tokens, counts[1]),
         "tokens_basis": diff.sizes.basis,
         "left": [_block(block) for block in diff.left],
         "came": [_block(block) for block in diff.came],

@@ -53,7 +53,11 @@ def say_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
 
 def tree_lines(tree: LineageTree, strokes: Strokes, *, full: bool = False) -> Iterator[str]:
     """A lineage as a tree; boundaries that build upon each other stand below each other."""
-    served = f"compaction {tree.count(tree.served)} is served" if tree.served else "all of the log is served"
+    served = (
+        f"compaction {tree.count(tree.served)} is served"
+        if tree.served
+        else "all of the log is served"
+    )
     went_on = f", continues {tree.continues}" if tree.continues else ""
     count = counted(len(tree.nodes), "compaction")
     yield f"{strokes.dot}{tree.session} on {tree.lineage}: {count}, {served}{went_on}"

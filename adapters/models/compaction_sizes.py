@@ -7,7 +7,9 @@ cutbank drew, and read from the log for a boundary that was imported, whose sour
 otherwise (Claude Code's `postTokens` is the summary alone).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import zip_longest
+from math import inf
 from typing import NamedTuple, cast
 
 from ...domain.compaction import MAIN, RECORDED
@@ -15,6 +17,7 @@ from ...domain.compaction_events import BoundaryActivated, CompactBoundary, Comp
 from ...domain.counting.sizes import Basis, Sizes
 from ...domain.event import Event
 from ...domain.session_events import ModelCalled
+from ..event_log.event_store import EventStore
 from ..view_reader import ViewReader
 
 FAR = 1_000
@@ -30,32 +33,33 @@ class Switch(NamedTuple):
     """The version from which on calls saw the view that this switch ended."""
     begins: int
     """The version from which on calls see what it left."""
-    until: float = float("inf")
+    until: float = inf
     """The version of the next switch."""
 
 
 def measure_compactions(
-    reader: ViewReader, decisions: Iterable[Event], only: int | None = None
+    store: EventStore, decisions: Iterable[Event], only: Collection[int] | None = None
 ) -> dict[int, Sizes]:
-    """Measure the boundaries of a lineage.
+    """Measure the boundaries of a lineage, each on the lineage that it was decided in.
 
     Args:
-        reader: The session's, on the lineage whose boundaries these are.
+        store: The log.
         decisions: All events of the lineage, in order, those that it inherits included.
-        only: The number of the one boundary to measure; None for all.
+        only: The numbers of the boundaries to measure; None for all.
 
     Returns:
         Sizes by the number of the boundary.
     """
     decisions = list(decisions)
     switches = {switch.boundary: switch for switch in _switches(decisions)}
-    return {
-        boundary.originator_version: measure_compaction(
-            reader, boundary, switches.get(boundary.originator_version)
-        )
-        for boundary in decisions
-        if isinstance(boundary, CompactBoundary) and only in (None, boundary.originator_version)
-    }
+    found: dict[int, Sizes] = {}
+    for event in decisions:
+        number = event.originator_version
+        if isinstance(event, CompactBoundary) and (only is None or number in only):
+            opened = store.lineage_opened(event.originator_id)
+            reader = ViewReader(store, opened.namespace, opened.key, opened.lineage)
+            found[number] = measure_compaction(reader, event, switches.get(number))
+    return found
 
 
 def measure_compaction(
@@ -79,22 +83,20 @@ def measure_compaction(
 def _switches(decisions: Sequence[Event]) -> Iterator[Switch]:
     """The boundaries of a lineage that were served, in order."""
     found = [one for one in decisions if isinstance(one, BoundaryActivated | CompactionReverted)]
-    versions = [0, *(one.originator_version for one in found), float("inf")]
-    for number, one in enumerate(found, start=1):
+    ends = 0
+    for one, following in zip_longest(found, found[1:]):
+        begins = one.originator_version
         if isinstance(one, BoundaryActivated):
-            yield Switch(
-                one.boundary,
-                one.effective_from,
-                int(versions[number - 1]),
-                one.originator_version,
-                versions[number + 1],
-            )
+            # What another lineage decides that goes on from this one is not of its views.
+            is_own = following is not None and following.originator_id == one.originator_id
+            until = following.originator_version if is_own else inf
+            yield Switch(one.boundary, one.effective_from, ends, begins, until)
+        ends = begins
 
 
 def _calls(reader: ViewReader, switch: Switch, *, later: bool) -> Iterator[int]:
     """The reported prompts on the view that a switch ended, newest first; or on what it left."""
     first, end = (switch.begins, switch.until) if later else (switch.ends, switch.begins)
-    names = {MAIN, RECORDED} if reader.lineage == MAIN else {reader.lineage}
     store, chain = reader.store, reader.store.session_chain(reader.namespace, reader.key)
     left = FAR
     for segment in chain.segments if later else reversed(chain.segments):
@@ -113,6 +115,14 @@ def _calls(reader: ViewReader, switch: Switch, *, later: bool) -> Iterator[int]:
         for row in rows:
             if row.topic == ModelCalled.TOPIC:
                 call = cast(ModelCalled, store.mapper.to_domain_event(row))
-                is_on_it = call.lineage in names and first <= call.lineage_version < end
+                is_on_it = first <= call.lineage_version < end and _is_of(reader, call)
                 if is_on_it and call.context:
                     yield call.context
+
+
+def _is_of(reader: ViewReader, call: ModelCalled) -> bool:
+    """Whether a call saw a view of the lineage: `main` begins as what was recorded goes on."""
+    if (reader.lineage, call.lineage) == (RECORDED, MAIN):
+        chain = reader.store.lineage_chain(reader.namespace, reader.key, RECORDED)
+        return call.lineage_version <= reader.store.lineage_state(chain)[0]
+    return call.lineage == reader.lineage or (reader.lineage, call.lineage) == (MAIN, RECORDED)

@@ -32,7 +32,7 @@ from ..event_log.event_store import EventStore
 from ..event_log.recorder import LogNotification
 from .digest_batch import DigestBatch
 from .ledger_batch import OF_LINEAGES, LedgerBatch
-from .meter import LimitOf, Meter, may_be_unsent
+from .meter import Contexts, Meter, may_be_unsent
 from .rows import Rows
 from .streams import Streams, Touched
 
@@ -63,7 +63,7 @@ class IndexBatch:
     """Folds events in the order of the log, and writes what came of them."""
 
     def __init__(
-        self, store: EventStore, db: Database, settings: Settings, limit_of: LimitOf
+        self, store: EventStore, db: Database, settings: Settings, contexts: Contexts
     ) -> None:
         self.store = store
         self.settings = settings
@@ -71,7 +71,7 @@ class IndexBatch:
         self.streams = Streams(self.rows)
         self.ledger = LedgerBatch(self.rows, self.streams)
         self.digest = DigestBatch(self.rows, store.mapper)
-        self.meter = Meter(store, self.rows, settings, limit_of)
+        self.meter = Meter(store, self.rows, settings, contexts)
 
     def take(self, row: LogNotification) -> None:
         """Fold one event."""
@@ -88,7 +88,9 @@ class IndexBatch:
         """Store the rows, sessions first: the others refer to them."""
         for touched in self.streams.touched:
             self._settle(touched)
+        unmeasured = self.ledger.unmeasured()
         self.rows.write([touched.row.columns for touched in self.streams.touched])
+        self.ledger.measure(self.store, unmeasured)
 
     def _open(self, row: LogNotification, event: SessionOpened) -> None:
         opened = SessionRow.opened(row.id, event)
@@ -163,7 +165,6 @@ class IndexBatch:
                 self._name_parent(touched.row)
             case ModelCalled():
                 self.meter.take(touched, row.id, event)
-                touched.row.report(event, restored(SessionState, loads(row.carried)).tokens)
             case ContextOverflowed(message=message, model=model):
                 self.rows.add(
                     "context_overflows",
@@ -186,6 +187,7 @@ class IndexBatch:
         if touched.said and (time := parsed(touched.said)):
             row.said_at = moment(time)
         self.meter.measured(row, row.position)
+        self.meter.use(row)
         self.meter.limit(row)
         row.measure(self.settings)
 

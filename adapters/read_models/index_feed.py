@@ -7,7 +7,7 @@ from sqlite_utils import Database
 from ..event_log.event_store import EventStore
 from ..event_log.recorder import LogNotification
 from .index_batch import IndexBatch
-from .meter import LimitOf
+from .meter import Contexts, LimitOf
 from .read_file import ReadFile
 
 
@@ -20,10 +20,10 @@ class IndexFeed:
     def __init__(self, store: EventStore, file: ReadFile, limit_of: LimitOf) -> None:
         self.store = store
         self.file = file
-        self._limit_of = limit_of
+        self._contexts = Contexts(store, limit_of)
 
     def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
-        batch = IndexBatch(self.store, db, self.file.settings(db), self._limit_of)
+        batch = IndexBatch(self.store, db, self.file.settings(db), self._contexts)
         for event in events:
             batch.take(event)
         batch.write()

@@ -1,6 +1,8 @@
 """One batch of compaction decisions: lineages, requests, and the ledger of what became of them."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
+from uuid import UUID
 
 from ...domain.compaction_events import (
     BoundaryActivated,
@@ -13,10 +15,14 @@ from ...domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
+from ...domain.counting.sizes import Sizes
 from ...domain.event import Event
+from ...domain.ranges import Ranges
 from ...domain.session import session_id
 from ...projections.read_models.ledger import completed, ledger_row, request_row
 from ...projections.read_models.moments import moment
+from ..event_log.event_store import EventStore
+from ..models.compaction_sizes import measure_compactions
 from .rows import Rows
 from .streams import Lineage, Streams, Touched
 
@@ -41,6 +47,13 @@ NEWEST_REQUEST = (
     " ORDER BY version DESC LIMIT 1"
 )
 
+NEWEST_UNREPORTED = (
+    "SELECT lineages.stream, max(compactions.version) FROM compactions"
+    " JOIN lineages ON lineages.id = compactions.lineage_id"
+    " WHERE compactions.session_id = ? AND compactions.activated_at IS NOT NULL"
+    " GROUP BY lineages.id HAVING compactions.tokens_basis = 'estimated'"
+)
+
 
 class _Request(NamedTuple):
     id: int
@@ -53,6 +66,8 @@ class LedgerBatch:
     def __init__(self, rows: Rows, streams: Streams) -> None:
         self.rows = rows
         self.streams = streams
+        self._activated: set[tuple[UUID, int]] = set()
+        """The lineages and numbers of what became served."""
         self._requests: dict[int, _Request | None] = {}
         self._asked: dict[tuple[int, int], int | None] = {}
 
@@ -81,6 +96,8 @@ class LedgerBatch:
                 found["rule"] = _why_no_failure(event, is_futile=is_futile)
             more = {"session_id": lineage.session.row.id, "request_id": request}
             self.rows.add("compactions", **place, **more, **found)
+        if isinstance(event, BoundaryActivated):
+            self._activated.add((event.originator_id, event.boundary))
         if isinstance(event, BoundaryActivated | CompactionReverted):
             active = event.boundary if isinstance(event, BoundaryActivated) else event.to
             self.rows.complete("lineages", {"boundary": active}, id=lineage.id)
@@ -92,6 +109,40 @@ class LedgerBatch:
         if done := completed(event):
             boundary, columns = done
             self.rows.complete("compactions", columns, lineage_id=lineage.id, version=boundary)
+
+    def unmeasured(self) -> set[tuple[UUID, int]]:
+        """The boundaries that events of this batch may have made measurable.
+
+        To be asked before the batch is written: of what was there before, only the newest boundary
+        of each lineage, whose first call may have come now.
+        """
+        found = set(self._activated)
+        for touched in self.streams.touched:
+            for stream, number in self.rows.all(NEWEST_UNREPORTED, (touched.row.id,)):
+                found.add((UUID(stream), number))
+        return found
+
+    def measure(self, store: EventStore, boundaries: Iterable[tuple[UUID, int]]) -> None:
+        """Write down what prompts took before and after these boundaries."""
+        by_stream: dict[UUID, list[int]] = {}
+        for stream, number in boundaries:
+            by_stream.setdefault(stream, []).append(number)
+        for stream, numbers in by_stream.items():
+            opened = store.lineage_opened(stream)
+            chain = store.lineage_chain(opened.namespace, opened.key, opened.lineage)
+            log = store.read(chain, Ranges.span(1, store.lineage_state(chain)[0]))
+            decisions = [one.event for one in log if not isinstance(one.event, Summary)]
+            for number, sizes in measure_compactions(store, decisions, numbers).items():
+                self._note_sizes(stream, number, sizes)
+
+    def _note_sizes(self, stream: UUID, number: int, sizes: Sizes) -> None:
+        columns = {
+            "pre_tokens": sizes.before,
+            "post_tokens": sizes.after,
+            "tokens_basis": sizes.basis.value,
+        }
+        which = "lineage_id = (SELECT id FROM lineages WHERE stream = ?) AND version = ?"
+        self.rows.complete_now("compactions", columns, which, (str(stream), number))
 
     def _open(self, number: int, event: CompactionOpened) -> None:
         session = self.streams.session(session_id(event.namespace, event.key))

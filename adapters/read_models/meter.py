@@ -15,6 +15,7 @@ from ...domain.token_budget import estimate_text
 from ...projections.history_view import HistoryView
 from ...projections.read_models.moments import moment
 from ...projections.read_models.session_row import SessionRow, Settings, level, utilisation
+from ...projections.reckoning import Use
 from ..event_log.event_store import EventStore
 from ..event_log.stored_row import Stored, StoredRow
 from ..models.earlier_calls import logged_context
@@ -41,16 +42,36 @@ COPY = """
 """Files that an agent resumed or forked repeat the calls of the file that they go on from."""
 
 
+class Contexts:
+    """Tells what sessions have in use, and how much they may have.
+
+    The fold of the session that was asked about last is kept: most batches are about one session,
+    and an import brings many in a row.
+    """
+
+    def __init__(self, store: EventStore, limit_of: LimitOf) -> None:
+        self.limit_of = limit_of
+        self._store = store
+        self._reader: ViewReader | None = None
+
+    def use(self, namespace: str, key: str) -> Use:
+        """What the next prompt of a session takes."""
+        reader = self._reader
+        if reader is None or (reader.namespace, reader.key) != (namespace, key):
+            reader = self._reader = ViewReader(self._store, namespace, key, MAIN)
+        return reader.history()[0].use()
+
+
 class Meter:
     """Counts what is appended to a view; reads the view where it became another one."""
 
     def __init__(
-        self, store: EventStore, rows: Rows, settings: Settings, limit_of: LimitOf
+        self, store: EventStore, rows: Rows, settings: Settings, contexts: Contexts
     ) -> None:
         self.store = store
         self.rows = rows
         self.settings = settings
-        self._limit_of = limit_of
+        self._contexts = contexts
         self._facts: dict[tuple[str, date], ModelFacts | None] = {}
 
     def take(self, touched: Touched, number: int, call: ModelCalled) -> None:
@@ -61,9 +82,10 @@ class Meter:
         shown = prompt if prompt is not None else seen
         called_at = (call.source_time and parsed(call.source_time)) or call.timestamp
         told = LoggedContext(call.model, call.context_window, prompt or 0)
-        limit = self.settings.context_limit or self._limit_of(told).tokens
+        limit = self.settings.context_limit or self._contexts.limit_of(told).tokens
         share = utilisation(shown, limit) if shown is not None else None
         touched.row.has_calls = 1
+        touched.row.model = call.model or touched.row.model
         self.rows.change(
             "UPDATE model_calls SET repeated = 1 WHERE session_id = ? AND call_id = ? AND id < ?",
             (touched.row.id, call.call_id, number),
@@ -121,11 +143,19 @@ class Meter:
             row.tools_tokens = estimate_text(str(tools)) if tools else 0
         return row.view_tokens
 
+    def use(self, row: SessionRow) -> None:
+        """Take note of what the next prompt takes, as `cutbank meter` tells it."""
+        row.in_use, row.reported = row.view_tokens or 0, None
+        if not row.has_calls:
+            return  # nothing is reported that the estimate could learn from
+        use = self._contexts.use(row.namespace, row.key)
+        row.in_use, row.reported = use.used, use.reported
+
     def limit(self, row: SessionRow) -> None:
         """Take note of what the session's context holds."""
         if row.has_calls:
             logged = logged_context(self.store, row.namespace, row.key, at=row.position)
-            found = self._limit_of(logged)
+            found = self._contexts.limit_of(logged)
             row.context_limit, row.limit_source = found.tokens, found.source.value
 
     def _seen_by(self, touched: Touched, call: ModelCalled) -> int | None:

@@ -43,6 +43,14 @@ class Rows:
         values = (*map(_value, columns.values()), *of.values())
         self.change(f"UPDATE {table} SET {sets} WHERE {which}", values)  # noqa: S608 - our names
 
+    def complete_now(
+        self, table: str, columns: dict[str, Any], which: str, of: Sequence[Any]
+    ) -> None:
+        """Fill columns of rows that are written."""
+        sets = ", ".join(f"{name} = ?" for name in columns)
+        statement = f"UPDATE {table} SET {sets} WHERE {which}"  # noqa: S608 - our names
+        self._db.conn.execute(statement, (*columns.values(), *of))
+
     def write(self, sessions: Iterable[dict[str, Any]]) -> None:
         # Sessions refer to each other, whichever comes first.
         self._db.conn.execute("PRAGMA defer_foreign_keys = ON")
@@ -69,6 +77,9 @@ class Rows:
     def one(self, query: str, parameters: Sequence[Any]) -> tuple[Any, ...] | None:
         found: tuple[Any, ...] | None = self._db.conn.execute(query, parameters).fetchone()
         return found
+
+    def all(self, query: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._db.conn.execute(query, parameters).fetchall()
 
     def mapping(self, query: str, parameters: Sequence[Any]) -> dict[str, Any] | None:
         cursor = self._db.conn.execute(query, parameters)

@@ -332,7 +332,7 @@ def rest_and_leases(db: Database) -> None:
     for name, kind in (("wake_at", str), ("leased_until", str), ("failed_at", str)):
         sessions.add_column(name, kind)
     sessions.add_column("reported", int)
-    for name in ("reported_at", "in_use", "settled", "attempts"):
+    for name in ("in_use", "settled", "attempts"):
         sessions.add_column(name, int, not_null_default=0)
     db.execute(
         "CREATE INDEX idx_sessions_namespace_due_at ON sessions (namespace, due_at)"
@@ -396,11 +396,13 @@ def counted_calls(db: Database) -> None:
 
 @migrations()
 def context_limits(db: Database) -> None:
-    """What a session's context holds, and where that figure is from."""
+    """What a session's context holds, where that figure is from, and where a compaction's are."""
     sessions = db.table("sessions")
     sessions.add_column("has_calls", int, not_null_default=0)
     sessions.add_column("context_limit", int, not_null_default=DEFAULT_LIMIT)
     sessions.add_column("limit_source", str, not_null_default=LimitSource.DEFAULT.value)
+    # Of `pre_tokens` and `post_tokens`: reported or estimated.
+    db.table("compactions").add_column("tokens_basis", str)
 
 
 @migrations()

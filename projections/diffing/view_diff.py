@@ -73,6 +73,14 @@ class ViewDiff:
     """Whether system prompt, tools or settings differ."""
 
     @property
+    def tokens_before(self) -> int:
+        return self.sizes.before
+
+    @property
+    def tokens(self) -> int:
+        return self.sizes.after
+
+    @property
     def is_empty(self) -> bool:
         """Whether a model is told the same by both views."""
         moved = self.left or self.came or self.reshown or self.lost or self.gained

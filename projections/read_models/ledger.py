@@ -12,6 +12,7 @@ from ...domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
+from ...domain.counting.sizes import Basis
 from ...domain.event import Event
 from ...domain.ranges import Ranges
 from .moments import later, moment
@@ -101,6 +102,7 @@ def _boundary(event: CompactBoundary) -> Row:
         "first_kept": event.first_kept,
         "pre_tokens": event.pre_tokens,
         "post_tokens": event.post_tokens,
+        "tokens_basis": Basis.ESTIMATED.value,
         "kept": _runs(event.kept),
         "kept_positions": len(event.kept),
         "pinned": _runs(event.pinned),
@@ -128,9 +130,9 @@ def _runs(ranges: Ranges) -> list[list[int]]:
 
 
 COLUMNS = """
-version outcome boundary trigger policy after first_kept pre_tokens post_tokens kept_positions kept
-pinned hidden trims repairs split_turn previous summariser model input_tokens output_tokens cost_usd
-latency_s summary_tokens covers cites reason rule tried stood_in effective_from activated_at
-reverted_at dropped_at recorded_at
+version outcome boundary trigger policy after first_kept pre_tokens post_tokens tokens_basis
+kept_positions kept pinned hidden trims repairs split_turn previous summariser model input_tokens
+output_tokens cost_usd latency_s summary_tokens covers cites reason rule tried stood_in
+effective_from activated_at reverted_at dropped_at recorded_at
 """.split()  # noqa: SIM905 - a list of forty names, a line each
 """What a row says of itself; where it stands comes before."""

@@ -20,7 +20,6 @@ from ...domain.session import SessionState
 from ...domain.session_events import (
     BlockAppended,
     BlocksRetracted,
-    ModelCalled,
     ParentNamed,
     SessionOpened,
     SessionTitled,
@@ -94,8 +93,6 @@ class SessionRow:
     """From this position on the view only grew; before it, it was another one."""
     reported: int | None = None
     """Tokens of the newest prompt on this view, as a provider counted it; None where none did."""
-    reported_at: int = 0
-    """What `tokens` was then."""
     in_use: int = 0
     """Tokens of context as far as is known: as reported, and what came since; else as estimated."""
     has_calls: int = 0
@@ -177,7 +174,7 @@ class SessionRow:
                 self.grow(self.tools_tokens - before)
             case BlocksRetracted():
                 self.steady_from = event.originator_version
-                self.view_tokens = self.reported = None
+                self.view_tokens = None
             case BlockAppended(block=block) if block.kind in NOT_SENT:
                 pass
             case _:
@@ -192,12 +189,6 @@ class SessionRow:
     def stir(self) -> None:
         """Something happened in it: what was decided, or failed, was about less than this."""
         self.settled, self.attempts, self.failed_at = 0, 0, None
-
-    def report(self, call: ModelCalled, tokens: int) -> None:
-        """Take note of what a provider counted; `tokens` is the running total as of then."""
-        self.model = call.model or self.model
-        if call.context is not None and self.serves(call.lineage):
-            self.reported, self.reported_at = call.context, tokens
 
     def grow(self, tokens: int) -> int:
         if self.view_tokens is not None:
@@ -220,7 +211,7 @@ class SessionRow:
         match event:
             case BoundaryActivated() | CompactionReverted():
                 self.steady_from = max(self.steady_from, event.effective_from)
-                self.view_tokens = self.reported = None
+                self.view_tokens = None
                 self.settled = 1
             case CompactionRequested(lease_s=lease_s):
                 if self.leased_until is not None:
@@ -254,11 +245,7 @@ class SessionRow:
         self.wake_at = moment(datetime.fromisoformat(state.wake)) if state.wake else None
 
     def measure(self, settings: Settings) -> None:
-        """Utilisation, when the size of the view is known, and when the session is due."""
-        estimated = self.view_tokens or 0
-        reported = 0 if self.reported is None else self.reported + self.tokens - self.reported_at
-        # What is no part of the view, as a note, is counted as if it were: a worker looks closer.
-        self.in_use = max(estimated, reported)
+        """Utilisation, when it is known what is in use, and when the session is due."""
         self.utilisation = utilisation(self.in_use, settings.context_limit or self.context_limit)
         self.due_at = self._due_at(settings)
 
