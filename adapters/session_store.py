@@ -378,7 +378,7 @@ class SessionStore:
         without a known price are named in `unpriced`, and no sum holds them. Takes in what is new
         first. Raises InvalidSettingError for any other `by`.
         """
-        from .compacting.by_settings import overrides_by  # noqa: PLC0415 - as above
+        from .models.context_limits import overrides_by  # noqa: PLC0415 - as above
         from .read_models.costs import costs_of  # noqa: PLC0415 - as above
 
         self.read_models.catch_up(search=False)

@@ -94,7 +94,7 @@ def lineage(
 def _counts(session: StoredSession, compared: ViewDiff) -> diff_json.Counts:
     """Which compaction each of the two views begins at; None for a view of all of the log."""
     return tuple(
-        boundary and diffs.count_of(session, boundary.originator_version, at.lineage)
+        diffs.count_of(session, boundary.originator_version, at.lineage) if boundary else None
         for boundary, at in (
             (compared.boundary_before, compared.before),
             (compared.boundary, compared.after),

@@ -35,7 +35,7 @@ def opened_store(
 
 @contextmanager
 def opened_session(call: Invocation, key: str, *, creates: bool = False) -> Iterator[StoredSession]:
-    """The session that `key` means; if the verb `creates`, one that is opened where there is none."""
+    """The session that `key` means; opened where there is none, if the verb `creates`."""
     with opened_store(call, creates=creates) as store:
         if creates and key != LAST:
             yield store.session(key, namespace=call.namespace)

@@ -9,7 +9,7 @@ from ...projections.history_view import Coordinate
 from .printing import runs
 
 Counts = tuple[int | None, ...]
-"""Which compaction the old view begins at, and which the new one; None where it is all of the log."""
+"""Which compaction the old view begins at, and which the new one; None where it is all there is."""
 
 
 def as_json(diff: ViewDiff, counts: Counts) -> dict[str, Any]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 GAP, LAST_WIDTH = 2, 12
 """Blanks between columns, and the characters that the last column of a table has at least."""
 RUNS_SHOWN = 8
-_NUMBER = re.compile(r"(?:[-+<~$ ]*\d[\d,.]*[kMG%s]?[*?+ ]*)?|-|–|unknown")
+_NUMBER = re.compile(r"(?:[-+<~$ ]*\d[\d,.]*[kMG%s]?[*?+ ]*)?|-|\u2013|unknown")
 """What is set to the right in a column of nothing else."""
 
 _WORD = re.compile(r"\s*\S+")

@@ -21,8 +21,10 @@ Listed = Mapping[str, Any]
 """A session as `sessions --json` has it."""
 
 INDEX_ONLY = dict.fromkeys(
-    ("first_prompt", "model", "said_at", "compactions")
-    + ("in_use", "utilisation", "limit", "limit_source", "idle", "idle_until")
+    (
+        *("first_prompt", "model", "said_at", "compactions"),
+        *("in_use", "utilisation", "limit", "limit_source", "idle", "idle_until"),
+    )
 )
 """What only the index knows."""
 

@@ -1,7 +1,7 @@
 """The table that `sessions` shows."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 
@@ -13,7 +13,7 @@ WHEN, NAME = "when", "name"
 SORTS = {
     WHEN: "said_at",
     NAME: "session",
-    "title": None,
+    "title": "title",
     "project": "project",
     "context": "utilisation",
     "tokens": "tokens",
@@ -39,20 +39,21 @@ def chosen(
         if (since is None or (one["said_at"] or "") >= since)
         and (project is None or project.casefold() in (one["project"] or "").casefold())
     ]
-    key = SORTS[sort]
     if sort == NAME:
         found.sort(key=itemgetter("namespace", "session"))
     elif sort in {"title", "project"}:
-        found.sort(key=lambda one: (one[key] or "" if key else title_of(one)).casefold())
+        found.sort(
+            key=lambda one: (title_of(one) if sort == "title" else one[sort] or "").casefold()
+        )
     elif sort != WHEN:
-        found.sort(key=lambda one: one[key] or 0, reverse=True)
+        found.sort(key=lambda one: one[SORTS[sort]] or 0, reverse=True)
     return found
 
 
 def say_sessions(listed: Sequence[Listed], names: Mapping[str, str]) -> None:
     """A row for each session; in a pipe with whole names."""
     is_shown = sys.stdout.isatty()
-    columns = {
+    columns: dict[str, Callable[[Listed], str | int]] = {
         "when": lambda one: _when(one["said_at"]),
         "id": lambda one: names[one["session"]],
         "namespace": itemgetter("namespace"),

@@ -1,7 +1,7 @@
 """Finds the session that a word means: its name, a beginning of it, its title, or `last`."""
 
 from collections.abc import Container, Iterable
-from os.path import commonprefix
+from itertools import takewhile
 
 from ...domain.errors import NotFoundError
 from ..session_store import SessionStore
@@ -38,12 +38,17 @@ def shortest_names(keys: Iterable[str]) -> dict[str, str]:
     found = {}
     for at, (name, key) in enumerate(ordered):
         beside = [ordered[near][0] for near in (at - 1, at + 1) if 0 <= near < len(ordered)]
-        shared = max((len(commonprefix([name, other])) for other in beside), default=0)
+        shared = max((_shared(name, other) for other in beside), default=0)
         if shared >= len(name) or len(name) <= WHOLE:
             found[key] = key if name in beside else name
         else:
             found[key] = name[: max(SHORTEST, shared + 1)]
     return found
+
+
+def _shared(one: str, other: str) -> int:
+    """Characters that two names begin with alike."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _own_name(key: str, known: Container[str]) -> str:
@@ -61,18 +66,15 @@ def _key_of(store: SessionStore, word: str, namespace: str) -> str:
     found = _fitting(word, keys)
     if len(found) == 1:
         return found[0]
-    listed = all_of(store, namespace)
+    every = all_of(store, namespace)
+    titles = {one["session"]: title_of(one) for one in every}
     if not found:
         wanted = " ".join(word.split()).casefold()
-        titles = {one["session"]: title_of(one).casefold() for one in listed}
-        found = [key for key, title in titles.items() if wanted and title == wanted]
-        found = found or [
-            key for key, title in titles.items() if wanted and title.startswith(wanted)
-        ]
+        named = {key: title.casefold() for key, title in titles.items()} if wanted else {}
+        found = [key for key, title in named.items() if title == wanted]
+        found = found or [key for key, title in named.items() if title.startswith(wanted)]
     if len(found) > 1:
-        raise NotFoundError(
-            _several(word, found, {one["session"]: title_of(one) for one in listed})
-        )
+        raise NotFoundError(_several(word, found, titles))
     return found[0] if found else word
 
 

@@ -92,7 +92,8 @@ class Cost:
     unreported_calls: int = 0
     """Calls of which the log tells neither a cost nor all of their tokens."""
 
-    def _count(self, call: _Call, parts: CallCost | None) -> None:
+    def count(self, call: _Call, parts: CallCost | None) -> None:
+        """Add a call, which came to `parts` in dollars where its price is known."""
         self.calls += 1
         self.input_tokens += call.input or 0
         self.cache_write_tokens += call.cache_write or 0
@@ -151,9 +152,8 @@ def costs_of(
     unpriced: dict[str, Cost] = {}
     total = Cost()
     for row in models.file.rows(CALLS, {"namespace": namespace, "since": start}):
-        *plain, input_usd, read, write, output = row
-        parts = None if input_usd is None else CallCost(input_usd, read, write, output)
-        call = _Call(*plain, parts)
+        plain, listed = row[:-4], row[-4:]
+        call = _Call(*plain, None if listed[0] is None else CallCost(*listed))
         parts = prices.parts(call)
         group = _group(call, by)
         key = (group.day, group.project, group.model, group.session, group.namespace)
@@ -162,7 +162,7 @@ def costs_of(
             name = call.model or "unknown"
             counted.append(unpriced.setdefault(name, Cost(model=name)))
         for cost in counted:
-            cost._count(call, parts)
+            cost.count(call, parts)
     rows = list(groups.values())
     rows.sort(key=attrgetter("day") if by == "day" else lambda cost: -cost.cost_usd)
     by_tokens = sorted(unpriced.values(), key=lambda cost: -cost.unpriced_tokens)

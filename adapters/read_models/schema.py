@@ -407,7 +407,7 @@ def context_limits(db: Database) -> None:
 
 @migrations()
 def prices_and_projects(db: Database) -> None:
-    """What a call costs at list prices, which calls are copies, and what a list of sessions shows."""
+    """What calls cost at list prices, which are copies, and what a list of sessions shows."""
     sessions = db.table("sessions")
     for name in ("project", "first_prompt", "model", "said_at"):
         sessions.add_column(name, str)

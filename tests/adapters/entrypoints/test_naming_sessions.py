@@ -49,7 +49,9 @@ def test_a_word_that_means_several_sessions_is_refused_in_one_line_with_all_of_t
 
     assert answer.code == 2
     assert answer.err.count("\n") == 1
-    assert f"'062' fits 2 sessions: {FIRST} (Fix the cart), {SECOND} (Tidy the harbour)" in answer.err
+    assert (
+        f"'062' fits 2 sessions: {FIRST} (Fix the cart), {SECOND} (Tidy the harbour)" in answer.err
+    )
 
 
 @on_sqlite
