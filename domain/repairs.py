@@ -88,7 +88,8 @@ def _behind(window: Window, cut: int) -> tuple[Item, ...]:
 
 def _first(window: Window) -> int:
     """Where the kept window goes on beginning if nothing is cut off."""
-    return next((item.position for item in window.open_to_cut), window.begins)
+    begins = window.boundary.first_kept if window.boundary else 1
+    return next((item.position for item in window.items if item.place >= begins), begins)
 
 
 def _dropped(

@@ -118,14 +118,23 @@ class Window:
     """What left with earlier boundaries, for policies that go on counting it; a store has it at
     hand no more, and leaves this empty."""
 
-    @property
+    @cached_property
     def begins(self) -> int:
-        """Where the kept window begins; what is visible before it was carried there."""
-        return self.boundary.first_kept if self.boundary else 1
+        """Where the blocks begin that a new cut may take out; those before it stay in any case.
+
+        What a boundary carried over may leave again once its calls are answered, or it is pinned
+        no more.
+        """
+        if self.boundary is None:
+            return 1
+        first_kept = self.boundary.first_kept
+        over = self.items[: bisect_left(self.items, first_kept, key=place_of)]
+        free = [group for group in bound(over) if not any(i.is_pinned or i.is_open for i in group)]
+        return min((item.place for group in free for item in group), default=first_kept)
 
     @cached_property
     def open_to_cut(self) -> tuple[Item, ...]:
-        """The items of the kept window: those that a new cut may take out."""
+        """The items that a new cut may take out."""
         return tuple(self.items[bisect_left(self.items, self.begins, key=place_of) :])
 
     @cached_property

@@ -213,10 +213,12 @@ class _Run:
 
     def _drawn(self, call: int, trigger: Trigger) -> TokenCompaction | None:
         view, before = self.view, self._tokens(call)
+        held = view.held()
+        if view.lets_go(held):
+            raise _BeyondTokensError("what was carried over a boundary may leave again")
         plan = self._planned(before, trigger)
         if plan is None:
             return None
-        held = view.held()
         cut = None if plan.cut is None else view.nearest_cut(plan.cut, held)
         first = view.first if cut is None else cut
         carried = view.carried if cut is None else view.carried_over(first, held)

@@ -125,6 +125,12 @@ class TracedView:
                 stays.update(one for one in group if one < cut)
         return tuple(sorted(stays))
 
+    def lets_go(self, held: set[int]) -> bool:
+        """Whether something was carried that nothing holds any more."""
+        return any(
+            held.isdisjoint(self._bound(one)) for one in self._carried - held if self._is_tied(one)
+        )
+
     def shows(self, index: int) -> bool:
         return self.first <= index < self.end or index in self._carried
 
