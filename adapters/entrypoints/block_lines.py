@@ -37,10 +37,17 @@ def marks(logged: Logged) -> Iterator[str]:
         yield str(logged.fate)
     if logged.pending:
         yield f"{logged.pending} from the next boundary on"
+    yield from refusal(logged.block)
     if logged.is_open:
         yield "open"
     if getattr(logged.block, "is_error", False):
         yield "error"
+
+
+def refusal(block: AnyBlock) -> Iterator[str]:
+    """Why a block is kept raw, where its source could not be read."""
+    if block.origin and block.origin.refused:
+        yield f"not read: {block.origin.refused}"
 
 
 def body(block: AnyBlock) -> Iterator[str]:

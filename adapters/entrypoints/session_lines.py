@@ -8,7 +8,7 @@ from ...projections.entry import Entry
 from ...projections.history_view import HistoryView
 from ..auditing.diffs import count_of
 from ..recall import Recalled
-from .block_lines import body, heading, marks
+from .block_lines import body, heading, marks, refusal
 from .coordinates import coordinate
 from .logged_blocks import BlockLog, Logged
 from .printing import clipped, counted, line_width, readable, say
@@ -87,7 +87,7 @@ def _top(entry: Entry, *, brief: bool = False) -> str:
 def say_recalled(blocks: Sequence[Recalled], search: str | None) -> None:
     """Whole blocks; of those that a search found, the lines that hold the text."""
     for one in blocks:
-        top = heading(one.position, one.block)
+        top = heading(one.position, one.block, refusal(one.block))
         if search is None:
             _say_block(top, body(one.block))
         else:

@@ -60,6 +60,8 @@ class DecidedBatch:
         self._recorded: dict[str, int] = {}
         self._places: dict[tuple[str, str], tuple[Target, tuple[int, int]]] = {}
         """Session and source id to the positions of the entry's first and last block."""
+        self._open_elsewhere: dict[str, list[tuple[str, int]]] | None = None
+        """The open calls of other sessions: the session and position of each."""
         self._abandoned: dict[str, dict[str, tuple[int, int]]] = {}
         """Of each session, the calls that were closed without a result."""
         self._looked_for: set[str] = set()
@@ -133,18 +135,26 @@ class DecidedBatch:
             session.append(Block.note(kept, name=str(step.block.kind), origin=refused))
 
     def _answer_or_refuse(self, target: Target, step: Problem) -> None:
-        """Append a result whose call is in another file of the session; else keep it raw."""
+        """Append a result whose call is in another file; else keep it raw."""
         session, append = self._session(target), step.append
         assert append is not None
         assert step.key is not None
+        assert isinstance(append.block, ToolResult)
         if known := self._known(target, session, append.key):
             self._placed_at(target, append, known)
             self.answered += 1
             return
         is_refused = self._known(target, session, step.key) is not None
+        if (is_refused or not self._is_open(target, session, append.block.tool_call_id)) and (
+            call := self._call_elsewhere(target, append.block.tool_call_id)
+        ):
+            self._append_block(target, session, call)
+            self._keep_key(target, session, f"{append.key}:call")
+        elif is_refused:
+            self.errors.append(f"{step.line}: {step.reason}")
+            return
         try:
-            if not is_refused:
-                self._append_block(target, session, append.block)
+            self._append_block(target, session, append.block)
         except OrphanToolResultError:
             told = append.block.origin
             origin = Origin(
@@ -155,15 +165,33 @@ class DecidedBatch:
             )
             session.append(Block.note(step.raw or "", name=REFUSED, origin=origin))
             self._keep_key(target, session, step.key)
-            self.added += 1
-            is_refused = True
-        if is_refused:
             self.errors.append(f"{step.line}: {step.reason}")
-            return
-        self.answered += 1
+        else:
+            self.answered += 1
+            self._placed_at(target, append, (session.version, session.version))
+            self._keep_key(target, session, append.key)
         self.added += 1
-        self._placed_at(target, append, (session.version, session.version))
-        self._keep_key(target, session, append.key)
+
+    def _call_elsewhere(self, target: Target, call: str) -> ToolCall | None:
+        """The call where it is open in the one other session that has it: the file of this session
+        goes on where that one's ended."""
+        if self._open_elsewhere is None:
+            self._open_elsewhere = {}
+            events = self.store.events
+            for stream in events.recorder.select_streams(self.namespace):
+                if stream.lineage is None and stream.session != target.begin.key:
+                    chain = events.session_chain(self.namespace, stream.session)
+                    for id, position in events.head(chain)[1].open_calls.items():
+                        at = (stream.session, position)
+                        self._open_elsewhere.setdefault(id, []).append(at)
+        match self._open_elsewhere.get(call):
+            case [(key, position)]:
+                chain = self.store.events.session_chain(self.namespace, key)
+                (found,) = self.store.events.read(chain, Ranges.of([position]))
+                assert isinstance(found.event, ToolCalled), "an open call stands there"
+                return found.event.block.model_copy(update={"origin": None})
+            case _:
+                return None
 
     def _append_block(self, target: Target, session: Session, block: AnyBlock) -> None:
         if isinstance(block, ToolResult):
@@ -183,17 +211,19 @@ class DecidedBatch:
                 self._abandoned.setdefault(target.begin.key, {})[call] = at
                 self.abandoned += 1
 
-    def _reopen(self, target: Target, session: Session, call: str) -> None:
-        """Take back that a call was closed without a result: here the result comes after all.
-
-        Not where a compaction of the source's own stands for that call: it would be undone.
-        """
+    def _is_open(self, target: Target, session: Session, call: str) -> bool:
+        """Whether a result of the call can be appended, if need be by opening the call again."""
         if call in session.state.open_calls:
-            return
+            return True
+        # Where a compaction of the source's own stands for that call, it would be undone.
         closed = self._abandoned_of(target, session).get(call)
-        if closed and closed[0] > self._compacted_up_to(target):
-            del self._abandoned_of(target, session)[call]
-            session.retract(Ranges.of([closed[0]]), {call: closed[1]}, "answered later")
+        return closed is not None and closed[0] > self._compacted_up_to(target)
+
+    def _reopen(self, target: Target, session: Session, call: str) -> None:
+        """Take back that a call was closed without a result: here the result comes after all."""
+        if call not in session.state.open_calls and self._is_open(target, session, call):
+            at, position = self._abandoned_of(target, session).pop(call)
+            session.retract(Ranges.of([at]), {call: position}, "answered later")
             self.abandoned -= 1
 
     def _abandoned_of(self, target: Target, session: Session) -> dict[str, tuple[int, int]]:

@@ -288,6 +288,28 @@ def test_a_session_in_two_files_pairs_across_them(store: SessionStore, tmp_path:
 
 
 @ON_ONE
+def test_a_result_pairs_with_the_call_that_another_sessions_file_ended_with(
+    store: SessionStore, file: Path
+) -> None:
+    lines = side_by_side().raw().splitlines(keepends=True)
+    later = file.with_name(SESSION.replace("5", "6") + ".jsonl")
+    file.write_bytes(b"".join(lines[:2]))
+    later.write_bytes(b"".join([*lines[4:5], *lines[-1:]]))
+
+    first = imported(store, later)
+    imported(store, file)
+    again = imported(store, later)
+
+    assert first.errors == [f"{later}:1: message.content[0]: tool_use_id: t1 answers no open call"]
+    assert again.errors == []
+    session = store.session(later.stem)
+    results = [one.block.text for one in session.view().entries if one.block.kind == "tool_result"]
+    assert results == ["one"]
+    assert violations(session.view()) == []
+    assert imported(store, later).added == 0
+
+
+@ON_ONE
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

@@ -45,11 +45,11 @@ class Folder:
         for number, name in numbered:
             yield self.member(f"{self.within}events/{name}", number)
 
-    def strangers(self) -> Iterator[str]:
+    def strangers(self) -> Iterator[Member]:
         """JSON files among the events that have no event's name."""
         for name in sorted(_names(self.source.path / self.within / "events")):
             if name.endswith(".json") and EVENT.fullmatch(name) is None:
-                yield name
+                yield self.member(f"{self.within}events/{name}", 0)
 
     def member(self, name: str, number: int) -> Member:
         """A file of the folder; one that lies elsewhere is not followed."""

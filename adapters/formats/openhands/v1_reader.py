@@ -91,8 +91,10 @@ class _Conversation:
             yield from self._state(member)
         for member in self.folder.events():
             yield from self._member(member)
-        for name in self.folder.strangers():
-            yield Problem(0, f"events/{name}: no event has such a name")
+        for member in self.folder.strangers():
+            name = member.name.rpartition("/")[2]
+            reason = f"events/{name}: no event has such a name"
+            yield replace(refused(member.line, reason), line=0, is_part=True)
             yield EntryRead("error", self.folder.read)
 
     def _state(self, member: Member) -> Iterator[Step]:

@@ -88,11 +88,20 @@ def _steps(steps: list[Any], run: Trajectory) -> Iterator[Step]:
         try:
             read = list(run.read(step, number, next(spoken, None)))
         except (MalformedError, NestedTooDeeplyError) as error:
-            yield Problem(number, f"trajectory: {error}")
+            raw = _json(run.document, step)
+            key = f"trajectory:{number}:{digest_of(raw)}" if raw else None
+            yield Problem(number, f"trajectory: {error}", key, raw, is_part=True)
             yield EntryRead("error", run.document.end)
             continue
         yield from read
         yield EntryRead("imported", run.document.end)
+
+
+def _json(document: Line, step: Any) -> str | None:
+    try:
+        return document.json(step)
+    except NestedTooDeeplyError:
+        return None
 
 
 def _rest(rest: dict[str, Any], document: Line) -> Iterator[Step]:

@@ -72,6 +72,9 @@ def test_an_error_in_a_file_is_answered_with_no(run: Run, transcript: Path) -> N
 
     assert answer.code == 1
     assert "one.jsonl:3" in answer.out
+    assert "not read: not JSON" in run("show", "s-1").out
+    assert "not read: not JSON" in run("recall", "s-1", "--search", "{no json").out
+    assert "refused" in run("search", "no json").out
 
 
 def test_a_file_of_no_known_format_is_answered_with_no(run: Run, tmp_path: Path) -> None:

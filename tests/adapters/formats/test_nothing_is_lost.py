@@ -73,7 +73,7 @@ def stored(store: SessionStore) -> set[str]:
     position = 1
     while rows := events.recorder.select_notifications(position, limit=500):
         for row in rows:
-            left = [events.mapper.to_domain_event(row).model_dump(mode="json")]
+            left: list[Any] = [events.mapper.to_domain_event(row).model_dump(mode="json")]
             while left:
                 for text in texts(left.pop(), ()):
                     if text not in found:
