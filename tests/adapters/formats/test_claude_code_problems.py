@@ -240,6 +240,31 @@ def test_lines_dropped_doubled_and_shuffled_are_read(
     check(tmp_path_factory.getbasetemp() / "shuffled.jsonl", b"".join(chosen))
 
 
+@given(st.permutations(range(6)))
+def test_results_pair_wherever_they_stand_among_the_calls_of_their_message(
+    tmp_path_factory: pytest.TempPathFactory, order: list[int]
+) -> None:
+    talk = Talk()
+    talk.user("go")
+    calls = [talk.calls("m1", f"t{number}") for number in range(3)]
+    for number, call in enumerate(calls):
+        talk.result(f"t{number}", f"said {number}", parentUuid=call)
+    talk.says("m2", text("done"))
+    first, last = talk.entries[0], talk.entries[-1]
+    written = [talk.entries[1 + place] for place in order]
+    # A model writes its calls one after the other; only results move among them.
+    called = iter(talk.entries[1:4])
+    among = [next(called) if one["type"] == "assistant" else one for one in written]
+    talk.entries = [first, *among, last]
+
+    reading = check(tmp_path_factory.getbasetemp() / "side_by_side.jsonl", talk.raw())
+
+    assert reading.reasons == []
+    results = {block.tool_call_id for block in reading.blocks if isinstance(block, ToolResult)}
+    assert results == {"t0", "t1", "t2"}
+    assert reading.said[-1] == ("assistant", "done")
+
+
 def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Where each value inside of `value` is."""
     found = [path] if path else []
