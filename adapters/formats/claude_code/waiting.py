@@ -57,7 +57,8 @@ class WaitingLines:
     def _release(self, group: int) -> list[Line]:
         lines = self.groups.pop(group, [])
         for line in lines:
-            self.group_of.pop(line.value.get("uuid"), None)
+            if isinstance(id := line.value.get("uuid"), str):
+                self.group_of.pop(id, None)
         return lines
 
 
