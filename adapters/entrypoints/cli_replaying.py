@@ -44,7 +44,7 @@ def replay(
             "--limit",
             metavar="TOKENS",
             min=1,
-            help="What a prompt may have; else compaction.limit, else 200,000.",
+            help="What a prompt may have; else as the settings, the log or the model say.",
         ),
     ] = None,
     summariser: Annotated[

@@ -25,8 +25,9 @@ def say_replay(replay: Replay) -> None:
     """A line or more for each call where something happened, and what it came to in all."""
     for line in _happened(replay):
         say(line)
-    limit = f", with a limit of {counted(replay.limit, 'token')}" if replay.limit else ""
-    say(f"{replay.session}: {_calls(replay)}, {_decided(replay)}{limit}", bold=True)
+    say(f"{replay.session}: {_calls(replay)}, {_decided(replay)}", bold=True)
+    limit = f"{counted(replay.limit, 'token')} ({replay.limit_source.phrase})"
+    say(f"{'limit':<{WIDE}}{limit}")
     if not replay.calls:
         return
     say(f"{'prompts':<{WIDE}}{replay.tokens:,} tokens in all, the largest {replay.peak:,}")
@@ -55,6 +56,7 @@ def as_json(replay: Replay) -> dict[str, Any]:
         "namespace": replay.namespace,
         "policy": replay.policy,
         "limit": replay.limit,
+        "limit_source": replay.limit_source,
         "summariser": replay.summariser,
         "lineage": replay.lineage,
         "calls": len(replay.calls),

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...domain.compaction_events import CompactBoundary
+from ...domain.context_limit import LimitSource
 from ...domain.ranges import Ranges
 from ...projections.replay.departures import Departures
 from ...projections.replay.recording import Calibration, Recording
@@ -70,6 +71,7 @@ class Replay:
     """As it was named; of a value its name."""
     limit: int
     """Tokens that a prompt may have."""
+    limit_source: LimitSource
     summariser: str
     calls: tuple[Sent, ...]
     lineage: str | None = None

@@ -43,12 +43,13 @@ def run_replay(
         raise InvalidSettingError(f"a limit cannot be {limit}; it is 1 token or more")
     if lineage is not None:
         check_lineage_name(session, lineage)
+    found = session.context_limit(limit=limit, model=model)
     recording = calibrate(recording_of(session), decisions_of(session, MAIN), MAIN)
     decider = decider_named(
         session,
         policy,
         settings,
-        limit,
+        found.tokens,
         summariser=summaries,
         recording=recording,
         lineage=lineage or "replay",
@@ -57,16 +58,14 @@ def run_replay(
     name = policy if isinstance(policy, str) else policy.name
     if lineage is not None and not isinstance(decider, ByPolicy):
         raise InvalidSettingError(f"{name!r} decides nothing new that a lineage could hold")
-    if limit is None:
-        compaction = session.store.settings.compaction
-        limit = decider.terms.limit if isinstance(decider, ByPolicy) else compaction.limit or 0
     listing = Listing(recording)
     kept = _cached(decider)
     with ExitStack() as stack:
         if kept:
             stack.enter_context(kept.cache)
         dump = stack.enter_context(view_dump(session.key, dump_views)) if dump_views else None
-        for served in replayed(recording, decider, limit=limit, lineage=lineage or "replay"):
+        replay = replayed(recording, decider, limit=found.tokens, lineage=lineage or "replay")
+        for served in replay:
             listing.add(served)
             if dump:
                 dump.add(served)
@@ -80,7 +79,8 @@ def run_replay(
         session=session.key,
         namespace=session.namespace,
         policy=name,
-        limit=limit,
+        limit=found.tokens,
+        limit_source=found.source,
         summariser=summaries.summariser,
         calls=tuple(listing.calls),
         lineage=lineage,

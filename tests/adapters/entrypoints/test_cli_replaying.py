@@ -10,6 +10,7 @@ from databases import on_sqlite
 from cutbank.adapters.entrypoints.replay_lines import say_replay
 from cutbank.adapters.replaying.result import Replay, Sent
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.context_limit import LimitSource
 from cutbank.projections.replay.served import Futile
 
 from .conftest import Run
@@ -41,7 +42,9 @@ def test_calls_in_a_row_that_came_to_the_same_share_lines(
     calls = [sent(n, f"no room: {9_000 + n:,} tokens; the largest is #{n}") for n in range(2, 9)]
     other = sent(9, "nobody answers (after 3 s)")
 
-    say_replay(Replay("s", "default", "pi", 8_000, "extractive", (*calls, other)))
+    say_replay(
+        Replay("s", "default", "pi", 8_000, LimitSource.ARGUMENT, "extractive", (*calls, other))
+    )
 
     assert capsys.readouterr().out.splitlines()[:4] == [
         "calls 2-8: overflow: no room: 9,002 tokens",
