@@ -28,6 +28,8 @@ WIDE = 160
 """Columns from which on all figures of a setup fit into one line."""
 NARROW = 92
 """Columns below which not even the costs fit beside a policy's name."""
+LEAST = 16
+"""Columns that a policy's name has where the terminal is too narrow for all of it."""
 NAMED = 20
 """Rows that are named one by one; the JSON has them all."""
 WHY = 200
@@ -108,6 +110,7 @@ def _say_totals(totals: Sequence[Total]) -> None:
         say_table(
             ["policy", *columns],
             ([total.setup.label, *(of(total) for of in columns.values())] for total in totals),
+            {"policy": LEAST},
         )
 
 
@@ -153,6 +156,7 @@ def _say_differences(differences: Sequence[Difference]) -> None:
             [one.setup.label, one.measure.value, apart(one), one.verdict.value, one.sessions]
             for one in compared
         ),
+        {"policy": LEAST},
     )
 
 

@@ -17,7 +17,7 @@ BOLD = re.compile(r"\x1b\[[\d;]*m")
 
 def lines(found: Measured, capsys: pytest.CaptureFixture[str]) -> list[str]:
     say_measured(found)
-    return BOLD.sub("", capsys.readouterr().out).splitlines()
+    return BOLD.sub("", capsys.readouterr().out).replace("\t", "  ").splitlines()
 
 
 def words_of(name: str, of: list[str]) -> list[str]:
@@ -159,7 +159,7 @@ def test_a_narrow_terminal_has_the_figures_below_each_other(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", "80")
     narrowest = lines(told_apart(), capsys)
     monkeypatch.setenv("COLUMNS", "100")
     narrow = lines(told_apart(), capsys)
