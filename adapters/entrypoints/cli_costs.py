@@ -13,6 +13,7 @@ from .printing import (
     counted,
     home_shortened,
     say,
+    say_folded,
     say_json,
     say_table,
     tokens_in_short,
@@ -21,6 +22,7 @@ from .printing import (
 from .times import read_since
 
 HEADINGS = ("calls", "input", "cache write", "cache read", "output", "cost")
+BESIDE = " " * 10
 NAME = 16
 """Characters that a name has at least in a table."""
 
@@ -61,18 +63,19 @@ def _say_costs(found: Costs) -> None:
         "reported by the agent": total.reported_usd,
     }
     said = ", ".join(f"{name} {usd(part)}" for name, part in parts.items() if part)
-    say(f"cost      {usd(total.cost_usd)}{f': {said}' if said else ''}")
+    say_folded(f"cost      {usd(total.cost_usd)}{f': {said}' if said else ''}", BESIDE)
     if found.unpriced:
+        tokens = tokens_in_short(total.unpriced_tokens)
         say(
-            f"no price  {counted(total.unpriced_calls, 'call')} with "
-            f"{tokens_in_short(total.unpriced_tokens)} tokens cost more than is shown (+):"
+            f"no price  {counted(total.unpriced_calls, 'call')} with {tokens} tokens are in no sum:"
         )
         for one in found.unpriced:
             tokens = tokens_in_short(one.unpriced_tokens)
-            say(f"          {one.model}, {counted(one.unpriced_calls, 'call')}, {tokens} tokens")
-        say('          Give prices in the settings, under [models."NAME"].')
+            say(f"{BESIDE}{one.model}, {counted(one.unpriced_calls, 'call')}, {tokens} tokens")
+        say(f'{BESIDE}Give prices in the settings, under [models."NAME"].')
     if total.unreported_calls:
-        say(f"no usage  {counted(total.unreported_calls, 'call')} without a report of all tokens")
+        calls = counted(total.unreported_calls, "call")
+        say(f"no usage  {calls} without a report of tokens are in no sum")
 
 
 def _name(one: Cost, by: str) -> str:

@@ -14,8 +14,8 @@ import typer
 if TYPE_CHECKING:
     from ...domain.ranges import Ranges
 
-GAP, LAST_WIDTH = 2, 12
-"""Blanks between columns, and the characters that the last column of a table has at least."""
+GAP, LEAST_WIDTH = 2, 12
+"""Blanks between columns, and the characters that a column that is cut short has at least."""
 RUNS_SHOWN = 8
 _NUMBER = re.compile(r"(?:[-+<~$ ]*\d[\d,.]*[kMG%s]?[*?+ ]*)?|-|\u2013|unknown")
 """What is set to the right in a column of nothing else."""
@@ -87,8 +87,8 @@ def say_table(
     """Columns, numbers to the right; in a pipe, values with a tab between them.
 
     Where a terminal is too narrow, the columns that `least` names are cut short, each down to so
-    many characters; else the last one. If that is not enough, each row becomes a paragraph, with a
-    line for each of its values.
+    many characters; else all but numbers and the first. If that is not enough, each row becomes a
+    paragraph, with a line for each of its values.
     """
     cells = [
         [f"{cell:,}" if isinstance(cell, int) else " ".join(readable(cell).split()) for cell in row]
@@ -104,8 +104,11 @@ def say_table(
     is_number = [all(_NUMBER.fullmatch(row[at]) for row in cells) for at in range(len(headings))]
     widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
     if least is None:
-        least = {} if is_number[-1] or len(widths) < 3 else {headings[-1]: LAST_WIDTH}
-    spare = [width - least.get(name, width) for name, width in zip(headings, widths, strict=True)]
+        named = zip(headings[1:], is_number[1:], strict=True)
+        least = {name: LEAST_WIDTH for name, is_counted in named if not is_counted}
+    spare = [
+        max(0, width - least.get(name, width)) for name, width in zip(headings, widths, strict=True)
+    ]
     over = sum(widths) + GAP * (len(widths) - 1) - shutil.get_terminal_size().columns
     while over > 0 and max(spare) > 0:
         # Each is cut by the same part of what it has beyond its least.

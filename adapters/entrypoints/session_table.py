@@ -20,7 +20,7 @@ SORTS = {
     "cost": "cost_usd",
 }
 """What a list can be sorted by, and the key that it is by. Numbers and times fall, text rises."""
-LEAST = {"project": 7, "title": 16, "model": 8}
+LEAST = {"id": 8, "project": 7, "title": 16, "model": 8}
 """How narrow the columns may become that are cut short, in characters."""
 
 
