@@ -712,7 +712,7 @@ def test_compacting_by_hand_says_that_it_runs_and_that_it_is_done(
 
     assert code == 0
     assert err == "Compacting context...\n"
-    assert "talk: boundary 3 on main, by retention-window" in out
+    assert "talk: compaction 1 on main, by retention-window" in out
     assert " tokens, " in out
     with cutbank.open(database) as store:
         assert store.session("talk").view().boundary is not None

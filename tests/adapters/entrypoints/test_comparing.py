@@ -33,7 +33,7 @@ def test_a_diff_says_what_left_and_what_stands_for_it(run: Run, long_talk: Path)
 
     said = run("diff", "long").out
 
-    assert "boundary 3 on main" in said
+    assert "compaction 1 on main" in said
     assert f"{len(left)} blocks left" in said
     assert "a summary of" in said
     assert f"{left[0]['handle']} {left[0]['kind']}, " in said
@@ -95,7 +95,7 @@ def test_a_view_compared_with_itself_is_the_same(run: Run, long_talk: Path) -> N
     ("words", "complaint"),
     [
         (("diff", "long"), "nothing was compacted"),
-        (("diff", "long", "7"), "no boundary 7"),
+        (("diff", "long", "7"), "no compaction 7"),
         (("diff", "long", "--from", "nobody"), "no lineage 'nobody'"),
         (("diff", "long", "--from", "main#999"), "no position 999"),
         (("diff", "long", "--from", "main@99"), "no version 99"),
@@ -123,10 +123,14 @@ def test_a_lineage_is_a_tree_with_lines_of_the_terminals_own(
     run("revert", "long")
 
     said = run("lineage", "long").out
+    boundaries = run("lineage", "long", "--json").json["lineages"][0]["boundaries"]
 
     assert "served from #" in said
     assert "reverted at #" in said
-    assert "the summary of boundary 3 stands for them" in said
+    assert "left with compaction 1; the summary of 1 stands for them" in said
+    assert [one["compaction"] for one in boundaries] == [1, 2]
+    assert boundaries[0]["boundary"] == 3
+    assert run("diff", "long", "2", "--json").json["after"]["compaction"] == 2
     with open_store(address) as store:
         tree = store.session("long").lineage_tree()
     plain, boxed = ("\n".join(tree_lines(tree, strokes)) for strokes in (ASCII, BOXES))
@@ -173,3 +177,39 @@ def test_a_page_is_written_beside_the_answer(
     assert again.code == 2
     assert "is there already" in again.err
     assert as_json["page"] == str(tmp_path / "other.html")
+
+
+@on_sqlite
+def test_what_nobody_misses_is_left_out_and_what_was_used_again_comes_first(
+    run: Run, address: str, long_talk: Path
+) -> None:
+    with open_store(address) as store:
+        session = store.session("facts")
+        session.append(cutbank.Block.user("Why does it fail?"))
+        for call in range(40):
+            listing = f"{900 + call}: river_bed_{call}()  took 0.{call + 11}s"
+            source = f"tools.look_up(part_{call})" if call < 20 else "tools.list()"
+            session.append(
+                cutbank.ToolCall(
+                    tool_call_id=f"c{call}",
+                    name="script",
+                    arguments={"source": source, "max_output_tokens": 900},
+                ),
+                cutbank.ToolResult(tool_call_id=f"c{call}", content=listing),
+            )
+        session.append(cutbank.Block.user("Go on."), cutbank.Block.assistant("I go on."))
+    run("compact", "facts", "--set", "keep_tokens=10")
+    word = [one["key"] for one in run("diff", "facts", "--json").json["lost"] if not one["minor"]][5]
+    run("append", "facts", "--role", "assistant", f"It is {word}.")
+
+    said = run("diff", "facts").out
+    lost = run("diff", "facts", "--json").json["lost"]
+
+    assert lost[0]["key"] == word
+    minor = {one["key"] for one in lost if one["minor"]}
+    assert "tools.look_up" in minor
+    assert "0.13s" in minor
+    assert not any(key.startswith("river_bed") for key in minor)
+    assert "tools.look_up" not in said
+    assert f"left out: {len(minor)} unused numbers and words of tool calls" in said
+    assert "0.13s" in run("diff", "facts", "--full").out

@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from databases import on_sqlite
 
+from cutbank import Block
 from cutbank.adapters.session_store import open_store
+from cutbank.domain.session_events import Usage
 from cutbank.projections.rendering.catalog import RENDERERS
 
 from .conftest import Run
@@ -32,6 +35,44 @@ def test_sessions_are_listed_for_people(run: Run, talk: Path) -> None:
     assert answer.code == 0
     assert "talk" in answer.out
     assert "About a file" in answer.out
+
+
+@on_sqlite
+def test_a_list_of_sessions_fits_80_columns_and_says_what_each_is_about(
+    run: Run, address: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = Usage(input=1_000_000, output=0)
+    with open_store(address) as store:
+        for number in range(3):
+            key = f"{number}62a51f0-0000-4000-8000-000000000001"
+            session = store.session(key, project="/home/ada/a-project-of-some-length")
+            session.append(Block.user(f"{number}. Why is the river brown, and since when is it?"))
+            model = "claude-haiku-4-5" if number else "house-model-1"
+            session.record_call(session.view(), call_id="1", model=model, usage=usage)
+        store.session("note", title="Seen by nobody").append(Block.note("x"))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+
+    lines = run("sessions", "--sort", "cost").out.splitlines()
+    few = run("sessions", "--project", "A-Project", "--limit", "2").out.splitlines()
+
+    assert len(lines) == 5
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == ["when", "id", "project", "title", "model", "full", "cost"]
+    assert "  162a  " in lines[1] + lines[2]
+    assert lines[1].endswith("  $1.00")
+    assert sum(line.endswith("unknown") for line in lines) == 1
+    assert len(few) == 3
+    assert run("sessions", "--since", "2999-01-01").out == "None of 4 sessions fits.\n"
+
+
+@on_sqlite
+def test_a_view_in_brief_has_a_line_for_each_block(run: Run, talk: Path) -> None:
+    whole, brief = run("view", "talk").out, run("view", "talk", "--brief").out
+
+    assert len(whole.splitlines()) > len(brief.splitlines()) == 2 + 7
+    assert " tokens  print('sandstone') print('sandstone')" in brief
 
 
 def test_an_empty_database_says_what_to_try(run: Run, address: str) -> None:
@@ -76,7 +117,7 @@ def test_show_marks_what_a_summary_stands_for(run: Run, long_talk: Path) -> None
     assert log[max(log)]["fate"] == "visible"
     assert "[summarised]" in shown
     assert "[hidden]" in shown
-    assert "boundary" in shown
+    assert "tokens in the view on main, compaction 1" in shown
 
 
 def test_show_takes_the_first_and_the_last_handle(run: Run, talk: Path) -> None:
