@@ -3,7 +3,7 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from stat import S_IRGRP, S_IROTH
+from stat import S_IRGRP, S_IROTH, S_ISREG
 from typing import IO, Any
 
 
@@ -29,9 +29,10 @@ def make_folder(folder: Path) -> None:
 def is_shared(path: Path) -> bool:
     """Whether others than the owner may read the file."""
     try:
-        return os.name == "posix" and bool(path.stat().st_mode & (S_IRGRP | S_IROTH))
+        mode = path.stat().st_mode
     except OSError:
         return False
+    return os.name == "posix" and S_ISREG(mode) and bool(mode & (S_IRGRP | S_IROTH))
 
 
 def _only_for_owner(name: str, flags: int) -> int:

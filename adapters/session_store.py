@@ -73,14 +73,14 @@ def open_store(
     """
     address = located(str(path))
     name = shown(address)
-    file = None if is_postgres(address) else path_of(address)
-    if file is not None and is_shared(file):
-        _say_shared(file)
     env = environment(address, synchronous=synchronous, compress=compress)
     with speaking_plainly(name):
         store = SessionStore(EventStore(env, clock), name, settings)
     if clock is utc_now:
         store.opening = Opening(address, synchronous, compress)
+    file = None if is_postgres(address) else path_of(address)
+    if file is not None and is_shared(file):
+        _say_shared(file)
     return store
 
 

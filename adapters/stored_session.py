@@ -14,6 +14,7 @@ from ..domain.compaction_events import Trigger
 from ..domain.context_limit import NOTHING_LOGGED, ContextLimit, LoggedContext
 from ..domain.counting.sizes import Sizes
 from ..domain.errors import (
+    ExportError,
     InvalidPositionError,
     InvalidSettingError,
     NotFoundError,
@@ -502,10 +503,17 @@ class StoredSession:
         """Write the session in the format `to` into a new file, or a new folder of the format's.
 
         With `view` what a model would be sent now, else all of the log. The report says what the
-        format cannot hold. Raises ExportError where nothing can be written, and nothing is.
+        format cannot hold. `cutbank-archive` is this session as it is stored, for another database.
+        Raises ExportError where nothing can be written, and nothing is.
         """
         # Whoever never exports pays nothing for all formats.
+        from .archive.writer import NAME, write_archive  # noqa: PLC0415
         from .exporting.exporter import export  # noqa: PLC0415
+
+        if to == NAME:
+            if view:
+                raise ExportError("an archive holds all of a session: leave out view=True")
+            return write_archive([self], Path(path))
 
         return export(self, to, Path(path), view=view, lineage=lineage)
 

@@ -19,7 +19,15 @@ from ..private_files import make_file
 from . import schema
 from .address import address_of, makes_file, path_of
 from .home import inode_of, remember, settle
-from .journal import LOOKING, begin_use, has_log, leaving, refuse_foreign_log
+from .journal import (
+    LOOKING,
+    begin_use,
+    has_log,
+    leaving,
+    refuse_foreign_log,
+    refuse_no_database,
+    refuse_second_name,
+)
 
 LOCK_TIMEOUT = 30.0
 """Seconds to wait for another process's transaction."""
@@ -69,10 +77,12 @@ class Datastore(SQLiteDatastore):
         if path is None:
             schema.migrate(self.reader, self.db_name)
             return
+        refuse_no_database(path)
         if makes_file(self.db_name):
             with LOOKING, suppress(OSError):  # SQLite says what is wrong
                 make_file(path)
         refuse_foreign_log(path)
+        refuse_second_name(path)
         had_log = has_log(path)
         is_current = schema.is_current(self.reader, self.db_name)
         settle(self.reader, path, had_log=had_log)

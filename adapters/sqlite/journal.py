@@ -24,6 +24,9 @@ MAGIC = b"SQLite format 3\0"
 WRITE_VERSION = 18
 """Where the header says whether it is at rest (1) or in use (2)."""
 AT_REST = 1
+IN_USE = 2
+GZIP = b"\x1f\x8b"
+"""With which archives begin."""
 LOOKS = 5
 PAUSE = 0.01
 
@@ -113,14 +116,55 @@ def refuse_foreign_log(path: Path) -> None:
     )
 
 
+def refuse_no_database(path: Path) -> None:
+    """Raise StorageError for a path that leads to something else than a file of SQLite's.
+
+    Of devices and pipes nothing is read: that would wait for ever, or take what others wait for.
+    """
+    if path.is_dir():
+        raise StorageError(f"{path} is a folder: give the path of a file in it")
+    if path.exists() and not path.is_file():
+        raise StorageError(f"{path} is a device or a pipe: give the path of a file")
+    if _header(path).startswith(GZIP):
+        raise StorageError(f"{path} is an archive: `cutbank import` restores it into a database")
+
+
+def refuse_second_name(path: Path) -> None:
+    """Raise StorageError for a hard link of a database in use: its log lies beside the other name.
+
+    What is written by one name would be lost by the other.
+    """
+    if has_log(path) or not _is_in_use(path):
+        return
+    if path.stat().st_nlink > 1:
+        raise StorageError(
+            f"{path} is one of several names (hard links) of a file, and in use by another one: "
+            f"open it by that name, or copy it with `cutbank backup`"
+        )
+
+
 def _is_at_rest(path: Path) -> bool:
     """Whether the file itself says so; SQLite shows a file only together with its log."""
+    return _mode(path) == AT_REST
+
+
+def _is_in_use(path: Path) -> bool:
+    return _mode(path) == IN_USE
+
+
+def _mode(path: Path) -> int | None:
+    header = _header(path)
+    is_whole = header.startswith(MAGIC) and len(header) > WRITE_VERSION
+    return header[WRITE_VERSION] if is_whole else None
+
+
+def _header(path: Path) -> bytes:
+    """The file's beginning; empty where it cannot be read, as SQLite will say."""
     try:
         with LOOKING, _descriptor(path) as descriptor:
-            header = os.pread(descriptor, WRITE_VERSION + 1, 0)
+            return os.pread(descriptor, WRITE_VERSION + 1, 0)
     except OSError:
-        return False  # SQLite says what is wrong with it
-    return header.startswith(MAGIC) and header[WRITE_VERSION:] == bytes([AT_REST])
+        return b""
 
 
 @contextmanager

@@ -164,14 +164,50 @@ def test_a_foreign_or_newer_database_is_refused_and_left_as_it_was(
     assert [file.name for file in tmp_path.iterdir()] == ["other.db"]
 
 
+@pytest.mark.parametrize("kind", ["pipe", "null", "folder"])
+def test_a_path_that_leads_to_no_file_is_refused_in_one_line(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "null").symlink_to("/dev/null")
+
+    with one_line(f"{kind} is a ", "give the path of a file"):
+        cutbank.open(tmp_path / kind)
+
+
+def test_an_archive_is_no_database_and_says_what_to_do(tmp_path: Path) -> None:
+    with cutbank.open(tmp_path / "first.db") as store:
+        store.session("session").append(Block.user("words"))
+        store.session("session").export("cutbank-archive", tmp_path / "archive")
+
+    with one_line("is an archive", "cutbank import"):
+        cutbank.open(tmp_path / "archive")
+
+    with cutbank.open(tmp_path / "second.db") as store:
+        store.import_(tmp_path / "archive")
+        assert texts(store.session("session", create=False)) == ["words"]
+
+
+def test_a_hard_link_is_refused_while_the_database_is_in_use_by_another_name(
+    tmp_path: Path,
+) -> None:
+    path, link = tmp_path / "test.db", tmp_path / "link.db"
+    with cutbank.open(path) as store:
+        store.session("session").append(Block.user("words"))
+        link.hardlink_to(path)
+
+        with one_line(str(link), "hard links"):
+            cutbank.open(link)
+
+    with cutbank.open(link) as store:  # at rest it is all there, whatever it is called
+        assert texts(store.session("session", create=False)) == ["words"]
+
+
 def test_what_is_not_a_database_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("These are notes, and not a database.\n" * 100)
 
     with one_line("notes.txt is not a database"):
         cutbank.open(text)
-    with one_line("cannot be opened: check that its folder exists"):
-        cutbank.open(tmp_path)
     with one_line("cannot be opened: check that its folder exists"):
         cutbank.open(tmp_path / "no such folder" / "log.db")
     with one_line("a database needs a path"):
