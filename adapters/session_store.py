@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -30,6 +30,7 @@ from .event_log.event_store import EventStore, utc_now
 from .event_log.plain_errors import speaking_plainly
 from .naming import check_name
 from .private_files import is_shared
+from .process_forks import reopen_in_children
 from .sqlite.address import path_of
 from .stored_session import StoredSession
 
@@ -125,6 +126,20 @@ class SessionStore:
         self._shadows: ShadowWatch | None = None
         self._opening = Lock()
         self._starting = Lock()
+        reopen_in_children(self)
+
+    FORK_RANK = 0
+
+    def locks(self) -> list[Any]:
+        """As `process_forks` asks: nobody opens the read models."""
+        return [self._opening]
+
+    def leave_in_child(self, held: Container[Any]) -> None:
+        """Have no threads in a forked child: they went on in the parent alone."""
+        del held
+        self._opening, self._starting = Lock(), Lock()
+        self._followers = []
+        self._scheduler = self._preparations = self._shadows = None
 
     @cached_property
     def settings(self) -> "Settings":
@@ -331,11 +346,12 @@ class SessionStore:
     @property
     def read_models(self) -> "ReadModels":
         """What can be asked of all sessions at once, in a disposable file beside the database."""
-        # Whoever never asks pays nothing: sqlite-utils takes its time.
-        from .read_models.location import read_models_of  # noqa: PLC0415
-        from .read_models.read_models import ReadModels  # noqa: PLC0415
-
+        # Under the lock, so that no process is forked in the middle of the import.
         with self._opening:
+            # Whoever never asks pays nothing: sqlite-utils takes its time.
+            from .read_models.location import read_models_of  # noqa: PLC0415
+            from .read_models.read_models import ReadModels  # noqa: PLC0415
+
             if self._read_models is None:
                 self._read_models = ReadModels(
                     self.events,

@@ -1,8 +1,9 @@
 """Reads the view at a coordinate: the boundary in effect, what it kept, and what follows."""
 
+from collections.abc import Container
 from functools import partial
 from threading import RLock
-from typing import cast
+from typing import Any, cast
 
 from ..domain.compaction import MAIN, RECORDED, CompactionState
 from ..domain.compaction_events import CompactBoundary, Summary
@@ -17,6 +18,7 @@ from ..projections.recorded import Recorded
 from .event_log.chain import Chain
 from .event_log.event_store import EventStore
 from .models.earlier_calls import told_before
+from .process_forks import reopen_in_children
 
 Said = tuple[CompactBoundary, Summary | None, bytes]
 """A boundary, its summary, and the summary's digest."""
@@ -47,6 +49,19 @@ class ViewReader:
         """A fold that begins at a prepared boundary, as if that were served, and its events."""
         self._left: object = None
         """What was served before a swap: to free it takes as long as the swap, and can wait."""
+        reopen_in_children(self)
+
+    FORK_RANK = 0
+
+    def locks(self) -> list[Any]:
+        """As `process_forks` asks: nobody changes the folds."""
+        return [self.advancing]
+
+    def leave_in_child(self, held: Container[Any]) -> None:
+        """Fold anew what another thread may have left half done."""
+        if self.advancing not in held:
+            self._newest, self._log, self._coming = None, {}, None
+        self.advancing = RLock()
 
     def view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
         """The view at a position and lineage version; the newest where they are None."""

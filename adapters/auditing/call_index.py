@@ -1,6 +1,6 @@
 """Finds a call of a model by its number: counted as replays count, from a glance at each event."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from ..event_log.chain import Chain
 from ..event_log.event_mapper import loads
 from ..event_log.event_store import EventStore
 from ..event_log.stored_row import StoredRow
+from ..process_forks import reopen_in_children
 from .counted import Counted, Record
 from .kept_calls import Count, KeptCalls
 
@@ -44,6 +45,19 @@ class CallIndex:
         self._tally: _Tally | Count = _Tally()
         self._advancing = Lock()
         """Threads may share a session."""
+        reopen_in_children(self)
+
+    FORK_RANK = 0
+
+    def locks(self) -> tuple[()]:
+        """As `process_forks` asks: what is under way is begun anew."""
+        return ()
+
+    def leave_in_child(self, held: Container[Any]) -> None:
+        """Look through the log anew: another thread may have been halfway."""
+        del held
+        self._advancing = Lock()
+        self._begin_anew()
 
     def calls(self) -> Sequence[Numbered]:
         """All calls that the log tells of now, the first at index 0."""

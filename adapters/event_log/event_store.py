@@ -1,6 +1,6 @@
 """The eventsourcing application: the one place that opens, saves and reads streams."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from threading import Lock, RLock
@@ -22,6 +22,7 @@ from ...domain.record import LARGEST
 from ...domain.session import Session, SessionState, session_id
 from ...projections.recorded import Recorded
 from ...projections.tally import Tally
+from ..process_forks import reopen_in_children
 from .chain import Chain
 from .event_mapper import EventMapper
 from .recorder import AppendKey, ImportRow, Recorder, Stream
@@ -67,12 +68,27 @@ class EventStore(Application[UUID]):
         self._lineages: dict[UUID, CompactionOpened] = {}
         self._sessions: dict[UUID, session_events.SessionOpened] = {}
         self._carried: dict[tuple[UUID, int], dict[str, Any]] = {}
+        reopen_in_children(self)
         self.tally = Tally()
         """How blocks are counted where more is wanted than the estimate beside them."""
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
         """Only what is passed in: the process's environment may configure another application."""
         return Environment(name, {**type(self).env, **(env or {})})
+
+    FORK_RANK = 3
+
+    def locks(self) -> tuple[()]:
+        """As `process_forks` asks: the recorder's are enough."""
+        return ()
+
+    def leave_in_child(self, held: Container[Any]) -> None:
+        """Forget what other threads may have been deciding."""
+        del held
+        self._deciding = tuple(RLock() for _ in range(LOCKS))
+        self._opening = Lock()
+        self._open.clear()
+        self.recorder.reopen_in_child()
 
     # Streams
 

@@ -201,6 +201,10 @@ class Recorder(Protocol):
         """How many streams have events and no entry in the catalog."""
         ...
 
+    def reopen_in_child(self) -> None:
+        """Forget what the threads of the process were at that this one was forked from."""
+        ...
+
     def backup(self, target: Path) -> None:
         """Copy all of it, as it is now, into a new SQLite file, while others go on writing."""
         ...

@@ -1,7 +1,7 @@
 """Connections to one PostgreSQL database: one for each thread, made anew where they died."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, sleep
 from types import TracebackType
@@ -17,6 +17,7 @@ from psycopg.sql import SQL, Identifier
 
 from ...domain.errors import StorageError
 from ..event_log.plain_errors import speaking_plainly
+from ..process_forks import reopen_in_children
 from .address import Address
 from .failures import translated
 from .schema import OLDEST_SERVER, found_version, migrate
@@ -61,6 +62,7 @@ class Datastore(PostgresDatastore):
         self._listing = threading.Lock()
         self._local = threading.local()
         self._is_closed = False
+        reopen_in_children(self)
         try:
             with speaking_plainly(address.name):
                 try:
@@ -70,6 +72,21 @@ class Datastore(PostgresDatastore):
         except BaseException:
             self.close()
             raise
+
+    FORK_RANK = 2
+
+    def locks(self) -> tuple[()]:
+        """As `process_forks` asks: a connection may be left whatever is under way on it."""
+        return ()
+
+    def leave_in_child(self, held: Container[Any]) -> None:
+        """Leave what was inherited open: to close it would end the parent's sessions."""
+        del held
+        for own in self._connections:
+            own.closing.detach()
+            _left_open.append(own.connection)
+        self._connections, self._local = WeakSet(), threading.local()
+        self._listing = threading.Lock()
 
     def register_type_adapters(self) -> None:
         """Nothing to do: cutbank has no composite types."""
@@ -167,7 +184,10 @@ class _Own:
         self.cursor = connection.cursor(binary=True)
         """One for all statements: to make one takes as long as to send what it is asked."""
         # Not `__del__`: of a cycle, the garbage collector might take the connection first.
-        finalize(self, connection.close)
+        self.closing = finalize(self, connection.close)
+
+
+_left_open: list[Connection[Any]] = []
 
 
 def connected(address: Address, synchronous: str = "FULL") -> Connection[Any]:

@@ -69,6 +69,11 @@ class PostgresRecorder(PostgresApplicationRecorder):
         self.tail = Tail(datastore)
         self.subscriptions: list[PostgresSubscription] = []
 
+    def reopen_in_child(self) -> None:
+        """Forget what the threads of the parent were at: they are not in this process."""
+        self.tail = Tail(self.datastore)
+        self.subscriptions.clear()
+
     def create_table(self) -> None:
         """Nothing to do: the datastore has migrated the schema when it connected."""
 

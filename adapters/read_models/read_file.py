@@ -1,7 +1,7 @@
 """The file that read models are kept in: opened, written in whole batches, made anew when unfit."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from sqlite_utils import Database
 from ...domain.errors import StorageError
 from ...projections.read_models.session_row import SessionRow, Settings
 from ..private_files import make_file
+from ..process_forks import reopen_in_children
 from ..sqlite.journal import begin_use
 from . import schema
 
@@ -51,6 +52,8 @@ class ReadFile:
         """Why the file had to be made anew, if it had."""
         self._connections: list[sqlite3.Connection] = []
         self._asked = dict(asked or {})
+        self._is_left = False
+        reopen_in_children(self)
         self._open()
 
     def settings(self, db: Database) -> Settings:
@@ -72,6 +75,7 @@ class ReadFile:
     def transaction(self) -> Iterator[Database]:
         """One batch: all of it is stored, or nothing; one process after the other."""
         with self.writing:
+            self._come_back()
             connection = self.writer.conn
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -86,6 +90,7 @@ class ReadFile:
     def rows(self, query: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         """What a query finds in what is committed."""
         with self.reading:
+            self._come_back()
             return self.reader.conn.execute(query, parameters).fetchall()
 
     def place(self, feed: str, db: Database | None = None) -> Place:
@@ -148,6 +153,31 @@ class ReadFile:
         for connection in self._connections:
             connection.close()
         self._connections.clear()
+
+    FORK_RANK = 1
+
+    def locks(self) -> list[Any]:
+        """As `process_forks` asks: nobody writes or reads."""
+        return [self.writing, self.reading]
+
+    def leave_in_child(self, held: Container[Any]) -> None:
+        """Close what was inherited, as the log's own connections are closed."""
+        is_still = self.writing in held and self.reading in held
+        self.writing = RLock()
+        self.reading = RLock() if self.file else self.writing
+        if self.file is not None and not self._is_left:
+            self._is_left = bool(self._connections)
+            if is_still and not self.writer.conn.in_transaction:
+                self.close()
+            else:
+                _left_open.extend(self._connections)
+                self._connections.clear()
+
+    def _come_back(self) -> None:
+        """Open the file again where this process was forked from the one that had opened it."""
+        if self._is_left:
+            self._is_left = False
+            self._open()
 
     def _open(self) -> None:
         self.seen = self._is_at()
@@ -235,6 +265,9 @@ class ReadFile:
         ):
             connection.execute(f"PRAGMA {pragma}")
         return Database(connection, recursive_triggers=False, execute_plugins=False)
+
+
+_left_open: list[sqlite3.Connection] = []
 
 
 def _settings_of(rows: Iterable[tuple[str, float]]) -> Settings:

@@ -4,7 +4,7 @@ import atexit
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
@@ -16,6 +16,7 @@ from eventsourcing.sqlite import SQLiteDatastore
 from ...domain.errors import StorageError
 from ..event_log.plain_errors import speaking_plainly
 from ..private_files import make_file
+from ..process_forks import reopen_in_children
 from . import schema
 from .address import address_of, makes_file, path_of
 from .home import inode_of, remember, settle
@@ -45,6 +46,7 @@ class Datastore(SQLiteDatastore):
     process, and a power cut may lose the last commits but never corrupts).
     """
 
+    FORK_RANK = 2
     writer: sqlite3.Connection
     """Made when it is first asked for: who only reads changes nothing."""
 
@@ -63,6 +65,7 @@ class Datastore(SQLiteDatastore):
         self._listing = threading.Lock()
         self._local = threading.local()
         self._is_closed = False
+        reopen_in_children(self)
         try:
             with speaking_plainly(db_name):
                 self._open()
@@ -119,8 +122,24 @@ class Datastore(SQLiteDatastore):
     @property
     def reader(self) -> sqlite3.Connection:
         """This thread's own connection for reading."""
+        return self._own.connection
+
+    def read(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All that a query finds; no process is forked meanwhile."""
+        own = self._own
+        with own.lock:
+            return own.connection.execute(query, parameters).fetchall()
+
+    def read_one(self, query: str, parameters: Sequence[Any] = ()) -> Any:
+        """The first row that it finds, if any."""
+        own = self._own
+        with own.lock:
+            return own.connection.execute(query, parameters).fetchone()
+
+    @property
+    def _own(self) -> "_Reader":
         try:
-            return self._local.reader.connection  # type: ignore[no-any-return]
+            return self._local.reader  # type: ignore[no-any-return]
         except AttributeError:
             self._refuse_closed()
             reader = _Reader(self._connect())
@@ -130,7 +149,7 @@ class Datastore(SQLiteDatastore):
             self._refuse_closed()
             self._readers.add(reader)
         self._local.reader = reader
-        return reader.connection
+        return reader
 
     def __getattr__(self, name: str) -> Any:
         """The writer, for the first time; from then on it is an attribute as others are."""
@@ -182,7 +201,8 @@ class Datastore(SQLiteDatastore):
             make_file(target)
         copy = sqlite3.connect(target, isolation_level=None)
         try:
-            self.reader.backup(copy)
+            with self._own.lock:
+                self.reader.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
             remember(copy, target)
         except BaseException:
@@ -190,6 +210,32 @@ class Datastore(SQLiteDatastore):
             target.unlink(missing_ok=True)
             raise
         copy.close()
+
+    def locks(self) -> Iterator[Any]:
+        """As `process_forks` asks: nobody writes, reads, or opens a connection."""
+        yield self.writing
+        yield from [reader.lock for reader in list(self._readers)]
+        yield LOOKING
+
+    def leave_in_child(self, held: Container[Any]) -> None:
+        """Close what was inherited, for SQLite takes the parent's locks for this process's own."""
+        writing, self.writing = self.writing, threading.RLock()
+        self._listing = threading.Lock()
+        if self._path is None:
+            return  # in memory, or read without locks: all of it is this process's own
+        for reader in self._readers:
+            if reader.lock in held:
+                reader.connection.close()
+            else:
+                _left_open.append(reader)  # to close it would wait for that thread
+        if "writer" in vars(self):
+            if writing in held and not self.writer.in_transaction:
+                self.writer.close()
+            else:
+                _left_open.append(self.writer)  # to close it would undo the parent's work
+            del self.writer
+        self._readers, self._local = WeakSet(), threading.local()
+        self._process = os.getpid()
 
     def let_others_write(self) -> None:
         """Before a long read: whoever begins to write waits for those that read a file at rest."""
@@ -272,12 +318,15 @@ class _Reader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.lock = threading.RLock()
 
     def __del__(self) -> None:
         self.connection.close()
 
 
 _open_ones: WeakSet[Datastore] = WeakSet()
+_left_open: list[object] = []
+"""What threads of a parent were using; it goes with the process."""
 
 
 @atexit.register

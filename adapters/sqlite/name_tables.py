@@ -36,7 +36,7 @@ class SQLiteNameTables:
         return found[0] if found else None
 
     def _one(self, query: str, value: object) -> Any:
-        return self.datastore.reader.execute(query, (value,)).fetchone()
+        return self.datastore.read_one(query, (value,))
 
     def _add(self, statement: str, *values: object) -> None:
         with self.datastore.writing:

@@ -53,6 +53,11 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         self.group_commit = GroupCommit(datastore)
         self.subscriptions: list[SQLiteSubscription] = []
 
+    def reopen_in_child(self) -> None:
+        """Forget what the threads of the parent were at: they are not in this process."""
+        self.group_commit.waiting.clear()
+        self.subscriptions.clear()
+
     def create_table(self) -> None:
         """Nothing to do: the datastore has migrated the file when it opened it."""
 
@@ -127,7 +132,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         if limit is not None:
             query += " LIMIT ?"
             parameters.append(limit)
-        found = self.datastore.reader.execute(query, parameters)
+        found = self.datastore.read(query, parameters)
         return [self._row(cast(UUID, originator_id), values) for values in found]
 
     def select_runs(self, originator_id: UUID, runs: Sequence[Run]) -> list[StoredRow]:
@@ -135,7 +140,7 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         if len(runs) == 1:
             first, last = runs[0]
             return list(self.select_events(originator_id, gt=first - 1, lte=last))
-        found = self.datastore.reader.execute(
+        found = self.datastore.read(
             SELECT_RUNS,
             (json.dumps(runs), originator_id.bytes),
         )
@@ -145,12 +150,12 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         self, originator_id: UUID, at: int | None = None
     ) -> tuple[int, dict[str, Any], str] | None:
         """The newest version up to `at`, the state carried there, and the subject."""
-        found = self.datastore.reader.execute(
+        found = self.datastore.read_one(
             "SELECT originator_version, carried, subject FROM stored_events"
             " WHERE originator_id = ? AND originator_version <= ?"
             " ORDER BY originator_version DESC LIMIT 1",
             (originator_id.bytes, 2**62 if at is None else at),
-        ).fetchone()
+        )
         if found is None:
             return None
         version, carried, subject = found
@@ -164,15 +169,15 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
 
     def select_key(self, originator_id: UUID, key: str) -> AppendKey | None:
         """What the append of that name was."""
-        found = self.datastore.reader.execute(
+        found = self.datastore.read_one(
             "SELECT first, last FROM append_keys WHERE originator_id = ? AND key = ?",
             (originator_id.bytes, key),
-        ).fetchone()
+        )
         return AppendKey(originator_id, key, *found) if found else None
 
     def select_keys(self, originator_id: UUID, gt: str, limit: int) -> list[AppendKey]:
         """The names of a stream's appends that come after `gt`, in some order that stays."""
-        found = self.datastore.reader.execute(
+        found = self.datastore.read(
             "SELECT key, first, last FROM append_keys WHERE originator_id = ? AND key > ?"
             " ORDER BY key LIMIT ?",
             (originator_id.bytes, gt, limit),
@@ -193,39 +198,39 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
         query += " ORDER BY namespace, session, lineage"
         return [
             Stream(UUID(bytes=id), namespace, session, lineage)
-            for id, namespace, session, lineage in self.datastore.reader.execute(query, parameters)
+            for id, namespace, session, lineage in self.datastore.read(query, parameters)
         ]
 
     def select_body(self, subject: str, digest: bytes) -> bytes:
         """A subject's stored body."""
-        found = self.datastore.reader.execute(
+        found = self.datastore.read_one(
             "SELECT content FROM bodies WHERE subject = ? AND hash = ?",
             (self.names.subject(subject)[0], digest),
-        ).fetchone()
+        )
         if found is None:
             raise OperationalError(f"body {digest.hex()} is missing from the database")
         return cast(bytes, found[0])
 
     def select_import(self, namespace: str, source: str) -> ImportRow | None:
         """What was written down when the transcript was imported last."""
-        found = self.datastore.reader.execute(
+        found = self.datastore.read_one(
             "SELECT format, session, bytes, complete, stamp FROM imports"
             " WHERE namespace = ? AND source = ?",
             (namespace, source),
-        ).fetchone()
+        )
         return ImportRow(namespace, source, *found) if found else None
 
     def select_incomplete_import(self, namespace: str, session: str) -> str | None:
         """The source of a session whose import did not reach the source's end."""
-        found = self.datastore.reader.execute(
+        found = self.datastore.read_one(
             "SELECT source FROM imports WHERE namespace = ? AND session = ? AND NOT complete",
             (namespace, session),
-        ).fetchone()
+        )
         return found[0] if found else None
 
     def select_imports(self, namespace: str, session: str) -> list[ImportRow]:
         """What was imported into a session, and how far, as `insert_events` takes it."""
-        found = self.datastore.reader.execute(
+        found = self.datastore.read(
             "SELECT namespace, source, format, session, bytes, complete, stamp FROM imports"
             " WHERE namespace = ? AND session = ? ORDER BY source",
             (namespace, session),
@@ -234,9 +239,9 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
 
     def select_import_session(self, namespace: str, source: str) -> str | None:
         """The session that a source was imported into."""
-        found = self.datastore.reader.execute(
+        found = self.datastore.read_one(
             "SELECT session FROM imports WHERE namespace = ? AND source = ?", (namespace, source)
-        ).fetchone()
+        )
         return found[0] if found else None
 
     def backup(self, target: Path) -> None:
@@ -252,16 +257,16 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
 
     def complaints(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
-        found = self.datastore.reader.execute("PRAGMA quick_check").fetchall()
+        found = self.datastore.read("PRAGMA quick_check")
         return [" ".join(line.split()) for (line,) in found if line != "ok"]
 
     def unnamed_streams(self) -> int:
         """How many streams have events and no entry in the catalog."""
-        found = self.datastore.reader.execute(
+        found = self.datastore.read(
             "SELECT count(*) FROM (SELECT DISTINCT originator_id FROM stored_events"
             " EXCEPT SELECT originator_id FROM streams)"
         )
-        return int(found.fetchone()[0])
+        return int(found[0][0])
 
     def select_notifications(
         self,
@@ -297,13 +302,13 @@ class SQLiteRecorder(SQLiteApplicationRecorder):
                 carried=carried.encode(),
             )
             for number, originator, version, topic, subject, key_id, tokens, carried, state in (
-                self.datastore.reader.execute(query, parameters)
+                self.datastore.read(query, parameters)
             )
         ]
 
     def max_notification_id(self) -> int:
-        found = self.datastore.reader.execute("SELECT max(notification_id) FROM stored_events")
-        return found.fetchone()[0] or 0
+        found = self.datastore.read("SELECT max(notification_id) FROM stored_events")
+        return found[0][0] or 0
 
     def subscribe(
         self, gt: int | None = None, topics: Sequence[str] = ()

@@ -37,11 +37,11 @@ class SQLiteStorage:
 
     def select_body(self, subject: str, digest: bytes) -> StoredBody | None:
         """A subject's body; None where there is none, or where it is in cipher."""
-        found = self.datastore.reader.execute(
+        found = self.datastore.read_one(
             "SELECT id, content, length(content) FROM bodies"
             " WHERE subject = ? AND hash = ? AND key_id IS NULL",
             (self.names.subject(subject)[0], digest),
-        ).fetchone()
+        )
         return StoredBody(*found) if found else None
 
     def replace_bodies(self, smaller: Sequence[Smaller], chore: str, record: str) -> int:

@@ -12,4 +12,4 @@ class SQLiteSubscription(WatchedSubscription):
     failures = (sqlite3.Error, StorageError)
 
     def look(self) -> object:
-        return self._recorder.datastore.reader.execute("PRAGMA data_version").fetchone()
+        return self._recorder.datastore.read_one("PRAGMA data_version")

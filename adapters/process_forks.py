@@ -1,0 +1,76 @@
+"""Lets what is open go on in a forked child, which is handed everything but the other threads.
+
+A lock that another thread held stays locked there for ever, and SQLite believes that it holds its
+parent's locks on files. So nothing is under way at the moment of the fork, and the child leaves
+all that it was handed and opens it again when it is asked for.
+"""
+
+import os
+from collections.abc import Container, Iterable
+from threading import local
+from time import monotonic
+from typing import Any, ClassVar, Protocol
+from weakref import WeakSet
+
+PATIENCE_S = 5.0
+"""How long a fork waits for other threads. What they still hold then is not closed in the child."""
+
+
+class Forked(Protocol):
+    """Something with locks or connections that a child cannot share."""
+
+    FORK_RANK: ClassVar[int]
+    """Whose locks are taken first: in the order in which threads take them."""
+
+    def locks(self) -> Iterable[Any]:
+        """What has to be held for nothing to be under way."""
+        ...
+
+    def leave_in_child(self, held: Container[Any]) -> None:
+        """Let go of what was inherited; what is not in `held` another thread was using."""
+        ...
+
+
+def reopen_in_children(owner: Forked) -> None:
+    """Have `owner` begin again in every process that is forked from this one."""
+    _owners.add(owner)
+
+
+class _Held(local):
+    def __init__(self) -> None:
+        self.locks: list[Any] = []
+
+
+_owners: WeakSet[Forked] = WeakSet()
+_held = _Held()
+
+
+def _before() -> None:
+    deadline = monotonic() + PATIENCE_S
+    for owner in sorted(_owners, key=lambda owner: owner.FORK_RANK):
+        for lock in owner.locks():
+            if lock.acquire(timeout=max(0.0, deadline - monotonic())):
+                _held.locks.append(lock)
+
+
+def _release() -> list[Any]:
+    held, _held.locks = _held.locks, []
+    for lock in reversed(held):
+        lock.release()
+    return held
+
+
+def _after_in_parent() -> None:
+    _release()
+
+
+def _after_in_child() -> None:
+    held = _release()
+    for owner in list(_owners):
+        owner.leave_in_child(held)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child
+    )
