@@ -26,7 +26,7 @@ def _call(story: Story, told: ToldCall, cuts: Cuts) -> Markup:
         tag(
             "summary",
             tag("span", f"call {call.number}", class_="handle"),
-            tag("span", f" {told.tokens:,} tokens", class_="size"),
+            tag("span", f" {told.prompt_in_words}", class_="size"),
             tag("span", model, class_="kind"),
             " ",
             tag("span", proof, class_="proof"),
@@ -63,7 +63,7 @@ def _said(story: Story, told: ToldCall, cuts: Cuts) -> Iterator[Markup]:
         yield from _row("what speaks against it", told.shown.why)
     if reported is not None:
         if reported.context is not None:
-            yield from _row("reported prompt", f"{reported.context:,} tokens")
+            yield from _row("estimated prompt", f"{told.tokens:,} tokens")
         if reported.cost_usd is not None:
             yield from _row("cost", f"${reported.cost_usd:.4f}")
         if reported.fingerprint is not None:

@@ -7,9 +7,11 @@ from ....domain.ranges import Ranges
 from .markup import Markup, tag
 from .story import Story, ToldBoundary, ToldCall
 
-WIDTH, HEIGHT = 1_000, 220
-LEFT, BELOW = 64, 24
-"""Room for what is written beside the bars and below them."""
+HEIGHT = 220
+ABOVE, BELOW = 14, 24
+"""Room for what is written above the bars and below them."""
+MOST_NUMBERS = 12
+"""Compactions whose numbers have room above their lines on a phone."""
 MOST_BARS = 500
 MOST_STRIPES = 24
 STRIPE = 14
@@ -21,75 +23,102 @@ def context_chart(story: Story) -> Markup:
     calls = story.calls
     if not calls:
         return tag("p", "The log tells of no call of a model.")
-    top = max(1, *(call.tokens for call in calls))
-    bars = [*_bars(story, top)]
-    label = f"Estimated tokens of {len(calls):,} calls; the largest prompt has {top:,}"
-    return _drawn(
+    top = max(1, *(call.prompt for call in calls))
+    reported = sum(call.reported is not None for call in calls)
+    label = (
+        f"Tokens of the prompts of {len(calls):,} calls, {reported:,} of them reported;"
+        f" the largest has {top:,}"
+    )
+    drawing = _drawn(
         *_scale(top),
-        *bars,
-        tag("text", "call 1", x=LEFT, y=HEIGHT - 6),
-        tag("text", f"call {len(calls)}", x=WIDTH, y=HEIGHT - 6, text_anchor="end"),
+        *_bars(story, top),
+        tag("text", "call 1", x=0, y=HEIGHT - 6),
+        tag("text", f"call {len(calls)}", x="100%", y=HEIGHT - 6, text_anchor="end"),
         high=HEIGHT,
         label=label,
     )
+    met = {
+        "reported": ("prompt, reported by the provider", reported > 0),
+        "estimated": ("prompt, estimated", reported < len(calls)),
+        "summary": ("the summary in it, estimated", any(call.summary_tokens for call in calls)),
+        "boundary": ("compaction", any(call.boundary for call in calls)),
+    }
+    named = [(f"bar-{kind}", words) for kind, (words, is_met) in met.items() if is_met]
+    return _with_legend("The prompt of each call", drawing, named, "Marks of the calls")
+
+
+def _with_legend(
+    title: str, drawing: Markup, named: Sequence[tuple[str, str]], label: str
+) -> Markup:
+    """A drawing below its title, with one legend of its own."""
+    swatches = (tag("span", words, class_=f"swatch {name}") for name, words in named)
+    legend = tag("p", *swatches, class_="legend", aria_label=label)
+    return tag("figure", tag("figcaption", title), drawing, legend)
 
 
 def _drawn(*parts: Markup, high: int, label: str) -> Markup:
-    """A drawing as wide as the page, and where that is narrow, to be moved sideways."""
-    size = f"0 0 {WIDTH} {high}"
-    drawing = tag("svg", *parts, viewBox=size, class_="chart", role="group", aria_label=label)
-    return tag("div", drawing, class_="drawn", tabindex="0", role="region", aria_label=label)
+    """A drawing as wide as its page, down to a phone's: across, all is in percent."""
+    return tag("svg", *parts, height=high, class_="chart", role="group", aria_label=label)
 
 
 def _scale(top: int) -> Iterator[Markup]:
     for part in (0.5, 1.0):
         y = _y(top * part, top)
-        yield tag("line", x1=LEFT, x2=WIDTH, y1=y, y2=y, class_="scale")
-        yield tag("text", f"{round(top * part):,}", x=LEFT - 6, y=y + 4, text_anchor="end")
+        yield tag("line", x1=0, x2="100%", y1=y, y2=y, class_="scale")
+        yield tag("text", f"{round(top * part):,}", x=-6, y=y + 4, text_anchor="end")
 
 
 def _bars(story: Story, top: int) -> Iterator[Markup]:
     binned = list(_binned(story.calls))
-    wide = (WIDTH - LEFT) / len(binned)
-    before: object = None
+    wide = 100 / len(binned)
+    begun = [
+        (number, group[-1])
+        for number, (before, group) in enumerate(zip([(), *binned], binned, strict=False))
+        if group[-1].boundary is not None
+        and group[-1].boundary != (before[-1].boundary if before else None)
+    ]
     for number, group in enumerate(binned):
-        tallest = max(group, key=lambda call: call.tokens)
-        newest = group[-1]
-        x = LEFT + number * wide
-        if newest.boundary != before and newest.boundary is not None:
-            told = story.boundary_of(newest)
-            yield _mark(x, newest, told)
-        before = newest.boundary
-        high, summary = _y(tallest.tokens, top), _y(tallest.summary_tokens, top)
+        tallest = max(group, key=lambda call: call.prompt)
+        x = number * wide
+        high, summary = _y(tallest.prompt, top), _y(tallest.summary_tokens, top)
         floor = HEIGHT - BELOW
-        title = f"call {tallest.call.number}: {tallest.tokens:,} tokens"
+        kind = "estimated" if tallest.reported is None else "reported"
         yield tag(
             "a",
-            tag("title", title),
-            tag("rect", x=_n(x), y=_n(high), width=_n(wide * 0.9), height=_n(floor - high)),
-            tag(
-                "rect",
-                x=_n(x),
-                y=_n(summary),
-                width=_n(wide * 0.9),
-                height=_n(floor - summary),
-                class_="summary",
-            )
-            if tallest.summary_tokens
-            else "",
+            tag("title", f"call {tallest.call.number}: {tallest.prompt_in_words}"),
+            _bar(x, wide, high, floor, kind),
+            _bar(x, wide, summary, floor, "summary") if tallest.summary_tokens else "",
             href=f"#call-{tallest.call.number}",
             class_="bar",
             data_call=tallest.call.number,
         )
+    for number, call in begun:
+        is_numbered = len(begun) <= MOST_NUMBERS
+        yield _mark(number * wide, call, story.boundary_of(call), is_numbered=is_numbered)
 
 
-def _mark(x: float, call: ToldCall, told: ToldBoundary | None) -> Markup:
+def _bar(x: float, wide: float, high: float, floor: float, kind: str) -> Markup:
+    return tag(
+        "rect",
+        x=_percent(x),
+        y=_n(high),
+        width=_percent(wide * 0.9),
+        height=_n(floor - high),
+        class_=f"bar-{kind}",
+    )
+
+
+def _mark(x: float, call: ToldCall, told: ToldBoundary | None, *, is_numbered: bool) -> Markup:
     lineage, number = call.boundary or ("", 0)
-    line = tag("line", x1=_n(x), x2=_n(x), y1=0, y2=HEIGHT - BELOW, class_="boundary")
+    at = _percent(x)
+    line = tag("line", x1=at, x2=at, y1=0, y2=HEIGHT - BELOW, class_="boundary")
     title = tag("title", f"boundary {number} on {lineage}, from call {call.call.number} on")
+    # Beside its line on the side where there is room.
+    side = {"dx": 4} if x < 50 else {"dx": -4, "text_anchor": "end"}
+    name = tag("text", number, x=at, y=10, **side) if is_numbered else ""
     if told is None:
-        return tag("g", title, line)
-    return tag("a", title, line, href=f"#{boundary_id(story_key=told.key)}")
+        return tag("g", title, line, name)
+    return tag("a", title, line, name, href=f"#{boundary_id(story_key=told.key)}")
 
 
 def boundary_id(story_key: tuple[str, int]) -> str:
@@ -117,11 +146,14 @@ def fate_chart(story: Story) -> Markup:
     rows.append(_now(story, len(rows)))
     high = (len(rows)) * (STRIPE + 4) + 4
     label = "What had become of each block of the log, at each boundary and now"
-    return _drawn(*rows, high=high, label=label)
+    met = {told.fate for told in story.blocks}.union(*(one.fates for one in story.boundaries))
+    named = [(f"fate-{fate}", str(fate)) for fate in Fate if fate in met]
+    drawing = _drawn(*rows, high=high, label=label)
+    return _with_legend("What became of the log", drawing, named, "Colours of the fates")
 
 
 def _named(number: int, name: str) -> Markup:
-    return tag("text", name, x=LEFT, y=_row(number) + 11)
+    return tag("text", name, x=0, y=_row(number) + 11)
 
 
 def _stripe(number: int, told: ToldBoundary, positions: Sequence[int]) -> Markup:
@@ -130,14 +162,14 @@ def _stripe(number: int, told: ToldBoundary, positions: Sequence[int]) -> Markup
         for fate, where in told.fates.items()
         for position in _among(positions, where)
     }
-    label = tag("text", f"#{told.upto}", x=LEFT - 6, y=_row(number) + 11, text_anchor="end")
+    label = tag("text", f"#{told.upto}", x=-6, y=_row(number) + 11, text_anchor="end")
     title = tag("title", f"boundary {told.node.number} on {told.lineage}, at #{told.upto}")
     cells = _cells([fates.get(position) for position in positions], number)
     return tag("a", title, label, *cells, href=f"#{boundary_id(told.key)}")
 
 
 def _now(story: Story, number: int) -> Markup:
-    label = tag("text", "now", x=LEFT - 6, y=_row(number) + 11, text_anchor="end")
+    label = tag("text", "now", x=-6, y=_row(number) + 11, text_anchor="end")
     cells = _cells([told.fate for told in story.blocks], number)
     return tag("g", label, *cells)
 
@@ -146,19 +178,19 @@ def _cells(fates: Sequence[Fate | None], number: int) -> Iterator[Markup]:
     """Runs of one fate; of very many blocks the fate that most of each few have."""
     each = max(1, -(-len(fates) // COLUMNS))
     seen = [_most(fates[at : at + each]) for at in range(0, len(fates), each)]
-    wide = (WIDTH - LEFT) / len(seen)
+    wide = 100 / len(seen)
     begins = 0
     for at in range(1, len(seen) + 1):
         if at == len(seen) or seen[at] != seen[begins]:
             fate = seen[begins]
             if fate is not None:
-                x, width = LEFT + begins * wide, (at - begins) * wide
+                x, width = begins * wide, (at - begins) * wide
                 yield tag(
                     "rect",
                     tag("title", str(fate)),
-                    x=_n(x),
+                    x=_percent(x),
                     y=_row(number),
-                    width=_n(width),
+                    width=_percent(width),
                     height=STRIPE,
                     class_=f"fate-{fate}",
                 )
@@ -183,9 +215,13 @@ def _row(number: int) -> int:
 
 
 def _y(tokens: float, top: int) -> float:
-    high = HEIGHT - BELOW - 12
-    return 12 + high * (1 - tokens / top)
+    high = HEIGHT - BELOW - ABOVE
+    return ABOVE + high * (1 - tokens / top)
 
 
 def _n(value: float) -> str:
     return f"{value:.1f}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.2f}%"

@@ -7,13 +7,13 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
-from ....domain.coverage import Fate
 from ...exporting.new_file import new_file
 from ...private_files import open_new
 from .boundaries import boundaries
 from .calls import calls
 from .chart import context_chart, fate_chart
 from .cuts import Cuts, cuts_of
+from .facts import facts, title
 from .history import history
 from .marks import marks
 from .markup import Markup, joined, several, tag
@@ -65,10 +65,10 @@ def page_of(story: Story, cuts: Cuts) -> str:
     """The page as text; nothing in it is fetched from anywhere."""
     session = story.session
     return Template(_asset("page.html")).substitute(
-        title=joined([session.title or session.key, " - cutbank"]),
+        title=joined([title(story), " - cutbank"]),
         style=_asset("page.css"),
         header=joined(_header(story, cuts), "\n"),
-        charts=joined([context_chart(story), _legend(story), fate_chart(story)], "\n"),
+        charts=joined([context_chart(story), fate_chart(story)], "\n"),
         boundaries=_or(
             boundaries(story, cuts), "Nothing was compacted: the view is all of the log."
         ),
@@ -82,7 +82,7 @@ def page_of(story: Story, cuts: Cuts) -> str:
 def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
     session, view = story.session, story.view
     at = view.coordinate
-    yield tag("h1", session.title or session.key)
+    yield tag("h1", title(story), dir="auto")
     source = f", imported from {session.source}" if session.source else ""
     yield tag(
         "p",
@@ -95,9 +95,12 @@ def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
         tag("code", view.fingerprint),
         ".",
     )
+    rows = (part for row in facts(story) for part in row)
+    yield tag("dl", *rows, class_="facts")
     yield tag(
         "p",
-        "Tokens are estimates (characters / 4) where no provider's report is named. Of a "
+        "Tokens of a prompt are reported where its provider counted them, and estimated "
+        "where none did. Of a "
         "call that is marked proved the database still gives the fingerprint that was recorded "
         "when it was sent. One that is marked reconstructed was not served by cutbank: what it was "
         "sent is told from the log.",
@@ -109,13 +112,6 @@ def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
             "; ".join(cuts.left_out),
             ". The option --full writes all of it.",
         )
-
-
-def _legend(story: Story) -> Markup:
-    """The fates that the page has, each with its colour."""
-    met = {told.fate for told in story.blocks}.union(*(one.fates for one in story.boundaries))
-    named = (tag("span", fate, class_=f"swatch fate-{fate}") for fate in Fate if fate in met)
-    return tag("p", *named, class_="legend", aria_label="Colours of the fates")
 
 
 def _or(parts: Iterable[Markup], otherwise: str) -> Markup:

@@ -73,6 +73,22 @@ class ToldCall:
         """Whether cutbank served it."""
         return self.shown is not None
 
+    @property
+    def reported(self) -> int | None:
+        """Tokens of the prompt as the provider counted them; None where it did not say."""
+        return self.call.reported.context if self.call.reported else None
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of the prompt: reported where they were, else estimated."""
+        return self.tokens if self.reported is None else self.reported
+
+    @property
+    def prompt_in_words(self) -> str:
+        """The same with where the number is from."""
+        basis = "estimated" if self.reported is None else "reported"
+        return f"{self.prompt:,} tokens, {basis}"
+
 
 @dataclass(frozen=True, slots=True)
 class ToldBoundary:

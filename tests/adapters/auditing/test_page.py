@@ -25,6 +25,7 @@ from cutbank.adapters.auditing.page.page import page_of, write_page
 from cutbank.adapters.auditing.page.story import story_of
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import ExportError, NotFoundError
+from cutbank.domain.session_events import Usage
 
 VOID = {"meta", "br", "hr", "input"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -334,9 +335,39 @@ def test_the_legend_has_the_fates_of_the_page_and_one_thing_is_one(store: Sessio
         for given in found.named("details")
         if given.get("data-fate") not in {None, "never-sent"}
     }
-    assert swatches == {f"swatch fate-{fate}" for fate in told}
+    bars = {"swatch bar-estimated", "swatch bar-summary", "swatch bar-boundary"}
+    assert swatches == {f"swatch fate-{fate}" for fate in told} | bars
+    assert len(found.named("figure")) == len(found.named("svg")) == 2
+    legends = [given["aria-label"] for given in found.named("p") if given.get("class") == "legend"]
+    assert legends == ["Marks of the calls", "Colours of the fates"]
     assert "1 boundary, " in found.texts["boundaries"]
     assert "1 boundaries" not in found.texts["boundaries"]
+
+
+@on_sqlite
+def test_the_page_begins_with_what_is_asked_first(store: SessionStore) -> None:
+    session = store.session("talk", project="/river/bank")
+    session.append(Block.user("Where is the\n  cut?"))
+    asked = session.view()
+    session.append(Block.assistant("There.", message_id="m"))
+    usage = Usage(input=1_000, cache_read=9_000, output=500)
+    session.record_call(asked, call_id="1", usage=usage, model="claude-sonnet-4-5")
+    session.append(Block.user("And now?"))
+    asked = session.view()
+    session.append(Block.assistant("Here.", message_id="n"))
+    session.record_call(asked, call_id="2", model="claude-sonnet-4-5", cost_usd=0.5)
+
+    story = story_of(session)
+    text = page_of(story, cuts_of(story, is_full=False))
+
+    said = " ".join(re.sub(r"<[^>]+>", " ", text.partition("</header>")[0]).split())
+    assert "Where is the cut? - cutbank" in said
+    assert re.search(r"Date \d{4}-\d\d-\d\d \d\d:\d\d.* UTC Project /river/bank", said)
+    assert "Model claude-sonnet-4-5 (2 calls)" in said
+    assert "Prompts 10,000 tokens in 1 call, reported; " in said
+    assert "tokens in 1 call, estimated; 500 tokens written, reported" in said
+    # 1,000 tokens at $3, 9,000 at $0.30 and 500 at $15 a million are $0.0132.
+    assert "Cost $0.51 Lost nothing: there was no compaction" in said
 
 
 def test_a_session_of_nothing_has_a_page(store: SessionStore) -> None:
@@ -359,7 +390,7 @@ def test_a_page_of_a_lineage_that_does_not_exist_is_not_written(
 
 
 @on_sqlite
-def test_a_browser_runs_the_script_and_opens_what_a_link_names(
+def test_a_browser_runs_the_script_opens_what_a_link_names_and_fits_a_phone(
     store: SessionStore, tmp_path: Path
 ) -> None:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
@@ -367,6 +398,12 @@ def test_a_browser_runs_the_script_and_opens_what_a_link_names(
         pytest.skip(f"none of {', '.join(BROWSERS)} is installed")
     session = a_session(store)
     path = write_page(session, tmp_path / "page.html").path
+    measure = """<script>
+        document.documentElement.style.width = "390px";
+        const line = document.querySelector(".chart .boundary").getBoundingClientRect();
+        document.body.dataset.reach = Math.ceil(Math.max(line.right, document.body.scrollWidth));
+    </script></body>"""
+    path.write_text(path.read_text(encoding="utf-8").replace("</body>", measure), encoding="utf-8")
     words = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile"]
 
     done = subprocess.run(
@@ -379,3 +416,6 @@ def test_a_browser_runs_the_script_and_opens_what_a_link_names(
 
     assert re.search(r'<html[^>]* class="scripted"', done.stdout), done.stderr
     assert re.search(r'<details[^>]* id="block-3"[^>]* open', done.stdout)
+    reach = re.search(r'data-reach="(\d+)"', done.stdout)
+    assert reach, done.stderr
+    assert int(reach[1]) <= 390, "on a phone the compaction is off the screen"
