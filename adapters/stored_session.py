@@ -720,6 +720,16 @@ class StoredSession:
 
     # How
 
+    def in_use(self, view: HistoryView) -> int:
+        """Tell what a prompt with this view takes, by the session's calibration.
+
+        As its newest call was reported, and what came since; else as it is estimated.
+        """
+        at = view.coordinate
+        with speaking_plainly(self.store.name):
+            reader = ViewReader(self._events, self.namespace, self.key, at.lineage)
+            return reader.history(at.position, at.lineage_version)[0].use().used
+
     def compaction_sizes(
         self, lineage: str = MAIN, *, only: Collection[int] | None = None
     ) -> dict[int, Sizes]:

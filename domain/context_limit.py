@@ -55,6 +55,8 @@ class LoggedContext(NamedTuple):
     """As a call reported it."""
     largest_prompt: int = 0
     """The largest prompt that was reported of the calls that were read."""
+    filled_at: int = 0
+    """The prompt at which the session's own program compacted it for being full; 0 for none."""
 
 
 NOTHING_LOGGED = LoggedContext()
@@ -79,4 +81,6 @@ def limit_in_log(logged: LoggedContext, known: int | None, larger: int = 0) -> i
         return max(LARGER_WINDOW, logged.largest_prompt)
     if logged.largest_prompt > (known or DEFAULT_LIMIT):
         return max(logged.largest_prompt, larger)
+    if larger and 0 < logged.filled_at <= DEFAULT_LIMIT < (known or 0):
+        return DEFAULT_LIMIT  # full, though the larger window would not have been by far
     return None

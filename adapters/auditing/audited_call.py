@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...domain.compaction import MAIN, RECORDED
+from ...domain.counting.sizes import Basis, Size
 from ...domain.errors import InvalidPositionError, NotFoundError
 from ...domain.event import Event
 from ...domain.ranges import Ranges
@@ -89,6 +90,13 @@ def call_by_handle(session: "StoredSession", position: int) -> AuditedCall:
     raise InvalidPositionError(
         f"#{position} is neither a model's answer nor the record of a call of one"
     )
+
+
+def size_of_call(reported: ModelCalled | None, estimated: int) -> Size:
+    """What a call's prompt took: as reported, else as its view is estimated."""
+    if reported is not None and reported.context:
+        return Size(reported.context, Basis.REPORTED)
+    return Size(estimated, Basis.ESTIMATED)
 
 
 def witness(call: Numbered) -> int:

@@ -49,15 +49,8 @@ def diff(
         # Compared with nothing that is named: with all that there was to be sent.
         whole = Place(new.coordinate.lineage, version=0, position=at)
         old = _view(session, whole if before is None else _place(session, before, lineage))
-        sizes = Sizes(_in_use(session, old), _in_use(session, new), Basis.ESTIMATED)
+        sizes = Sizes(session.in_use(old), session.in_use(new), Basis.ESTIMATED)
     return view_diff(old, new, log or log_of(session), sizes)
-
-
-def _in_use(session: "StoredSession", view: HistoryView) -> int:
-    """Tokens that a prompt with this view takes, by the session's calibration."""
-    at = view.coordinate
-    reader = ViewReader(session.store.events, session.namespace, session.key, at.lineage)
-    return reader.history(at.position, at.lineage_version)[0].use().used
 
 
 def newest_boundary(session: "StoredSession", lineage: str) -> int:

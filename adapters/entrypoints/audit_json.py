@@ -12,9 +12,8 @@ from ...projections.audit.shown import Shown
 from ...projections.read_models.moments import moment
 from ...projections.rendering.neutral import ROLES
 from ..auditing.audit import Audit
-from ..auditing.audited_call import AuditedCall
+from ..auditing.audited_call import AuditedCall, size_of_call
 from ..auditing.told_times import told_at
-from .audit_lines import size_of_call
 from .printing import clipped
 from .session_json import described
 
@@ -126,7 +125,7 @@ def _call(asked: ModelAsked) -> dict[str, Any]:
 
 
 def _size(shown: Shown, reported: ModelCalled | None) -> dict[str, Any]:
-    size = size_of_call(shown, reported)
+    size = size_of_call(reported, shown.tokens)
     return {"tokens": size.tokens, "tokens_basis": size.basis}
 
 

@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator
 
 from ...domain.blocks import NOT_SENT
 from ...domain.compaction_events import CompactBoundary
-from ...domain.counting.sizes import Basis, Size
 from ...domain.coverage import Fate
 from ...domain.session_events import ModelCalled, TurnStarted
 from ...projections.audit.happenings import BlockSaid, Decided, Happening, ModelAsked, Recorded
 from ...projections.audit.shown import Proof, Shown
 from ...projections.read_models.moments import moment
 from ..auditing.audit import Audit
-from ..auditing.audited_call import AuditedCall
+from ..auditing.audited_call import AuditedCall, size_of_call
 from .block_lines import heading
 from .coordinates import coordinate, written
 from .event_words import boundary_in_words, in_words
@@ -80,14 +79,7 @@ def verdict(shown: Shown) -> str:
 def sized(shown: Shown, reported: ModelCalled | None) -> str:
     """What a view begins at, and how large it is."""
     begins = f", boundary {shown.boundary}" if shown.boundary else ""
-    return f"{counted(shown.blocks, 'block')}, {size_of_call(shown, reported)}{begins}"
-
-
-def size_of_call(shown: Shown, reported: ModelCalled | None) -> Size:
-    """What the prompt of a call took."""
-    if reported is not None and reported.context:
-        return Size(reported.context, Basis.REPORTED)
-    return Size(shown.tokens, Basis.ESTIMATED)
+    return f"{counted(shown.blocks, 'block')}, {size_of_call(reported, shown.tokens)}{begins}"
 
 
 def _seen(call: AuditedCall) -> str:

@@ -6,6 +6,7 @@ import typer
 
 from ...domain.compaction import MAIN
 from ...domain.compaction_events import Trigger
+from ...domain.counting.sizes import Basis, Sizes
 from ...domain.errors import NotFoundError
 from ...domain.pricing_in_words import in_words
 from ..auditing.diffs import count_of
@@ -138,7 +139,7 @@ def activate(call: Invocation, session: SessionName, lineage: Lineage = MAIN) ->
         )
     else:
         say(f"compaction {count} of {found.key} is served on {lineage}")
-        say(f"view: {before.tokens:,} tokens before, {after.tokens:,} now")
+        say(f"view: {before.tokens:,} tokens before, {after.tokens:,} now, estimated")
 
 
 def revert(call: Invocation, session: SessionName, lineage: Lineage = MAIN) -> None:
@@ -167,7 +168,7 @@ def revert(call: Invocation, session: SessionName, lineage: Lineage = MAIN) -> N
         )
     else:
         say(f"compaction {count} of {found.key} is undone on {lineage}")
-        say(f"view: {before.tokens:,} tokens before, {after.tokens:,} now")
+        say(f"view: {before.tokens:,} tokens before, {after.tokens:,} now, estimated")
 
 
 def as_json(outcome: Outcome, lineage: str) -> dict[str, Any]:
@@ -179,6 +180,7 @@ def as_json(outcome: Outcome, lineage: str) -> dict[str, Any]:
         "policy": outcome.policy,
         "pre_tokens": outcome.pre_tokens,
         "post_tokens": outcome.post_tokens,
+        "tokens_basis": Basis.ESTIMATED,
         "limit": outcome.limit,
         "limit_source": outcome.limit_source,
         "boundary": outcome.boundary,
@@ -213,7 +215,8 @@ def _say_outcome(
     saved = 1 - outcome.post_tokens / outcome.pre_tokens
     said = f"compaction {count} on {lineage}" if outcome.compacted else "a dry run"
     say(f"{session}: {said}, by {outcome.policy}", bold=True)
-    say(f"view     {outcome.pre_tokens:,} -> {outcome.post_tokens:,} tokens, {saved:.0%} less")
+    sizes = Sizes(outcome.pre_tokens, outcome.post_tokens, Basis.ESTIMATED)
+    say(f"view     {sizes}, {saved:.0%} less")
     if outcome.limit and outcome.limit_source:
         say(f"limit    {outcome.limit:,} tokens ({outcome.limit_source.phrase})")
     say(f"why      {outcome.reason}")

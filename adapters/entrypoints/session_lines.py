@@ -44,7 +44,8 @@ def say_log(log: BlockLog, blocks: Iterable[Logged], *, brief: bool) -> None:
 def say_view(view: HistoryView, *, brief: bool = False) -> None:
     """What is sent, in the order in which it is sent."""
     say(
-        f"{view.session}: {counted(view.tokens, 'token')}, {counted(len(view.entries), 'block')},"
+        f"{view.session}: {counted(view.tokens, 'token')} estimated,"
+        f" {counted(len(view.entries), 'block')},"
         f" as of {coordinate(view.coordinate)}"
     )
     say(f"fingerprint {view.fingerprint}")
@@ -120,7 +121,7 @@ def _say_session(log: BlockLog) -> None:
     if log.view.boundary:
         at = log.view.coordinate
         say(
-            f"{counted(log.view.tokens, 'token')} in the view on {at.lineage},"
+            f"{counted(log.view.tokens, 'token')} estimated in the view on {at.lineage},"
             f" compaction {_count(log)}"
         )
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import cast
 
-from ...domain.compaction import MAIN
-from ...domain.compaction_events import CompactBoundary, Summary
+from ...domain.compaction import MAIN, RECORDED, CompactionState
+from ...domain.compaction_events import CompactBoundary, Summary, Trigger
 from ...domain.context_limit import NOTHING_LOGGED, LoggedContext
 from ...domain.counting.gauge import LEAST, MOST
 from ...domain.ranges import Ranges, Run
@@ -66,14 +66,19 @@ def logged_context(
         return NOTHING_LOGGED
     calls = [newest]
     decided = store.lineage_chain(namespace, key, lineage)
-    ended = store.lineage_state(decided)[1].effective_from if decided.segments else 0
-    earlier = _newest_call(store, chain, ended, {}) if ended else None
+    state = store.lineage_state(decided)[1] if decided.segments else CompactionState()
+    earlier = _newest_call(store, chain, state.effective_from, {}) if state.switched else None
+    filled_at = 0
     if earlier is not None and earlier.model == newest.model:
         calls.append(earlier)
+        boundary = _boundary(store, decided, state.active)[0] if state.active else None
+        if boundary and (boundary.policy, boundary.trigger) == (RECORDED, Trigger.THRESHOLD):
+            filled_at = earlier.context or 0
     return LoggedContext(
         newest.model,
         next((call.context_window for call in calls if call.context_window), None),
         max(call.context or 0 for call in calls),
+        filled_at,
     )
 
 

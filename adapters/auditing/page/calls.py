@@ -26,7 +26,7 @@ def _call(story: Story, told: ToldCall, cuts: Cuts) -> Markup:
         tag(
             "summary",
             tag("span", f"call {call.number}", class_="handle"),
-            tag("span", f" {told.prompt_in_words}", class_="size"),
+            tag("span", f" {told.size}", class_="size"),
             tag("span", model, class_="kind"),
             " ",
             tag("span", proof, class_="proof"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from ....domain.counting.sizes import Basis
 from ....domain.coverage import Fate
 from ....domain.ranges import Ranges
 from .markup import Markup, tag
@@ -23,8 +24,8 @@ def context_chart(story: Story) -> Markup:
     calls = story.calls
     if not calls:
         return tag("p", "The log tells of no call of a model.")
-    top = max(1, *(call.prompt for call in calls))
-    reported = sum(call.reported is not None for call in calls)
+    top = max(1, *(call.tokens for call in calls))
+    reported = sum(call.size.basis is Basis.REPORTED for call in calls)
     label = (
         f"Tokens of the prompts of {len(calls):,} calls, {reported:,} of them reported;"
         f" the largest has {top:,}"
@@ -78,15 +79,14 @@ def _bars(story: Story, top: int) -> Iterator[Markup]:
         and group[-1].boundary != (before[-1].boundary if before else None)
     ]
     for number, group in enumerate(binned):
-        tallest = max(group, key=lambda call: call.prompt)
+        tallest = max(group, key=lambda call: call.tokens)
         x = number * wide
-        high, summary = _y(tallest.prompt, top), _y(tallest.summary_tokens, top)
+        high, summary = _y(tallest.tokens, top), _y(tallest.summary_tokens, top)
         floor = HEIGHT - BELOW
-        kind = "estimated" if tallest.reported is None else "reported"
         yield tag(
             "a",
-            tag("title", f"call {tallest.call.number}: {tallest.prompt_in_words}"),
-            _bar(x, wide, high, floor, kind),
+            tag("title", f"call {tallest.call.number}: {tallest.size}"),
+            _bar(x, wide, high, floor, tallest.size.basis),
             _bar(x, wide, summary, floor, "summary") if tallest.summary_tokens else "",
             href=f"#call-{tallest.call.number}",
             class_="bar",

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from ....domain.blocks import Kind
+from ....domain.counting.sizes import Basis
 from ....domain.models import ModelOverride
 from ....domain.session_events import ModelCalled
 from ...models.context_limits import overrides_by
@@ -60,12 +61,10 @@ def _of_calls(name: str, number: int) -> str:
 
 
 def _prompts(story: Story) -> str:
-    counted = [call.reported for call in story.calls if call.reported is not None]
-    guessed = [call.tokens for call in story.calls if call.reported is None]
     parts = [
         f"{sum(numbers):,} tokens in {several(len(numbers), 'call', 'calls')}, {basis}"
-        for numbers, basis in ((counted, "reported"), (guessed, "estimated"))
-        if numbers
+        for basis in Basis
+        if (numbers := [call.tokens for call in story.calls if call.size.basis is basis])
     ]
     written = sum(
         call.call.reported.usage.output or 0

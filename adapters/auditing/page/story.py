@@ -8,6 +8,7 @@ from uuid import UUID
 
 from ....domain.blocks import AnyBlock
 from ....domain.compaction import MAIN, RECORDED
+from ....domain.counting.sizes import Size
 from ....domain.coverage import Fate
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlocksRetracted
@@ -24,6 +25,7 @@ from ....projections.replay.replay import replayed
 from ....projections.replay.served import Served
 from ...recall import recalled
 from ...replaying.recordings import decisions_of, recording_of
+from ..audited_call import size_of_call
 from ..diffs import diff
 from ..lineages import lineages_of, trees_of
 from ..owners import Owner, owners_of
@@ -60,8 +62,8 @@ class ToldCall:
 
     call: Call
     lineage: str
-    tokens: int
-    """Estimated tokens of all that was sent."""
+    size: Size
+    """What the prompt took."""
     summary_tokens: int
     boundary: Key | None
     """What the view began at; None where it was all of the log."""
@@ -69,25 +71,13 @@ class ToldCall:
     """Of a call that cutbank served the verdict; what any other was sent is reconstructed."""
 
     @property
+    def tokens(self) -> int:
+        return self.size.tokens
+
+    @property
     def is_served(self) -> bool:
         """Whether cutbank served it."""
         return self.shown is not None
-
-    @property
-    def reported(self) -> int | None:
-        """Tokens of the prompt as the provider counted them; None where it did not say."""
-        return self.call.reported.context if self.call.reported else None
-
-    @property
-    def prompt(self) -> int:
-        """Tokens of the prompt: reported where they were, else estimated."""
-        return self.tokens if self.reported is None else self.reported
-
-    @property
-    def prompt_in_words(self) -> str:
-        """The same with where the number is from."""
-        basis = "estimated" if self.reported is None else "reported"
-        return f"{self.prompt:,} tokens, {basis}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +191,7 @@ def _calls(
         yield ToldCall(
             call=call,
             lineage=name,
-            tokens=served.tokens,
+            size=size_of_call(call.reported, served.tokens),
             summary_tokens=served.summary.tokens if served.summary else 0,
             boundary=(decided_in.get((name, number), name), number) if number else None,
             shown=_shown(call, showings, owners),

@@ -18,6 +18,7 @@ from cutbank.adapters.auditing.lineages import trees_of
 from cutbank.adapters.entrypoints import audit_json, diff_json, lineage_json
 from cutbank.adapters.read_models.session_list import listed
 from cutbank.domain.compaction import RECORDED
+from cutbank.domain.context_limit import LimitSource
 
 LARGEST = 2_500_000
 """Bytes of a shared transcript that is read here."""
@@ -76,7 +77,7 @@ def imported(path: Path) -> Iterator[list[StoredSession]]:
 def says(talk: Talk, message: str, prompt: int) -> None:
     usage = {"input_tokens": 3, "cache_read_input_tokens": prompt - 3, "output_tokens": 40}
     content = [{"type": "text", "text": f"{message} says something"}]
-    body = {"id": message, "role": "assistant", "model": "claude-opus-4-5", "content": content}
+    body = {"id": message, "role": "assistant", "model": "claude-opus-4-6", "content": content}
     talk.add("assistant", message=body | {"usage": usage})
 
 
@@ -100,6 +101,8 @@ def test_a_compaction_of_claude_code_takes_what_the_calls_around_it_report(
         first, second = sizes_everywhere(session)
         check_use(session)
 
+        # Its window is no million: at less than a fifth of that it was full.
+        assert session.context_limit() == (200_000, LimitSource.LOG)
         assert first == (166_548, 51_732, "reported")
         # No call came after: both are estimates, of whole prompts, and what is in use by now.
         assert second[2] == "estimated"
