@@ -91,7 +91,7 @@ def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
         f"{several(len(story.calls), 'call', 'calls')}, "
         f"{several(len(story.boundaries), 'boundary', 'boundaries')}. "
         f"Fates as of {at.lineage}@{at.lineage_version}#{at.position}; "
-        f"the view there has {several(story.session.in_use(view), 'token', 'tokens')}, fingerprint ",
+        f"the view there takes {session.in_use(view):,} tokens, fingerprint ",
         tag("code", view.fingerprint),
         ".",
     )
