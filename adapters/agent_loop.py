@@ -274,7 +274,7 @@ class AgentLoop:
     def _is_futile(self, seen: Seen) -> bool:
         """Whether it came to nothing before, and hardly anything was said since."""
         futile = seen.decided.futile
-        if not futile:
+        if not futile or 0 < self.order.limit < seen.window.used:
             return False
         grown = seen.state.tokens - seen.state_at(futile).tokens
         return grown < self.habits.regrowth * self.order.limit

@@ -97,12 +97,12 @@ class Settlement:
     """Tokens of the blocks that stay, as they will be shown."""
 
 
-def settle(window: Window, plan: Plan) -> Settlement:
+def settle(window: Window, plan: Plan, *, to_fit: bool = False) -> Settlement:
     """The nearest legal settlement of a raw plan.
 
-    Raises NothingToCompactError, naming the largest blocks, where nothing can be taken out.
+    `to_fit` shortens blocks until what stays fits into the model's context. Raises NothingToCompactError, naming the largest blocks, where nothing can be taken out.
     """
-    legal = made_legal(window, plan)
+    legal = made_legal(window, plan, to_fit=to_fit)
     cut, stays = legal.cut, legal.stays
     pinned = Ranges.of([item.position for item in stays if item.is_pinned])
     earlier = window.boundary

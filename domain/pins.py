@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from .blocks import PROMPTS, Kind
+from .bonds import bound
 from .window import Item
 
 
@@ -20,23 +22,38 @@ class PinRules:
     """Kinds of blocks that are standing instructions."""
     most: float = 0.05
     """The part of the model's context that one such block may take; a larger one is no rule."""
+    most_together: float = 0.15
+    """The part of it that all pinned blocks may take before a rule adds no more, oldest first."""
 
     def applied(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
         """The items, those that a rule holds for marked as pinned; the same where none is new."""
-        room = self.most * limit if limit > 0 else float("inf")
+        room = self.most * limit if limit > 0 else inf
         prompt = _first_prompt(items) if self.first_prompt else frozenset()
-        new = {
-            item.position
-            for item in items
-            if not item.is_pinned
-            and (item.block.kind in self.kinds or item.position in prompt)
-            and item.tokens <= room
-        }
+        groups = bound(items)
+        left = self.most_together * limit if limit > 0 else inf
+        left -= sum(_tokens(group) for group in groups if any(item.is_pinned for item in group))
+        new = set[int]()
+        # The first prompt before instructions, whichever is older.
+        for group in sorted(groups, key=lambda group: group[0].position not in prompt):
+            meant = [item for item in group if self._is_meant(item, prompt) and item.tokens <= room]
+            # A pin keeps all that its block is bound to.
+            cost = 0 if any(item.is_pinned for item in group) else _tokens(group)
+            if meant and cost <= left:
+                new.update(item.position for item in meant)
+                left -= cost
         if not new:
             return items
         return tuple(
             [replace(item, is_pinned=True) if item.position in new else item for item in items]
         )
+
+    def _is_meant(self, item: Item, prompt: frozenset[int]) -> bool:
+        is_meant = item.block.kind in self.kinds or item.position in prompt
+        return is_meant and not item.is_pinned
+
+
+def _tokens(group: Sequence[Item]) -> int:
+    return sum(item.tokens for item in group)
 
 
 def _first_prompt(items: Sequence[Item]) -> frozenset[int]:

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .blocks import Kind
 from .bonds import bound
 from .compaction_events import Repair, Trim
 from .cut_points import legal_cuts, nearest
@@ -12,7 +13,14 @@ from .cut_points.shown import never_seen
 from .errors import NothingToCompactError
 from .ranges import Ranges
 from .showing import showing
-from .trims import effective, largest_shortened
+from .trims import (
+    FEWEST,
+    SHORTENED,
+    all_shortened,
+    effective,
+    largest_shortened,
+    shortened_to,
+)
 from .window import Item, Plan, Window, place_of
 
 
@@ -29,13 +37,13 @@ class Legal:
     repairs: tuple[Repair, ...]
 
 
-def made_legal(window: Window, plan: Plan) -> Legal:
+def made_legal(window: Window, plan: Plan, *, to_fit: bool = False) -> Legal:
     """The legal plan next to a raw one.
 
     A cut moves to the nearest position where it parts no pair and no message and takes something
     out. Of what is dropped behind it, pairs and messages leave or stay as a whole. Where the view
     is still too large for the model, or nothing may leave at all, the largest tool results are
-    shortened. Raises NothingToCompactError where nothing of this helps.
+    shortened; `to_fit` shortens what else is large, until the view fits. Raises NothingToCompactError where nothing of this helps.
     """
     cut, repairs = _cut(window, plan)
     begins = cut if cut is not None else _first(window)
@@ -46,13 +54,35 @@ def made_legal(window: Window, plan: Plan) -> Legal:
     trims = effective(window, stays, plan.trims)
     something_goes = _goes(window, stays)
     if _is_too_large(window, stays, trims) or not (something_goes or trims):
-        extra = largest_shortened(window, [i for i in stays if i.position not in _at(trims)])
+        if to_fit:
+            extra = _shortened_to_fit(window, stays, trims)
+        else:
+            extra = largest_shortened(window, [i for i in stays if i.position not in _at(trims)])
         if extra:
             repairs += (Repair(rule="shortened-largest", trimmed=Ranges.of(_at(extra))),)
             trims += extra
     if not (something_goes or trims):
         raise NothingToCompactError(f"{nothing_to_gain(window)}{_why(plan)}")
     return Legal(begins, cut is not None, stays, trims, repairs)
+
+
+def _shortened_to_fit(
+    window: Window, stays: Sequence[Item], trims: Sequence[Trim]
+) -> tuple[Trim, ...]:
+    """Trims by which blocks fit beside a small summary, or as few tokens stay as can be.
+
+    Tool results first, then calls and what was said; to a tenth of the context, then to less.
+    """
+    room = window.limit - window.request - window.limit // 20
+    extra: tuple[Trim, ...] = ()
+    for kinds in (frozenset({Kind.TOOL_RESULT}), SHORTENED):
+        most = shortened_to(window.limit)
+        while most >= FEWEST:
+            extra = all_shortened(window, stays, kinds, most)
+            if showing(window, stays, (*trims, *extra)).tokens <= room:
+                return extra
+            most //= 2
+    return extra
 
 
 def nothing_to_gain(window: Window) -> str:

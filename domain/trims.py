@@ -1,6 +1,6 @@
 """Tool results that stay in the view shortened: what then shows of them, and which may be."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .blocks import Kind
@@ -16,6 +16,11 @@ SHARE = 10
 """A result that takes more than this part of the model's context may be shortened to it."""
 LEAST = 500
 """Tokens below which nothing is shortened in an emergency."""
+
+FEWEST = 60
+"""Tokens that are left of a block at the least, where nothing else makes a view fit."""
+SHORTENED = frozenset({Kind.TOOL_RESULT, Kind.TOOL_CALL, Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER})
+"""Kinds of blocks of which both ends can stand for the whole: no image, no signed thinking."""
 
 
 def trimmed(text: str, trim: Trim) -> str:
@@ -93,6 +98,20 @@ def largest_shortened(window: Window, stays: Sequence[Item]) -> tuple[Trim, ...]
         both_ends(item.position, most)
         for item in _results(window, stays)
         if item.position not in before and is_large(item.tokens, _shown(item, None), most)
+    )
+
+
+def all_shortened(
+    window: Window, stays: Iterable[Item], kinds: Collection[Kind], most: int
+) -> tuple[Trim, ...]:
+    """Trims of all blocks of these kinds that take more tokens, but for pins and open calls."""
+    hidden = _hidden(window)
+    return tuple(
+        both_ends(item.position, most)
+        for item in stays
+        if item.kind in kinds
+        and not (item.is_pinned or item.is_open or item.position in hidden)
+        and is_large(item.tokens, _shown(item, None), most)
     )
 
 

@@ -212,6 +212,16 @@ class Window:
         return tuple(accumulate([item.tokens for item in self.open_to_cut], initial=0))
 
     @cached_property
+    def held_tokens(self) -> int:
+        """Tokens of what no cut takes out: pins and open calls, and what is bound to them."""
+        return sum(
+            item.tokens
+            for group in self.groups
+            if any(item.is_pinned or item.is_open for item in group)
+            for item in group
+        )
+
+    @cached_property
     def groups(self) -> list[list[Item]]:
         """The items by what leaves or stays together: pairs, and pieces of one message."""
         return bound(self.items)
@@ -247,6 +257,8 @@ class Plan:
     """Tool results that stay, shown shortened."""
     drops: Ranges = Ranges()
     """Blocks behind the cut that leave as well."""
+    most_tokens: int = 0
+    """Tokens that the view may have afterwards, where these are fewer than the model's limit."""
     turn_tokens: int = 0
     """For a split turn: how large the summary of its beginning may be, where it has an allowance
     of its own."""

@@ -7,8 +7,9 @@ from typing import Any
 
 from ..domain.compaction import NOT_SHOWN
 from ..domain.compaction_events import Digest
-from ..domain.coverage import Settlement, newly_hidden, settle
+from ..domain.coverage import Settlement, newly_hidden
 from ..domain.errors import NothingToCompactError, PolicyFailedError
+from ..domain.fitting import FOR_SUMMARY, settle_to_fit, summary_budget
 from ..domain.inventory import inventory_of
 from ..domain.planned_price import order_of, pricing_of
 from ..domain.pricing_in_words import in_words
@@ -75,13 +76,13 @@ def planned(
     `originals` reads what earlier summaries stand for. Raises NothingToCompactError where nothing
     can be gained.
     """
-    plan = _asked(terms, window)
-    if plan is None:
-        return None
     items = terms.pins.applied(window.items, terms.limit)
     if items is not window.items:
         window = replace(window, items=items, worked_out={})
-    settlement = settle(window, plan)
+    plan = _asked(terms, window)
+    if plan is None:
+        return None
+    settlement = settle_to_fit(window, plan)
     found = Planned(
         window=window,
         plan=plan,
@@ -104,7 +105,7 @@ def _asked(terms: Terms, window: Window) -> Plan | None:
     except NothingToCompactError as nothing:
         if not 0 < window.limit < window.used:
             raise
-        return Plan(cut=None, reason=str(nothing), summary_tokens=0)
+        return Plan(cut=None, reason=str(nothing), summary_tokens=window.limit // FOR_SUMMARY)
     if plan is not None and not isinstance(plan, Plan):
         raise PolicyFailedError(
             f"{terms.policy.name} answered {type(plan).__name__} where a Plan or None is wanted"
@@ -129,7 +130,7 @@ def _material(
     return Material(
         gone=gone,
         covers=settlement.covers,
-        budget=plan.summary_tokens,
+        budget=summary_budget(window, plan, settlement),
         turn_budget=plan.turn_tokens,
         form=plan.form,
         prefix=settlement.split_turn.prefix if settlement.split_turn else Ranges(),
@@ -206,7 +207,8 @@ def check_gain(planned: Planned, post_tokens: int, terms: Terms) -> None:
         raise NothingToCompactError(nothing_to_gain(window))
     # Of the blocks and their summary: nothing takes away what a provider adds of its own.
     gained, whole = window.tokens - post_tokens, window.tokens - window.request
-    if terms.is_unasked and gained < terms.minimum_gain * whole:
+    is_refused = 0 < window.limit < window.tokens
+    if terms.is_unasked and not is_refused and gained < terms.minimum_gain * whole:
         raise NothingToCompactError(
             f"a compaction would save {gained:,} of {whole:,} tokens, less than the "
             f"{terms.minimum_gain:.0%} that it has to; {nothing_to_gain(window)}"

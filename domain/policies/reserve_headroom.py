@@ -21,6 +21,10 @@ LONGEST_ANSWER = 32_000
 """Tokens that an answer may take where nobody says how many."""
 
 
+LEAST_SUMMARY = 64
+"""Tokens that a summary may take however little room there is."""
+
+
 class Counts(StrEnum):
     """What is taken for the tokens in use."""
 
@@ -145,6 +149,8 @@ class ReserveHeadroom:
         if room <= 0:
             return False
         threshold, used = room - headroom.reserve, self.in_use(window)
+        if self._counts_as_stored and used > threshold:
+            threshold = self._threshold(window, room, headroom)
         return used >= threshold if self.fires_at == ">=" else used > threshold
 
     def in_use(self, window: Window) -> int:
@@ -180,6 +186,12 @@ class ReserveHeadroom:
         trigger = window.trigger
         if trigger is Trigger.THRESHOLD and not self._is_past(window, headroom):
             return None
+        free = most = 0
+        if self._counts_as_stored and window.limit > 0:
+            free = self._free(window, headroom)
+            # A quarter is for what comes next.
+            most = window.request + window.held_tokens + free * 3 // 4
+            headroom = Headroom(headroom.reserve, min(headroom.keep, free // 2))
         walk = self._walk(window, headroom)
         cut = walk.first_kept
         if cut is None:
@@ -188,6 +200,9 @@ class ReserveHeadroom:
             if trigger is not Trigger.MANUAL or self._is_past(window, headroom):
                 # It stands first, or is bound to what does: how to shrink it, the store knows.
                 cut = walk.giant
+                if cut is None and most and window.open_to_cut:
+                    # What is there to keep is no more than that, and the summary is too large.
+                    cut = window.open_to_cut[0].position
         if cut is None:
             raise NothingToCompactError(
                 f"nothing to compact (session too small): of {window.tokens:,} tokens in view "
@@ -195,14 +210,33 @@ class ReserveHeadroom:
                 "in whole messages (keep_tokens)"
             )
         form = FORMS[self.form]
-        most = self.summary_tokens or headroom.summary
+        summary = self.summary_tokens or headroom.summary
+        if most:
+            summary = min(summary, max(free // 6, LEAST_SUMMARY))
         return Plan(
             cut=cut,
             reason=_reason(window, headroom),
-            summary_tokens=most,
-            turn_tokens=most if form.has_own_turn_budget else 0,
+            summary_tokens=summary,
+            most_tokens=most,
+            turn_tokens=summary if form.has_own_turn_budget else 0,
             form=form,
         )
+
+    @property
+    def _counts_as_stored(self) -> bool:
+        return self.counts == Counts.RECKONED and self.measure is None
+
+    def _threshold(self, window: Window, room: int, headroom: Headroom) -> int:
+        """Tokens in use from which on it fires: the reserve is no more than half of what the
+        system prompt and the tools leave."""
+        return max(room - headroom.reserve, (room + window.request) // 2)
+
+    def _free(self, window: Window, headroom: Headroom) -> int:
+        """Tokens below the threshold for the summary, what is kept, and what comes next: all but
+        the request and pinned blocks."""
+        room = window.limit - self._answer(window)
+        floor = window.request + window.held_tokens
+        return max(self._threshold(window, room, headroom) - floor, (room - floor) // 2, 0)
 
     def walk(self, window: Window) -> Walk:
         """Where the document's walk ends, be it legal or not."""

@@ -1,0 +1,102 @@
+"""Tightens a plan whose view would be too large: a later cut, then shorter blocks."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from .compaction_events import Repair
+from .coverage import Settlement, settle
+from .cut_points import legal_cuts
+from .cut_points.carried import is_carried
+from .errors import NothingToCompactError
+from .showing import showing
+from .trims import largest_shortened
+from .window import Item, Plan, Window
+
+FOR_SUMMARY = 20
+"""The part of the context that is left to a summary, if it may be as large."""
+
+
+def settle_to_fit(window: Window, plan: Plan) -> Settlement:
+    """The settlement of a plan; where its view would not fit, of one that keeps less.
+
+    A view fits that has room for a summary within `plan.most_tokens`, and else within the model's
+    limit. Raises NothingToCompactError where nothing can be taken out.
+    """
+    if window.limit <= 0:
+        return settle(window, plan)
+    meant: Settlement | None = None
+    try:
+        meant = settle(window, plan)
+        if tokens_left(window, plan, meant) >= 0:
+            return meant
+    except NothingToCompactError:
+        if window.tokens <= _most(window, plan):
+            raise
+    try:
+        tighter = _tightened(window, plan, meant)
+    except NothingToCompactError:
+        if meant is None:
+            raise
+        return meant
+    return tighter if meant is None or tighter.kept_tokens < meant.kept_tokens else meant
+
+
+def summary_budget(window: Window, plan: Plan, settlement: Settlement) -> int:
+    """Tokens that the summary of a settled plan may take: what the view has room for."""
+    if window.limit <= 0:
+        return plan.summary_tokens
+    granted = plan.summary_tokens + plan.turn_tokens
+    if not granted:
+        return 0
+    room = _least_summary(window, plan) + max(0, tokens_left(window, plan, settlement))
+    estimated = round(room * window.limit / max(window.as_counted(window.limit), 1))
+    return min(plan.summary_tokens, max(estimated * plan.summary_tokens // granted, 1))
+
+
+def tokens_left(window: Window, plan: Plan, settlement: Settlement) -> int:
+    """How many more tokens fit beside the blocks that stay and a small summary; below 0 if these
+    do not fit."""
+    if settlement.gone:
+        summary = _least_summary(window, plan)
+    else:
+        summary = window.as_counted(window.summary.tokens) if window.summary else 0
+    return _most(window, plan) - window.request - summary - settlement.kept_tokens
+
+
+def _tightened(window: Window, plan: Plan, meant: Settlement | None) -> Settlement:
+    """The settlement at the first later cut that fits, results shortened; or at the last cut."""
+    room = _most(window, plan) - window.request - _least_summary(window, plan)
+    largest = largest_shortened(window, window.items)
+    begins = meant.first_kept if meant is not None else 0
+    cut = None
+    for position, stays in _later(window, begins):
+        cut = position
+        if showing(window, stays, largest).tokens <= room:
+            break
+    if cut is None:
+        return settle(window, replace(plan, trims=(*plan.trims, *largest)), to_fit=True)
+    found = settle(window, replace(plan, cut=cut, trims=(*plan.trims, *largest)), to_fit=True)
+    if cut == plan.cut:
+        return found
+    repair = Repair(rule="later-cut", wanted=plan.cut, got=cut)
+    return replace(found, repairs=(repair, *found.repairs))
+
+
+def _later(window: Window, begins: int) -> Iterator[tuple[int, Sequence[Item]]]:
+    """The legal cuts from a position on, and what stays at each, but for what is bound to it."""
+    legal, items = legal_cuts(window), window.items
+    held = [item for group in window.groups if any(map(is_carried, group)) for item in group]
+    for index, item in enumerate(items):
+        if item.position in legal and item.place >= begins:
+            before = [one for one in held if one.place < item.place]
+            yield item.position, (*before, *items[index:])
+
+
+def _most(window: Window, plan: Plan) -> int:
+    """Tokens that the view may have."""
+    return min(plan.most_tokens or window.limit, window.limit)
+
+
+def _least_summary(window: Window, plan: Plan) -> int:
+    """Tokens that are left to the summary at the least."""
+    return min(plan.summary_tokens + plan.turn_tokens, window.limit // FOR_SUMMARY)
