@@ -100,7 +100,8 @@ class Settlement:
 def settle(window: Window, plan: Plan, *, to_fit: bool = False) -> Settlement:
     """The nearest legal settlement of a raw plan.
 
-    `to_fit` shortens blocks until what stays fits into the model's context. Raises NothingToCompactError, naming the largest blocks, where nothing can be taken out.
+    `to_fit` shortens blocks until what stays fits into the model's context. Raises
+    NothingToCompactError, naming the largest blocks, where nothing can be taken out.
     """
     legal = made_legal(window, plan, to_fit=to_fit)
     cut, stays = legal.cut, legal.stays

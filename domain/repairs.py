@@ -43,7 +43,8 @@ def made_legal(window: Window, plan: Plan, *, to_fit: bool = False) -> Legal:
     A cut moves to the nearest position where it parts no pair and no message and takes something
     out. Of what is dropped behind it, pairs and messages leave or stay as a whole. Where the view
     is still too large for the model, or nothing may leave at all, the largest tool results are
-    shortened; `to_fit` shortens what else is large, until the view fits. Raises NothingToCompactError where nothing of this helps.
+    shortened; `to_fit` shortens what else is large, until the view fits. Raises
+    NothingToCompactError where nothing of this helps.
     """
     cut, repairs = _cut(window, plan)
     begins = cut if cut is not None else _first(window)

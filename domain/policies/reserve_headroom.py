@@ -134,14 +134,17 @@ class ReserveHeadroom:
         return self._is_past(window, self.headroom(window.limit))
 
     def lets_be(self, limit: int) -> int | None:
-        """The most tokens in use that do not fire; None where reports or texts are counted."""
+        """The most tokens in use that do not fire; None where reports or texts are counted.
+
+        A large system prompt lets a little more be.
+        """
         counts = Counts(self.counts), Unit(self.unit)
         answer = self.answer_tokens
         if counts != (Counts.RECKONED, Unit.RECKONED) or answer is None or answer >= limit > 0:
             return None
         if limit <= 0:
             return NEVER
-        threshold = limit - answer - self.headroom(limit).reserve
+        threshold = _threshold(limit - answer, 0, self.headroom(limit))
         return threshold - 1 if self.fires_at == ">=" else threshold
 
     def _is_past(self, window: Window, headroom: Headroom) -> bool:
@@ -150,7 +153,7 @@ class ReserveHeadroom:
             return False
         threshold, used = room - headroom.reserve, self.in_use(window)
         if self._counts_as_stored and used > threshold:
-            threshold = self._threshold(window, room, headroom)
+            threshold = _threshold(room, window.request, headroom)
         return used >= threshold if self.fires_at == ">=" else used > threshold
 
     def in_use(self, window: Window) -> int:
@@ -200,7 +203,7 @@ class ReserveHeadroom:
             if trigger is not Trigger.MANUAL or self._is_past(window, headroom):
                 # It stands first, or is bound to what does: how to shrink it, the store knows.
                 cut = walk.giant
-                if cut is None and most and window.open_to_cut:
+                if cut is None and most and window.open_to_cut and self._is_past(window, headroom):
                     # What is there to keep is no more than that, and the summary is too large.
                     cut = window.open_to_cut[0].position
         if cut is None:
@@ -226,17 +229,13 @@ class ReserveHeadroom:
     def _counts_as_stored(self) -> bool:
         return self.counts == Counts.RECKONED and self.measure is None
 
-    def _threshold(self, window: Window, room: int, headroom: Headroom) -> int:
-        """Tokens in use from which on it fires: the reserve is no more than half of what the
-        system prompt and the tools leave."""
-        return max(room - headroom.reserve, (room + window.request) // 2)
-
     def _free(self, window: Window, headroom: Headroom) -> int:
         """Tokens below the threshold for the summary, what is kept, and what comes next: all but
         the request and pinned blocks."""
         room = window.limit - self._answer(window)
         floor = window.request + window.held_tokens
-        return max(self._threshold(window, room, headroom) - floor, (room - floor) // 2, 0)
+        threshold = _threshold(room, window.request, headroom)
+        return max(threshold - floor, (room - floor) // 2, 0)
 
     def walk(self, window: Window) -> Walk:
         """Where the document's walk ends, be it legal or not."""
@@ -293,6 +292,12 @@ class ReserveHeadroom:
 
 def _sum(messages: tuple[Message, ...], measure: Measure) -> int:
     return sum(message_tokens(message, measure) for message in messages)
+
+
+def _threshold(room: int, request: int, headroom: Headroom) -> int:
+    """The most tokens in use that do not fire: the reserve is three quarters at most of what the
+    request leaves."""
+    return max(room - headroom.reserve, request + (room - request) // 4)
 
 
 def _reason(window: Window, headroom: Headroom) -> str:

@@ -4,12 +4,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
 from ...domain.blocks import Kind
 from ...domain.compaction_events import Trigger
 from ...domain.errors import NothingToCompactError
+from ...domain.fitting import FOR_SUMMARY
 from ...domain.pins import NO_PINS, PinRules
 from ...domain.policies.policy import Policy, lets_be
 from ...domain.summaries.gate import ALWAYS_SMALL
@@ -161,6 +162,8 @@ class _Run:
             if call == len(self.trace.whole):
                 return
             self.view.end = self.trace.upto[call]
+            if max(answered, self._over_at) <= call < self._regrown_at:
+                raise _BeyondTokensError("a prompt is too large right after nothing was gained")
             if due == call and self._compacted(call, Trigger.THRESHOLD):
                 answered = self._next_answered(call)
             if 0 < self.limit < self._tokens(call) and self._compacted(call, Trigger.OVERFLOW):
@@ -216,20 +219,28 @@ class _Run:
         held = view.held()
         if view.lets_go(held):
             raise _BeyondTokensError("what was carried over a boundary may leave again")
-        plan = self._planned(before, trigger)
+        request = self.trace.request(call)
+        plan = self._planned(before, trigger, request, held)
         if plan is None:
+            if trigger is Trigger.THRESHOLD:
+                raise _BeyondTokensError("the policy lets more be than its limit tells")
             return None
         cut = None if plan.cut is None else view.nearest_cut(plan.cut, held)
         first = view.first if cut is None else cut
         carried = view.carried if cut is None else view.carried_over(first, held)
         stays = view.along(carried) + view.blocks(first)
-        request = self.trace.request(call)
         shorter: list[int] = []
         if cut is None or 0 < self.limit < request + stays:
             shorter = self._shortened(carried, first, held)
-            if cut is None and not shorter:
-                raise NothingToCompactError("no cut is legal, and no result large")
+        most = min(plan.most_tokens or self.limit, self.limit) if self.limit > 0 else inf
+        if cut is None and not shorter:
+            if before > most:
+                raise _BeyondTokensError("what stays has to be made to fit")
+            raise NothingToCompactError("no cut is legal, and no result large")
         besides = request + stays - sum(map(self.shortening.saved, shorter))
+        least = min(plan.summary_tokens + plan.turn_tokens, self.limit // FOR_SUMMARY)
+        if besides + (view.summary if cut is None else least) > most:
+            raise _BeyondTokensError("what stays has to be made to fit")
         self._check_gain(before, besides, request, trigger)
         # Where nothing leaves, what stands for earlier blocks goes on standing for them.
         unchanged, summary = request + view.summary, view.summary
@@ -237,7 +248,7 @@ class _Run:
             unchanged += view.in_front_of(shorter[0])
         else:
             unchanged, left = request, before - request - view.summary - stays
-            summary = self._size(plan.summary_tokens, left + view.summary)
+            summary = self._size(_summary_budget(plan, most - besides), left + view.summary)
         self._is_written = True
         self._check_gain(before, besides + summary, request, trigger)
         if cut is not None:
@@ -270,14 +281,17 @@ class _Run:
         found = (*sorted(set(large).intersection(carried)), *large[begin:end])
         return [index for index in found if index not in view.shortened and index not in held]
 
-    def _planned(self, used: int, trigger: Trigger) -> Plan | None:
-        window = TracedWindow(self.view, trigger, used)
+    def _planned(self, used: int, trigger: Trigger, request: int, held: set[int]) -> Plan | None:
+        held_tokens = self.view.held_tokens(held)
+        if 0 < self.view.pins.most_together * self.limit < held_tokens:
+            raise _BeyondTokensError("rules pin no more than a part of the context")
+        window = TracedWindow(self.view, trigger, used, request, held_tokens)
         try:
             plan = self.terms.policy.plan(window)
         except NothingToCompactError as nothing:
             if not 0 < self.limit < used:
                 raise
-            return Plan(cut=None, reason=str(nothing), summary_tokens=0)
+            return Plan(None, str(nothing), summary_tokens=self.limit // FOR_SUMMARY)
         if plan is not None and (plan.trims or plan.drops):
             raise _BeyondTokensError(f"{self.terms.policy.name} shortens or drops blocks")
         return plan
@@ -285,6 +299,14 @@ class _Run:
     def _check_gain(self, before: int, after: int, request: int, trigger: Trigger) -> None:
         if after >= before:
             raise NothingToCompactError("nothing to gain")
-        is_unasked = trigger is Trigger.THRESHOLD
+        is_unasked = trigger is Trigger.THRESHOLD and not 0 < self.limit < before
         if is_unasked and before - after < self.terms.minimum_gain * (before - request):
             raise NothingToCompactError("too little to gain")
+
+
+def _summary_budget(plan: Plan, room: float) -> int:
+    """Tokens that a summary may take, as `summary_budget` grants them."""
+    granted = plan.summary_tokens + plan.turn_tokens
+    if room == inf or not granted:
+        return plan.summary_tokens
+    return min(plan.summary_tokens, max(int(room) * plan.summary_tokens // granted, 1))

@@ -113,6 +113,14 @@ class TracedView:
         held.update(filter(self.shows, self._open()))
         return held
 
+    def held_tokens(self, held: set[int]) -> int:
+        """Tokens of what is held, and of what is bound to it."""
+        bound = set(held)
+        for index in held:
+            if index not in self._untied and self._is_tied(index):
+                bound |= self._bound(index)
+        return sum(map(self.tokens, bound))
+
     def carried_over(self, cut: int, held: set[int]) -> tuple[int, ...]:
         """What stays of the blocks in front of a cut, pairs and messages whole."""
         stays = {one for one in held if one < cut}

@@ -12,7 +12,9 @@ from .traced_view import TracedView
 class TracedWindow(Window):
     """The window of a view that does not change meanwhile."""
 
-    def __init__(self, view: TracedView, trigger: Trigger, in_use: int) -> None:
+    def __init__(
+        self, view: TracedView, trigger: Trigger, in_use: int, request: int, held_tokens: int
+    ) -> None:
         # Not field by field: one is made for each plan, and most fields are as nobody set them.
         # What is set here need not be worked out when it is asked for.
         vars(self).update(
@@ -25,7 +27,14 @@ class TracedWindow(Window):
             tokens=in_use,
             open_to_cut=Kept(view),
             running=Sums(view),
+            held_tokens=held_tokens,
+            _request=request,
         )
+
+    @property
+    def request(self) -> int:
+        tokens: int = vars(self)["_request"]
+        return tokens
 
     @property
     def begins(self) -> int:

@@ -16,7 +16,7 @@ from cutbank.domain.policies.policy import NEVER, Policy, lets_be
 from cutbank.domain.summaries.sized import Sized
 from cutbank.domain.terms import Terms
 from cutbank.domain.trims import trimmed, trimmed_length
-from cutbank.domain.window import Window
+from cutbank.domain.window import Item, Window
 from cutbank.projections.replay.by_policy import ByPolicy
 from cutbank.projections.replay.calibration import calibrate
 from cutbank.projections.replay.recording import Recording
@@ -212,7 +212,8 @@ def test_what_a_policy_lets_be_is_the_most_at_which_it_does_not_fire(
         assert getattr(policy, "answer_tokens", 0) >= limit
         return
     used = max(0, (limit if most == NEVER else most) + beside)
-    window = Window(items=(), after=0, limit=limit, in_use=used)
+    blocks = (Item(1, Block.user("words"), 1, used),)
+    window = Window(items=blocks, after=1, limit=limit, in_use=used)
 
     assert policy.fires(window) == (used > most)  # type: ignore[attr-defined]
 
@@ -275,7 +276,8 @@ def test_a_shortened_result_of_the_first_prompt_s_message_stays_shortened() -> N
     for _ in range(3):
         talk.user(4_000)
         talk.call(3)
-    recording, pins, policy = talk.recorded(), PinRules(most=0.5), policy_named("pi", {})
+    recording, policy = talk.recorded(), policy_named("pi", {})
+    pins = PinRules(most=0.5, most_together=9.0)
     trace = trace_of(recording)
     assert isinstance(trace, Trace)
 
