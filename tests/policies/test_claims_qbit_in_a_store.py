@@ -440,8 +440,9 @@ def test_a_shortened_answer_leaves_and_is_rendered_like_any_other(narrow: Sessio
 
 
 @on_sqlite
-def test_one_prompt_larger_than_the_limit_is_named(session: StoredSession) -> None:
-    session.append(Block.user("u" * 40_000))
+def test_one_pinned_prompt_larger_than_the_limit_is_named(session: StoredSession) -> None:
+    prompt = session.append(Block.user("u" * 40_000))
+    session.pin(Ranges.span(prompt.first, prompt.last))
 
     with pytest.raises(NothingToCompactError, match="#3 user"):
         session.compact(policy=POLICY, limit=5_000)
@@ -473,7 +474,6 @@ def test_only_pins_and_only_open_calls_are_named(session: StoredSession) -> None
     with pytest.raises(NothingToCompactError, match=r"\(pinned\)"):
         session.compact(policy=POLICY, limit=1_000)
 
-    session.unpin(Ranges.span(first.first, first.last))
     session.append(Block.user("go"), ToolCall(tool_call_id="c", name="t", arguments="x" * 4_000))
     with pytest.raises(NothingToCompactError, match=r"\(open\)"):
         session.compact(policy=POLICY, limit=1_000)
