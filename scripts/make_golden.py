@@ -390,7 +390,8 @@ def _first_turns(session: StoredSession) -> None:
             latency_s=1.5,
         )
         session.end_turn("done")
-    session.append(Block.note("A note.", origin=Origin(format="golden", id="1", time="then")))
+    origin = Origin(format="golden", id="1", time="then", refused="not JSON")
+    session.append(Block.note("A note.", origin=origin))
 
 
 def _compactions(session: StoredSession, look: Callable[[StoredSession], None]) -> None:
