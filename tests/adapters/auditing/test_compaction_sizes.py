@@ -33,7 +33,7 @@ def sizes_everywhere(session: StoredSession, lineage: str = RECORDED) -> list[Si
     audit = session.audit(lineage=lineage)
     told = [one for one in audit_json.told(audit, audit.between()) if "pre_tokens" in one]
     diffs = [
-        diff_json.as_json(diff(session, node["boundary"], lineage))
+        diff_json.as_json(diff(session, node["boundary"], lineage), (None, None))
         for node in nodes
         if node["served_from"] is not None
     ]
