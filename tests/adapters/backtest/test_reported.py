@@ -11,7 +11,7 @@ from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.backtest.cells import Bench
 from cutbank.adapters.backtest.session_log import SessionLog, read_of
 from cutbank.adapters.backtest.transcripts import imported
-from cutbank.adapters.compacting.by_settings import facts_by
+from cutbank.adapters.models.context_limits import facts_by
 from cutbank.adapters.replaying.deciders import Summaries
 from cutbank.adapters.replaying.run import run_replay
 from cutbank.domain.backtest.cell import Bill, Cell, Setup
