@@ -68,7 +68,7 @@ SCRIPT = """
       made["xaxis" + name] = { ...made["xaxis" + name], domain: [0, 1] };
       made["yaxis" + name] = { ...made["yaxis" + name], showticklabels: true,
         domain: [top - 1 / panels.length + 110 / made.height, top - 10 / made.height] };
-      made.annotations.push({ ...panel, x: 0, y: top - 10 / made.height });
+      made.annotations.push({ ...panel, x: 1, xanchor: "right", y: top - 10 / made.height });
     });
     return made;
   };
