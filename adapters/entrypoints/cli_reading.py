@@ -35,7 +35,7 @@ def sessions(
         int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first so many.")
     ] = None,
 ) -> None:
-    """List the sessions: what they are about, how full they are, and what they cost."""
+    """List the sessions: what they are about and what they cost."""
     start = moment(read_since(since)) if since is not None else None
     with opened_store(call) as store:
         found = session_list.all_of(store, call.named)

@@ -153,7 +153,7 @@ def costs_of(
     total = Cost()
     for row in models.file.rows(CALLS, {"namespace": namespace, "since": start}):
         plain, listed = row[:-4], row[-4:]
-        call = _Call(*plain, None if listed[0] is None else CallCost(*listed))
+        call = _Call._make((*plain, None if listed[0] is None else CallCost._make(listed)))
         parts = prices.parts(call)
         group = _group(call, by)
         key = (group.day, group.project, group.model, group.session, group.namespace)

@@ -27,6 +27,7 @@ CALLS = {
     "export": ["export", "long", "--to", "openai-chat", "--out", "out.json"],
     "formats": ["formats"],
     "sessions": ["sessions"],
+    "costs": ["costs"],
     "show": ["show", "long"],
     "view": ["view", "long"],
     "diff": ["diff", "long"],
