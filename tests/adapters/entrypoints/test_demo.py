@@ -53,7 +53,7 @@ def test_a_second_demo_on_one_database_says_what_there_is(run: Run, tmp_path: Pa
     again = run("demo", "--db", tmp_path / "x.db")
 
     assert again.code == 0
-    assert "since boundary" in again.out
+    assert "since the last compaction" in again.out
     assert "recall" in again.out
 
 
