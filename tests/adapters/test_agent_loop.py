@@ -381,6 +381,7 @@ def test_a_view_that_cannot_be_made_smaller_names_what_holds_it_up(
     session: StoredSession,
 ) -> None:
     huge = session.append(Block.user("x" * 50_000)).last
+    session.pin(huge)
     loop = session.loop(limit=LIMIT)
 
     with pytest.raises(ContextOverflowError, match="largest blocks are #") as caught:
