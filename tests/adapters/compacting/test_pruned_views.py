@@ -242,6 +242,7 @@ def test_a_giant_result_that_cannot_leave_is_shown_shortened(
 
 def test_what_is_too_large_and_no_result_is_named(session: StoredSession) -> None:
     giant = session.append(Block.user("word " * 20_000)).last
+    session.pin(giant)
 
     with pytest.raises(NothingToCompactError, match=rf"#{giant} user [\d,]+ tokens"):
         session.compact(limit=8_000)
