@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any, ClassVar, Protocol
 from weakref import WeakSet
 
+RANKS = 3
 PATIENCE_S = 5.0
 """How long a fork waits for other threads. What they still hold then is not closed in the child."""
 
@@ -47,10 +48,12 @@ _held = _Held()
 
 def _before() -> None:
     deadline = monotonic() + PATIENCE_S
-    for owner in sorted(_owners, key=lambda owner: owner.FORK_RANK):
-        for lock in owner.locks():
-            if lock.acquire(timeout=max(0.0, deadline - monotonic())):
-                _held.locks.append(lock)
+    for rank in range(RANKS):
+        # Asked anew for each: a thread that was waited for may have opened more.
+        for owner in [owner for owner in list(_owners) if rank == owner.FORK_RANK]:
+            for lock in owner.locks():
+                if lock.acquire(timeout=max(0.0, deadline - monotonic())):
+                    _held.locks.append(lock)
 
 
 def _release() -> list[Any]:

@@ -76,7 +76,7 @@ class EventStore(Application[UUID]):
         """Only what is passed in: the process's environment may configure another application."""
         return Environment(name, {**type(self).env, **(env or {})})
 
-    FORK_RANK = 3
+    FORK_RANK = 2
 
     def locks(self) -> tuple[()]:
         """As `process_forks` asks: the recorder's are enough."""

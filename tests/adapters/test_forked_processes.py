@@ -14,8 +14,8 @@ from faulty import check_log, texts
 import cutbank
 from cutbank import Block, StoredSession
 
-WRITERS = 3
-CHILDREN = 6
+WRITERS = 2
+CHILDREN = 3
 WAITED_S = 30.0
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
