@@ -4,12 +4,12 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from stat import S_IRGRP, S_IROTH, S_ISREG
-from typing import IO, Any
+from typing import BinaryIO
 
 
-def open_new(path: Path, mode: str = "xb", **how: Any) -> IO[Any]:
+def open_new(path: Path) -> BinaryIO:
     """Open a new file for writing; a file or a link that is there already is an error."""
-    return open(path, mode, opener=_only_for_owner, **how)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def make_file(path: Path) -> None:
@@ -33,7 +33,3 @@ def is_shared(path: Path) -> bool:
     except OSError:
         return False
     return os.name == "posix" and S_ISREG(mode) and bool(mode & (S_IRGRP | S_IROTH))
-
-
-def _only_for_owner(name: str, flags: int) -> int:
-    return os.open(name, flags, 0o600)

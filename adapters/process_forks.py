@@ -9,7 +9,7 @@ import os
 from collections.abc import Container, Iterable
 from threading import local
 from time import monotonic
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 from weakref import WeakSet
 
 RANKS = 3
@@ -20,7 +20,7 @@ PATIENCE_S = 5.0
 class Forked(Protocol):
     """Something with locks or connections that a child cannot share."""
 
-    FORK_RANK: ClassVar[int]
+    FORK_RANK: int
     """Whose locks are taken first: in the order in which threads take them."""
 
     def locks(self) -> Iterable[Any]:

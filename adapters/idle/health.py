@@ -37,8 +37,8 @@ class HealthFile:
         """Replace what it said before; a disk that is full makes it grow old."""
         with suppress(OSError):
             self._next.unlink(missing_ok=True)
-            with open_new(self._next, "x", encoding="utf-8") as file:
-                file.write(json.dumps(document) + "\n")
+            with open_new(self._next) as file:
+                file.write(json.dumps(document).encode() + b"\n")
             self._next.replace(self.path)
 
     def remove(self) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -40,5 +41,5 @@ def view_dump(session: str, path: Path) -> Iterator[ViewDump]:
 
     Raises ExportError where something is there already.
     """
-    with new_file(path) as part, open_new(part, "x", encoding="ascii") as file:
+    with new_file(path) as part, TextIOWrapper(open_new(part), encoding="ascii") as file:
         yield ViewDump(session, file)
