@@ -20,8 +20,10 @@ PATIENCE_S = 5.0
 class Forked(Protocol):
     """Something with locks or connections that a child cannot share."""
 
-    FORK_RANK: int
-    """Whose locks are taken first: in the order in which threads take them."""
+    @property
+    def FORK_RANK(self) -> int:  # noqa: N802 - a constant of each class
+        """Whose locks are taken first: in the order in which threads take them."""
+        ...
 
     def locks(self) -> Iterable[Any]:
         """What has to be held for nothing to be under way."""
