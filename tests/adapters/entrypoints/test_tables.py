@@ -38,6 +38,7 @@ def test_a_terminal_shows_every_character_and_obeys_none(text: str) -> None:
     assert not {unicodedata.category(one) for one in visible} & {"Cc", "Zl", "Zp"}
     assert not set(visible) & set("\u202e\u2066\u200b\u00ad\ufeff\u3164\U000e0041\U0001d173")
 
+
 NAME = "a-rather-long-name-of-a-session-0123456789"
 NUMBERS = [1_000_000 + n for n in range(8)]
 HEADINGS = ["session", *(f"tokens {n}" for n in range(8)), "title"]
