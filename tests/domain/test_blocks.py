@@ -29,9 +29,8 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
             "ToolResult has no field 'error'; did you mean 'is_error'?",
         ),
         (
-            lambda: Usage(tokens=40),  # type: ignore[call-arg]
-            "Usage has no field 'tokens'; it has cache_read, cache_write, cache_write_1h, input, "
-            "output, reasoning",
+            lambda: Usage(outputs=40),  # type: ignore[call-arg]
+            "Usage has no field 'outputs'; did you mean 'output'?",
         ),
     ],
     ids=["block", "call", "result", "usage"],
