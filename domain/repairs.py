@@ -119,8 +119,7 @@ def _behind(window: Window, cut: int) -> tuple[Item, ...]:
 
 def _first(window: Window) -> int:
     """Where the kept window goes on beginning if nothing is cut off."""
-    begins = window.boundary.first_kept if window.boundary else 1
-    return next((item.position for item in window.items if item.place >= begins), begins)
+    return next((item.position for item in window.open_to_cut), window.begins)
 
 
 def _dropped(
