@@ -33,6 +33,9 @@ def settle_to_fit(window: Window, plan: Plan) -> Settlement:
         if window.tokens <= _most(window, plan):
             raise
     try:
+        if window.request + window.held_tokens > window.limit:
+            # What no cut takes out is too large: to keep less of the rest would not help.
+            return settle(window, plan) if meant is None else meant
         tighter = _tightened(window, plan, meant)
     except NothingToCompactError:
         if meant is None:

@@ -192,6 +192,7 @@ class ReserveHeadroom:
         free = most = 0
         if self._counts_as_stored and window.limit > 0:
             free = self._free(window, headroom)
+        if free:
             # A quarter is for what comes next.
             most = window.request + window.held_tokens + free * 3 // 4
             headroom = Headroom(headroom.reserve, min(headroom.keep, free // 2))
