@@ -160,7 +160,7 @@ def test_an_agent_does_not_wait_for_a_shadow(store: SessionStore, session: Store
 
     assert Waits.asked.wait(PATIENCE_S)
     assert not store.shadows.wait(0)
-    assert len(session.view().entries) == 6
+    assert len(session.view().entries) == 5
     Waits.answers.set()
     assert store.shadows.wait(PATIENCE_S)
 
