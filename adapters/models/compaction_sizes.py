@@ -88,8 +88,9 @@ def _switches(decisions: Sequence[Event]) -> Iterator[Switch]:
         begins = one.originator_version
         if isinstance(one, BoundaryActivated):
             # What another lineage decides that goes on from this one is not of its views.
-            is_own = following is not None and following.originator_id == one.originator_id
-            until = following.originator_version if is_own else inf
+            until: float = inf
+            if following is not None and following.originator_id == one.originator_id:
+                until = following.originator_version
             yield Switch(one.boundary, one.effective_from, ends, begins, until)
         ends = begins
 
