@@ -77,4 +77,4 @@ def test_the_code_runs(home: Path) -> None:
         session.append(cutbank.Block.user("Is the bank cut?"))
         exec(dedent(code[0]), {"session": session})  # noqa: S102
 
-    assert (home / "request.json").exists()
+    assert (home / "view.json").exists()

@@ -32,8 +32,8 @@ WRONG = [
     (["verify", "unknown"], "no session 'unknown'"),
     (["append", "unknown", "hi", "--expect", "3"], "no session 'unknown'"),
     (["append", "", "hi"], "must have characters"),
-    (["append", "talk"], "takes a TEXT"),
-    (["append", "talk", "hi", "--blocks", "x.json"], "takes a TEXT"),
+    (["append", "talk"], "takes one of TEXT"),
+    (["append", "talk", "hi", "--blocks", "x.json"], "takes one of TEXT"),
     (["append", "talk", "hi", "--role", "king"], "'king'"),
     (["append", "talk", "hi", "--expect", "x"], "no handle"),
     (["append", "talk", "--blocks", "missing.json"], "missing.json cannot be read"),
@@ -86,7 +86,7 @@ WRONG = [
     (["sessions", "--db", ""], "--db needs a path"),
     (["sessions", "--db", "missing.db"], "missing.db does not exist"),
     (["append", "s", "hi", "--db", "missing/new.db"], "cannot be opened"),
-    (["append", "s", "hi", "--db", "."], "cannot be opened"),
+    (["append", "s", "hi", "--db", "."], "is a folder"),
 ]
 
 
@@ -125,7 +125,7 @@ BLOCKS = [
     ('[{"text": "x"}]', "block 1: kind"),
     ('[{"kind": "song", "text": "x"}]', "block 1: kind"),
     ('[{"kind": "user", "text": "x"}, {"kind": "tool_call"}]', "block 2: tool_call_id"),
-    ('[{"kind": "user", "txt": "x"}]', "a user has no 'txt'"),
+    ('[{"kind": "user", "txt": "x"}]', "Block has no field 'txt'"),
     ('[{"kind": "tool_result", "tool_call_id": "x"}]', "no open tool call 'x'"),
     ('[{"kind": "tool_call", "tool_call_id": "c2", "name": "n"}]', "already open"),
 ]
