@@ -24,7 +24,6 @@ class Terms:
     policy: Policy
     limit: int = DEFAULT_LIMIT
     """Tokens that the model's context holds."""
-    limit_source: LimitSource = LimitSource.ARGUMENT
     trigger: Trigger = Trigger.MANUAL
     instructions: str | None = None
     """What the summary should care about."""
@@ -41,6 +40,8 @@ class Terms:
     """Calls still to come, over which a compaction has to pay for itself."""
     must_pay: bool = False
     """Whether a compaction that nobody asked for has to pay for itself by price."""
+    limit_source: LimitSource = LimitSource.ARGUMENT
+    """Where `limit` is from."""
 
     @property
     def is_unasked(self) -> bool:

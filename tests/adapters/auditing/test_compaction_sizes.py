@@ -187,10 +187,10 @@ def around(calls: list[int | None]) -> list[Sizes]:
 def shared() -> list[Any]:
     """The transcripts of two formats in which a compaction is between two reports."""
     folder = Path(os.environ.get("CUTBANK_SESSIONS", "/nowhere"))
-    found = []
+    found: list[Any] = []
     for name, read in (("claude-code", of_claude_code), ("codex", of_codex)):
         for path in sorted((folder / name).rglob("*.jsonl")):
-            if path.stat().st_size > LARGEST or "made" in path.parts:
+            if path.stat().st_size > LARGEST:
                 continue
             raw = path.read_text(encoding="utf-8", errors="replace")
             if "compact" in raw and "microcompact" not in raw and "thread_rolled_back" not in raw:

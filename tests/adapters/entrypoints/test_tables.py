@@ -42,7 +42,10 @@ def test_a_terminal_shows_every_character_and_obeys_none(text: str) -> None:
 NAME = "a-rather-long-name-of-a-session-0123456789"
 NUMBERS = [1_000_000 + n for n in range(8)]
 HEADINGS = ["session", *(f"tokens {n}" for n in range(8)), "title"]
-ROWS = [[NAME, *NUMBERS, "What it is about, 다음 작업 계획, at length"], ["b", *NUMBERS, ""]]
+ROWS: list[list[str | int]] = [
+    [NAME, *NUMBERS, "What it is about, 다음 작업 계획, at length"],
+    ["b", *NUMBERS, ""],
+]
 
 
 @pytest.mark.parametrize("width", [20, 60, 80, 200])
