@@ -23,6 +23,7 @@ from ..models.compaction_sizes import measure_compactions
 from ..recall import block_of
 from ..view_reader import ViewReader
 from .audited_call import lineage_of, witness
+from .diffs import boundaries_of
 from .owners import Owner, owners_of
 from .showings import Showings
 from .told_times import told_at
@@ -60,6 +61,7 @@ class Audit:
         self._open = frozenset(state.open_calls.values())
         self.turns, self.blocks, self.tokens = state.turn, state.blocks, state.tokens
         self.retractions = self._retractions(state.retraction)
+        self._counts: dict[str, dict[int, int]] = {}
 
     @property
     def position(self) -> int:
@@ -74,6 +76,18 @@ class Audit:
         chain = self._store.lineage_chain(session.namespace, session.key, at.lineage)
         log = self._store.read(chain, Ranges.span(1, at.lineage_version))
         return tuple(recorded.event for recorded in log)
+
+    @property
+    def compactions(self) -> dict[int, int]:
+        """Which compaction of the lineage each boundary is, from 1 on, by its version."""
+        return self.compactions_of(self.coordinate.lineage)
+
+    def compactions_of(self, lineage: str) -> dict[int, int]:
+        """The same of another lineage of the session."""
+        if lineage not in self._counts:
+            drawn = boundaries_of(self.session, lineage)
+            self._counts[lineage] = {number: count for count, number in enumerate(drawn, 1)}
+        return self._counts[lineage]
 
     @cached_property
     def sizes(self) -> dict[int, Sizes]:

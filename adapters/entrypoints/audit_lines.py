@@ -14,7 +14,7 @@ from ..auditing.audit import Audit
 from ..auditing.audited_call import AuditedCall, size_of_call
 from .block_lines import heading
 from .coordinates import coordinate, written
-from .event_words import boundary_in_words, in_words
+from .event_words import Counts, boundary_in_words, in_words
 from .printing import clipped, counted, say, say_json
 from .session_lines import say_view
 
@@ -30,28 +30,29 @@ def say_story(audit: Audit, story: Iterable[Happening], *, brief: bool) -> Count
     for happening in story:
         match happening:
             case BlockSaid():
-                _say_block(happening, brief=brief)
+                _say_block(happening, audit.compactions, brief=brief)
             case ModelAsked():
                 proofs[happening.shown.proof] += 1
-                _say_call(happening, brief=brief)
+                _say_call(happening, audit, brief=brief)
             case Recorded(event=TurnStarted(turn=turn)):
                 say(f"\nturn {turn}", bold=True)
             case Recorded(position=position, event=event):
-                say(f"#{position} {clipped(in_words(event), EXCERPT)}")
+                say(f"#{position} {clipped(in_words(event, audit.compactions), EXCERPT)}")
             case Decided(event=CompactBoundary() as boundary):
-                said = boundary_in_words(boundary, audit.sizes[boundary.originator_version])
+                sizes = audit.sizes[boundary.originator_version]
+                said = boundary_in_words(boundary, sizes, audit.compactions)
                 say(f"== {said} ==", bold=True)
             case Decided(event=event):
-                say(f"== {in_words(event)} ==", bold=True)
+                say(f"== {in_words(event, audit.compactions)} ==", bold=True)
     told = ", ".join(f"{number:,} {proof}" for proof, number in proofs.items())
     say(f"\n{counted(proofs.total(), 'call')}" + (f": {told}" if told else ""))
     return proofs
 
 
-def say_call(call: AuditedCall, form: str | None) -> None:
-    """What is known of one call, and then its request as JSON."""
+def say_call(call: AuditedCall, compaction: int | None, form: str | None) -> None:
+    """What is known of one call, whose view began at `compaction`, and then its request as JSON."""
     name = f"call {call.number}" if call.number else "the call"
-    say(f"{name} saw {_seen(call)}: {sized(call.shown, call.reported)}", bold=True)
+    say(f"{name} saw {_seen(call)}: {sized(call.shown, call.reported, compaction)}", bold=True)
     for line in _reports(call.reported, call.answer):
         say(line)
     say(verdict(call.shown))
@@ -76,9 +77,9 @@ def verdict(shown: Shown) -> str:
     return f"{shown.proof}" + (f": {shown.why}" if shown.why else "")
 
 
-def sized(shown: Shown, reported: ModelCalled | None) -> str:
-    """What a view begins at, and how large it is."""
-    begins = f", boundary {shown.boundary}" if shown.boundary else ""
+def sized(shown: Shown, reported: ModelCalled | None, compaction: int | None) -> str:
+    """How large a view is, and which compaction it begins at."""
+    begins = f", compaction {compaction}" if compaction else ""
     return f"{counted(shown.blocks, 'block')}, {size_of_call(reported, shown.tokens)}{begins}"
 
 
@@ -94,12 +95,12 @@ def _say_session(audit: Audit) -> None:
     say(f"{session.key}{title}", bold=True)
     say(
         f"{counted(audit.turns, 'turn')}, {counted(audit.blocks, 'block')},"
-        f" {counted(audit.tokens, 'token')}; fates as of {coordinate(audit.coordinate)}"
+        f" {counted(audit.tokens, 'token')} estimated; fates as of {coordinate(audit.coordinate)}"
     )
 
 
-def _say_block(said: BlockSaid, *, brief: bool) -> None:
-    top = heading(said.position, said.block, _marks(said), said.tokens)
+def _say_block(said: BlockSaid, counts: Counts, *, brief: bool) -> None:
+    top = heading(said.position, said.block, _marks(said, counts), said.tokens)
     if brief:
         say(f"{top}  {clipped(said.block.text, max(20, EXCERPT - len(top)))}")
     else:
@@ -108,10 +109,10 @@ def _say_block(said: BlockSaid, *, brief: bool) -> None:
         say(f"{INDENT}{when}{clipped(said.block.text, EXCERPT)}")
 
 
-def _marks(said: BlockSaid) -> Iterator[str]:
+def _marks(said: BlockSaid, counts: Counts) -> Iterator[str]:
     became = said.became
     since = f" since #{became.since}" if became.since else ""
-    by = f" by boundary {became.boundary}" if became.boundary else ""
+    by = f" by compaction {counts[became.boundary]}" if became.boundary else ""
     match became.fate:
         case None:
             yield "lost to the view, run `cutbank verify`"
@@ -132,9 +133,10 @@ def _marks(said: BlockSaid) -> Iterator[str]:
         yield "error"
 
 
-def _say_call(asked: ModelAsked, *, brief: bool) -> None:
+def _say_call(asked: ModelAsked, audit: Audit, *, brief: bool) -> None:
     at = written(asked.lineage, asked.lineage_version, asked.placed.sees)
-    size = sized(asked.shown, asked.reported)
+    compaction = audit.compactions_of(asked.lineage).get(asked.shown.boundary or 0)
+    size = sized(asked.shown, asked.reported, compaction)
     say(f"-- call {asked.number} saw {at}: {size}; {verdict(asked.shown)} --")
     if not brief:
         for line in _reports(asked.reported, asked.placed.answer):

@@ -14,6 +14,7 @@ from ...projections.audit.shown import REFUTED, Proof
 from ...projections.rendering.catalog import RENDERERS
 from ..auditing.audit import Audit
 from ..auditing.audited_call import AuditedCall
+from ..auditing.diffs import count_of
 from ..stored_session import StoredSession
 from . import audit_json, audit_lines, coordinates, handles
 from .database import opened_session
@@ -116,9 +117,17 @@ def _say_call(
     if call.as_json:
         say_json(audit_json.audited_call(session.key, audited, form))
     else:
-        audit_lines.say_call(audited, form)
+        audit_lines.say_call(audited, _compaction_of(session, audited), form)
     if audited.shown.is_refuted:
         raise typer.Exit(1)
+
+
+def _compaction_of(session: StoredSession, audited: AuditedCall) -> int | None:
+    """Which compaction the call's view begins at; None where it is all of the log."""
+    if audited.view is None or audited.view.boundary is None:
+        return None
+    lineage = audited.view.coordinate.lineage
+    return count_of(session, audited.view.boundary.originator_version, lineage)
 
 
 def _called(session: StoredSession, word: str) -> AuditedCall:

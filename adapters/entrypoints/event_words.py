@@ -1,5 +1,7 @@
 """What an event says, in a line for people: of a session, and of its lineages."""
 
+from collections.abc import Mapping
+
 from ...domain.compaction_events import (
     BoundaryActivated,
     CompactBoundary,
@@ -34,10 +36,13 @@ from ...domain.session_events import (
 from ...domain.token_budget import estimate_text
 from .printing import counted, shortly
 
+Counts = Mapping[int, int]
+"""Which compaction of its lineage each boundary is, from 1 on, by its version."""
 
-def in_words(event: Event) -> str:
+
+def in_words(event: Event, counts: Counts) -> str:
     """One line; of an event that this version does not know, its name."""
-    return _of_session(event) or _of_lineage(event) or type(event).__name__
+    return _of_session(event) or _of_lineage(event, counts) or type(event).__name__
 
 
 def _of_session(event: Event) -> str | None:
@@ -65,11 +70,11 @@ def _of_session(event: Event) -> str | None:
             return f"turn {turn} ends" + (f": {outcome}" if outcome else "")
         case BlocksHidden(positions=positions, replacement=text):
             instead = f", and show {text!r}" if text is not None else ""
-            return f"{shortly(positions)} to be hidden from the next boundary on{instead}"
+            return f"{shortly(positions)} to be hidden from the next compaction on{instead}"
         case BlockPinned(positions=positions):
-            return f"{shortly(positions)} pinned from the next boundary on"
+            return f"{shortly(positions)} pinned from the next compaction on"
         case BlockUnpinned(positions=positions):
-            return f"{shortly(positions)} unpinned from the next boundary on"
+            return f"{shortly(positions)} unpinned from the next compaction on"
         case BlocksRetracted(positions=positions, reason=reason):
             return f"{shortly(positions)} taken back" + (f": {reason}" if reason else "")
         case ModelCalled(call_id=call):
@@ -88,7 +93,7 @@ def _for(opened: SessionOpened) -> str:
     return f", works for {opened.parent.key}" if opened.parent else ""
 
 
-def _of_lineage(event: Event) -> str | None:
+def _of_lineage(event: Event, counts: Counts) -> str | None:
     number = event.originator_version
     match event:
         case CompactionOpened(lineage=lineage, base=None):
@@ -98,15 +103,15 @@ def _of_lineage(event: Event) -> str | None:
         case CompactionRequested(trigger=trigger, policy=policy, after=after):
             return f"request {number}: {policy} is to compact all up to #{after} ({trigger})"
         case CompactBoundary(pre_tokens=before, post_tokens=after):
-            return boundary_in_words(event, Sizes(before, after, Basis.ESTIMATED))
+            return boundary_in_words(event, Sizes(before, after, Basis.ESTIMATED), counts)
         case Summary(summariser=who, tokens=tokens, covers=covers):
             stands = f"stands for {shortly(covers)}" if covers else "stands for nothing new"
             model = f" ({event.model})" if event.model else ""
             return f"summary by {who}{model}, {counted(tokens, 'token')}, {stands}"
         case BoundaryActivated(boundary=boundary, effective_from=start):
-            return f"boundary {boundary} is served from #{start} on"
+            return f"compaction {counts[boundary]} is served from #{start} on"
         case PreparationDropped(boundary=boundary, reason=reason):
-            return f"boundary {boundary}, which was prepared, is dropped: {reason}"
+            return f"compaction {counts[boundary]}, which was prepared, is dropped: {reason}"
         case CompactionRejected(summariser=who, rule=rule, reason=reason):
             return f"a draft of {who} is not used, by the rule {rule}: {reason}"
         case CompactionFailed(reason=reason, stood_in=None):
@@ -114,17 +119,18 @@ def _of_lineage(event: Event) -> str | None:
         case CompactionFailed(reason=reason, stood_in=who):
             return f"{who} stood in: {reason}"
         case CompactionReverted(boundary=boundary, to=to, effective_from=start):
-            back = f"boundary {to} is served" if to else "the whole history is served"
-            return f"boundary {boundary} is reverted: {back} from #{start} on"
+            back = f"compaction {counts[to]} is served" if to else "the whole history is served"
+            return f"compaction {counts[boundary]} is reverted: {back} from #{start} on"
         case _:
             return None
 
 
-def boundary_in_words(boundary: CompactBoundary, sizes: Sizes) -> str:
+def boundary_in_words(boundary: CompactBoundary, sizes: Sizes, counts: Counts) -> str:
     """Say what a boundary decided."""
+    count = counts[boundary.originator_version]
     who = f"{boundary.policy} ({boundary.trigger})"
     parts = [
-        f"boundary {boundary.originator_version}: {who} decides on all up to #{boundary.after}",
+        f"compaction {count}: {who} decides on all up to #{boundary.after}",
         f"{sizes}, keeps {shortly(boundary.kept) or 'nothing'}",
     ]
     if boundary.pinned:

@@ -23,21 +23,24 @@ def boundaries(story: Story, cuts: Cuts) -> Iterator[Markup]:
     """Each lineage, and its boundaries in the order in which they were drawn."""
     told = {one.key: one for one in story.boundaries}
     for tree in story.trees:
-        served = f"boundary {tree.served} is served" if tree.served else "all of the log is served"
+        served = f"compaction {tree.count(tree.served)}" if tree.served else "all of the log"
         went_on = f", continues {tree.continues}" if tree.continues else ""
         yield tag("h3", f"Lineage {tree.lineage}")
-        yield tag("p", f"{several(len(tree.nodes), 'boundary', 'boundaries')}, {served}{went_on}")
+        yield tag(
+            "p",
+            f"{several(len(tree.nodes), 'compaction', 'compactions')}, {served} is served{went_on}",
+        )
         for node in tree.nodes:
             one = told.get((node.lineage, node.number))
             if one is not None and node.lineage != tree.lineage:
-                name = f"boundary {node.number}, decided in {node.lineage}"
+                name = f"compaction {tree.count(node.number)}, decided in {node.lineage}"
                 yield tag("p", tag("a", name, href=f"#{boundary_id(one.key)}"))
             elif one is not None:
-                yield _boundary(one, cuts)
+                yield _boundary(one, tree, cuts)
         yield from _attempts(tree)
 
 
-def _boundary(told: ToldBoundary, cuts: Cuts) -> Markup:
+def _boundary(told: ToldBoundary, tree: LineageTree, cuts: Cuts) -> Markup:
     node = told.node
     boundary = node.boundary
     when = moment(told_at(boundary) or node.when)
@@ -45,12 +48,12 @@ def _boundary(told: ToldBoundary, cuts: Cuts) -> Markup:
         "details",
         tag(
             "summary",
-            tag("span", f"boundary {node.number}", class_="handle"),
+            tag("span", f"compaction {told.compaction}", class_="handle"),
             f" {boundary.trigger}, {boundary.policy}, {when} ",
             tag("span", node.standing, class_="fate"),
             tag("span", f" {node.sizes}".replace("->", "→"), class_="size"),
         ),
-        tag("dl", *_facts(told, cuts)),
+        tag("dl", *_facts(told, tree, cuts)),
         *_summary(told),
         *(_lost(told.diff, cuts) if told.diff else ()),
         id=boundary_id(told.key),
@@ -58,7 +61,7 @@ def _boundary(told: ToldBoundary, cuts: Cuts) -> Markup:
     )
 
 
-def _facts(told: ToldBoundary, cuts: Cuts) -> Iterator[Markup]:
+def _facts(told: ToldBoundary, tree: LineageTree, cuts: Cuts) -> Iterator[Markup]:
     node, boundary = told.node, told.node.boundary
     rows: list[tuple[str, object]] = [
         ("decided on all up to", f"#{boundary.after}"),
@@ -74,7 +77,10 @@ def _facts(told: ToldBoundary, cuts: Cuts) -> Iterator[Markup]:
         rows.append(("takes over", handles(node.inherited, cuts)))
     if node.words and len(node.words) > 1:
         every = sum(node.words.values())
-        shares = (f"{said / every:.0%} from boundary {at}" for at, said in node.words.items())
+        shares = (
+            f"{said / every:.0%} from compaction {tree.count(at)}"
+            for at, said in node.words.items()
+        )
         rows.append(("its words", ", ".join(shares)))
     for repair in boundary.repairs:
         rows.append(("repaired", repair.rule))

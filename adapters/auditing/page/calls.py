@@ -47,7 +47,7 @@ def _said(story: Story, told: ToldCall, cuts: Cuts) -> Iterator[Markup]:
     else:
         link = tag(
             "a",
-            f"boundary {boundary.node.number} on {boundary.lineage}",
+            boundary.name,
             href=f"#{boundary_id(boundary.key)}",
         )
         yield from _row("view begins at", link)

@@ -109,13 +109,13 @@ def _bar(x: float, wide: float, high: float, floor: float, kind: str) -> Markup:
 
 
 def _mark(x: float, call: ToldCall, told: ToldBoundary | None, *, is_numbered: bool) -> Markup:
-    lineage, number = call.boundary or ("", 0)
     at = _percent(x)
     line = tag("line", x1=at, x2=at, y1=0, y2=HEIGHT - BELOW, class_="boundary")
-    title = tag("title", f"boundary {number} on {lineage}, from call {call.call.number} on")
+    compaction = told.name if told else "a compaction"
+    title = tag("title", f"{compaction}, from call {call.call.number} on")
     # Beside its line on the side where there is room.
     side = {"dx": 4} if x < 50 else {"dx": -4, "text_anchor": "end"}
-    name = tag("text", number, x=at, y=10, **side) if is_numbered else ""
+    name = tag("text", told.compaction, x=at, y=10, **side) if told and is_numbered else ""
     if told is None:
         return tag("g", title, line, name)
     return tag("a", title, line, name, href=f"#{boundary_id(story_key=told.key)}")
@@ -145,7 +145,7 @@ def fate_chart(story: Story) -> Markup:
         rows.append(_named(len(rows), f"lineage {story.view.coordinate.lineage}"))
     rows.append(_now(story, len(rows)))
     high = (len(rows)) * (STRIPE + 4) + 4
-    label = "What had become of each block of the log, at each boundary and now"
+    label = "What had become of each block of the log, at each compaction and now"
     met = {told.fate for told in story.blocks}.union(*(one.fates for one in story.boundaries))
     named = [(f"fate-{fate}", str(fate)) for fate in Fate if fate in met]
     drawing = _drawn(*rows, high=high, label=label)
@@ -163,7 +163,7 @@ def _stripe(number: int, told: ToldBoundary, positions: Sequence[int]) -> Markup
         for position in _among(positions, where)
     }
     label = tag("text", f"#{told.upto}", x=-6, y=_row(number) + 11, text_anchor="end")
-    title = tag("title", f"boundary {told.node.number} on {told.lineage}, at #{told.upto}")
+    title = tag("title", f"{told.name}, at #{told.upto}")
     cells = _cells([fates.get(position) for position in positions], number)
     return tag("a", title, label, *cells, href=f"#{boundary_id(told.key)}")
 

@@ -89,7 +89,7 @@ def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
         f"Session {session.key} in {session.namespace}{source}: "
         f"{several(len(story.blocks), 'block', 'blocks')}, "
         f"{several(len(story.calls), 'call', 'calls')}, "
-        f"{several(len(story.boundaries), 'boundary', 'boundaries')}. "
+        f"{several(len(story.boundaries), 'compaction', 'compactions')}. "
         f"Fates as of {at.lineage}@{at.lineage_version}#{at.position}; "
         f"the view there takes {session.in_use(view):,} tokens, fingerprint ",
         tag("code", view.fingerprint),

@@ -91,6 +91,12 @@ class ToldBoundary:
     fates: Fates
     upto: int
     """The position as of which these are the fates."""
+    compaction: int
+    """Which compaction of its lineage it is, from 1 on."""
+
+    @property
+    def name(self) -> str:
+        return f"compaction {self.compaction} on {self.lineage}"
 
     @property
     def key(self) -> Key:
@@ -234,4 +240,5 @@ def _boundaries(
             diff=found,
             fates=fates_of(node.boundary, node.summary, _retracted(retractions, upto), upto),
             upto=upto,
+            compaction=tree.count(node.number),
         )

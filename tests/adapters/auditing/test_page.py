@@ -154,7 +154,7 @@ def test_a_call_says_what_it_was_sent(store: SessionStore) -> None:
         texts[f"call-{told.call.number}"] for told in story_of(session).calls if told.is_served
     )
     assert "all of the log" in before
-    assert "boundary" in after
+    assert "compaction" in after
     assert "summarised" in after
     assert "proved" in before
     assert "proved" in after
@@ -340,7 +340,7 @@ def test_the_legend_has_the_fates_of_the_page_and_one_thing_is_one(store: Sessio
     assert len(found.named("figure")) == len(found.named("svg")) == 2
     legends = [given["aria-label"] for given in found.named("p") if given.get("class") == "legend"]
     assert legends == ["Marks of the calls", "Colours of the fates"]
-    assert "1 boundary, " in found.texts["boundaries"]
+    assert "1 compaction, " in found.texts["boundaries"]
     assert "1 boundaries" not in found.texts["boundaries"]
 
 

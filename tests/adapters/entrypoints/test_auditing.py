@@ -69,8 +69,8 @@ def test_a_story_for_people_says_what_became_of_blocks_and_who_saw_what(
     answer = run("audit", "long")
 
     assert answer.code == 0
-    assert has_line(answer.out, r"#6 user, .*\[summarised by boundary \d+ since #\d+\]")
-    assert has_line(answer.out, r"== boundary \d+: reserve-headroom \(manual\) decides on all .*")
+    assert has_line(answer.out, r"#6 user, .*\[summarised by compaction \d+ since #\d+\]")
+    assert has_line(answer.out, r"== compaction \d+: reserve-headroom \(manual\) decides on all .*")
     assert has_line(answer.out, r"-- call 13 saw main@\d+#\d+: .*; proved --")
     assert "    a-model, $0.2500, 1.5 s, sent as anthropic/1, recorded at #" in answer.out
     assert answer.out.endswith("13 calls: 12 reconstructed, 1 proved\n")
