@@ -15,7 +15,7 @@ import cutbank
 from cutbank.adapters import policy_catalog
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain import repairs
+from cutbank.domain import fitting, repairs
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.catalog import DEFAULT, POLICIES, alias_of, policy_named
 from cutbank.domain.policies.contract.sample_windows import long
@@ -90,7 +90,9 @@ def test_what_stands_in_is_what_the_plans_say() -> None:
 
 
 def test_each_rule_of_repair_is_told() -> None:
-    source = Path(str(repairs.__file__)).read_text(encoding="utf-8")
+    source = "".join(
+        Path(str(module.__file__)).read_text(encoding="utf-8") for module in (repairs, fitting)
+    )
 
     assert {row[0].strip("`") for row in rows("rule")} == set(re.findall(r'rule="(.*?)"', source))
 

@@ -13,6 +13,7 @@ from platformdirs import user_cache_path
 from pydantic import TypeAdapter
 
 from ...domain.errors import CacheFileError
+from ..event_log.event_mapper import dumps
 from ..private_files import make_file, make_folder
 from .journal import begin_use
 
@@ -73,9 +74,8 @@ class ProvenRows(Generic[T]):
 
     def put(self, key: str, kept: T) -> None:
         """Keep it, in place of what stood there."""
-        # In ASCII: models may write half a surrogate pair, which UTF-8 has no room for.
-        plain = self.kind.dump_python(kept, mode="json")
-        content = json.dumps(plain, separators=(",", ":")).encode("ascii")
+        # Not pydantic's own JSON, which has no room for half a surrogate pair in a name.
+        content = dumps(self.kind.dump_python(kept))
         with self._plainly():
             self._connection.execute(_INSERT, (key, content, _digest(key, content)))
 

@@ -144,7 +144,7 @@ class ReserveHeadroom:
             return None
         if limit <= 0:
             return NEVER
-        threshold = _threshold(limit - answer, 0, self.headroom(limit))
+        threshold = self._threshold(limit - answer, 0, self.headroom(limit))
         return threshold - 1 if self.fires_at == ">=" else threshold
 
     def _is_past(self, window: Window, headroom: Headroom) -> bool:
@@ -153,7 +153,7 @@ class ReserveHeadroom:
             return False
         threshold, used = room - headroom.reserve, self.in_use(window)
         if self._counts_as_stored and used > threshold:
-            threshold = _threshold(room, window.request, headroom)
+            threshold = self._threshold(room, window.request, headroom)
         return used >= threshold if self.fires_at == ">=" else used > threshold
 
     def in_use(self, window: Window) -> int:
@@ -230,12 +230,22 @@ class ReserveHeadroom:
     def _counts_as_stored(self) -> bool:
         return self.counts == Counts.RECKONED and self.measure is None
 
+    def _threshold(self, room: int, request: int, headroom: Headroom) -> int:
+        """The most tokens in use that do not fire.
+
+        A reserve that nobody set is at most three quarters of what the request leaves.
+        """
+        threshold = room - headroom.reserve
+        if self.reserve_tokens is not None:
+            return threshold
+        return max(threshold, request + (room - request) // 4)
+
     def _free(self, window: Window, headroom: Headroom) -> int:
         """Tokens below the threshold for the summary, what is kept, and what comes next: all but
         the request and pinned blocks."""
         room = window.limit - self._answer(window)
         floor = window.request + window.held_tokens
-        threshold = _threshold(room, window.request, headroom)
+        threshold = self._threshold(room, window.request, headroom)
         return max(threshold - floor, (room - floor) // 2, 0)
 
     def walk(self, window: Window) -> Walk:
@@ -293,12 +303,6 @@ class ReserveHeadroom:
 
 def _sum(messages: tuple[Message, ...], measure: Measure) -> int:
     return sum(message_tokens(message, measure) for message in messages)
-
-
-def _threshold(room: int, request: int, headroom: Headroom) -> int:
-    """The most tokens in use that do not fire: the reserve is three quarters at most of what the
-    request leaves."""
-    return max(room - headroom.reserve, request + (room - request) // 4)
 
 
 def _reason(window: Window, headroom: Headroom) -> str:

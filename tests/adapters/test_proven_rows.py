@@ -7,7 +7,7 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutbank.adapters.backtest.cache import cache_in
@@ -43,6 +43,9 @@ def test_what_was_put_in_comes_out_and_what_was_put_last_counts(path: Path) -> N
         assert cache.damaged == 0
 
 
+@example(
+    text="", sections={"\ud800": ""}, cites=Ranges(), usage=None, cost_usd=None, was_truncated=False
+)
 @given(
     text=TEXTS,
     sections=st.dictionaries(TEXTS, TEXTS),

@@ -75,5 +75,5 @@ def test_half_a_price_is_none() -> None:
     assert unknown.overridden(ModelOverride(input_usd=1)).prices == ()
     assert unknown.overridden(ModelOverride(input_usd=0, output_usd=0)).prices == (Prices(0, 0),)
     assert unknown.overridden(ModelOverride(context=8_192)) == ModelFacts(
-        "local", context=8_192, prompt=8_192
+        "local", context=8_192, prompt=8_192, is_context_set=True
     )

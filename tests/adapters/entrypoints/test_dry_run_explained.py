@@ -130,11 +130,10 @@ def test_where_no_summary_is_written_it_is_said(run: Run, long_talk: Path) -> No
     assert explained["stands_in"] == "notice"
     assert explained["writers"] == []
     assert explained["wanted"]["cut"] is None
-    # The first prompt is pinned, and stays whatever a policy wants.
-    stays = sum(handles(repair["stays"]) for repair in outcome["repairs"])
-    assert stays == 1
+    # The policy is shown that the first prompt is pinned, and does not want it to leave.
+    assert outcome["repairs"] == []
     leaves = sum(share["blocks"] for share in explained["leaves"])
-    assert handles(explained["wanted"]["drops"]) - stays == leaves
+    assert handles(explained["wanted"]["drops"]) == leaves
     said = run(*words).out
     assert "a notice that blocks left, and no summary" in said
     assert "to drop" in said

@@ -117,7 +117,7 @@ def test_show_marks_what_a_summary_stands_for(run: Run, long_talk: Path) -> None
     assert log[max(log)]["fate"] == "visible"
     assert "[summarised]" in shown
     assert "[hidden]" in shown
-    assert "tokens in the view on main, compaction 1" in shown
+    assert "tokens estimated in the view on main, compaction 1" in shown
 
 
 def test_show_takes_the_first_and_the_last_handle(run: Run, talk: Path) -> None:

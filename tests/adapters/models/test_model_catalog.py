@@ -266,7 +266,7 @@ def test_a_model_of_ones_own_is_what_one_says_it_is() -> None:
     overrides = {"our-model": ModelOverride(context=32_000, input_usd=1, output_usd=2)}
 
     assert facts_of("our-model", overrides) == ModelFacts(
-        "our-model", context=32_000, prompt=32_000, prices=(Prices(1, 2),)
+        "our-model", context=32_000, prompt=32_000, prices=(Prices(1, 2),), is_context_set=True
     )
     assert cost_of("our-model", Usage(input=500_000, output=250_000), overrides) == 1
 

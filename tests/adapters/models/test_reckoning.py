@@ -391,7 +391,7 @@ def test_tools_that_were_set_before_a_boundary_are_known_to_have_changed_after_i
     assert window(session).used == pytest.approx(22_000, rel=0.02)
 
 
-@pytest.mark.parametrize("lie", [0, -7, 3, 10**12])
+@pytest.mark.parametrize("lie", [0, 3, 10**12])
 def test_a_lie_is_not_believed_and_the_truth_is_again(session: StoredSession, lie: int) -> None:
     talk(session, 5, 1.0, 0)
     before = window(session)

@@ -240,7 +240,7 @@ def test_lists_of_sessions_say_nothing_of_shadows(
     assert store.shadows.wait(PATIENCE_S)
 
     one, two = all_of(store, None)
-    own = {"session": "", "lineages": []}
+    own = {"session": "", "lineages": [], "said_at": ""}
     assert {**one, **own} == {**two, **own}
 
 
