@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import cutbank
+
 ROOT = Path(__file__).parents[1]
 RINGS = ("domain", "projections", "adapters")
 
@@ -146,3 +148,10 @@ def run(
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done
+
+
+def test_the_package_lists_its_public_names_and_its_version() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+
+    assert cutbank.__version__ == declared
+    assert set(dir(cutbank)) == {*cutbank.__all__, "__version__"}
