@@ -2,9 +2,9 @@
 
 Before is the prompt of the newest call that saw the view which a compaction ended, after that of
 the first call that saw what it left, both as the provider counted them. Where either of them is not
-reported, both are estimated with the session's calibration: as they stand in the boundary that
-cutbank drew, and read from the log for a boundary that was imported, whose source may count
-otherwise (Claude Code's `postTokens` is the summary alone).
+reported, both are estimated with the session's calibration, as the meter told them then. What is
+written in the boundary is told only of one that was never served: the source of an imported one may
+count otherwise (Claude Code's `postTokens` is the summary alone).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -71,7 +71,7 @@ def measure_compaction(
         after = next(_calls(reader, switch, later=True), None)
         if before is not None and after is not None:
             return Sizes(before, after, Basis.REPORTED)
-    if switch is None or boundary.policy != RECORDED:
+    if switch is None:
         return Sizes(boundary.pre_tokens, boundary.post_tokens, Basis.ESTIMATED)
     before, after = (
         reader.history(switch.position, version)[0].use().used
