@@ -167,7 +167,8 @@ class StoredSession:
         def decide(session: Session) -> tuple[int, int]:
             positions = [session.append(block) for block in read.blocks]
             session.record_call(call)
-            return (positions[0], positions[-1]) if positions else (session.version,) * 2
+            positions = positions or [session.version]
+            return positions[0], positions[-1]
 
         with speaking_plainly(self.store.name):
             done = self._decide(decide, key=key, expect=expect)

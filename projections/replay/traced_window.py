@@ -1,6 +1,7 @@
 """What a policy is shown of a trace: a window whose blocks are made when they are looked at."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import overload
 
 from ...domain.compaction_events import Trigger
@@ -36,7 +37,7 @@ class TracedWindow(Window):
         tokens: int = vars(self)["_request"]
         return tokens
 
-    @property
+    @cached_property
     def begins(self) -> int:
         return self.open_to_cut[0].position if self.open_to_cut else 1
 
