@@ -185,13 +185,30 @@ class DecidedBatch:
                         at = (stream.session, position)
                         self._open_elsewhere.setdefault(id, []).append(at)
         match self._open_elsewhere.get(call):
-            case [(key, position)]:
+            case [(key, position)] if not self._is_of_one_file(target, key):
                 chain = self.store.events.session_chain(self.namespace, key)
                 (found,) = self.store.events.read(chain, Ranges.of([position]))
                 assert isinstance(found.event, ToolCalled), "an open call stands there"
                 return found.event.block.model_copy(update={"origin": None})
             case _:
                 return None
+
+    def _is_of_one_file(self, target: Target, other: str) -> bool:
+        """Whether both are of one family of sub-agents and branches, which a file may hold: there
+        the reader knows which call a result answers."""
+        begin = target.begin
+        above = begin.parent_key or begin.fork_of
+        return self._root(above or begin.key) == self._root(other)
+
+    def _root(self, key: str) -> str:
+        """The session that one works for, or branched off from, at the very beginning."""
+        while self.store.events.session(self.namespace, key) is not None:
+            session = StoredSession(self.store, self.namespace, key)
+            above = session.parent or session.forked_from
+            if above is None:
+                break
+            key = above.key
+        return key
 
     def _append_block(self, target: Target, session: Session, block: AnyBlock) -> None:
         if isinstance(block, ToolResult):

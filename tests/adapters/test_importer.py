@@ -549,3 +549,22 @@ def test_tools_that_no_log_can_hold_are_left_out_with_a_word(
     assert report.complete
     assert texts(store.session(report.sessions[0], create=False).view()) == ["words"]
     assert verify(store).ok
+
+
+@ON_ONE
+def test_a_result_takes_no_call_of_a_sub_agent_in_its_own_file(
+    store: SessionStore, file: Path
+) -> None:
+    talk = Talk()
+    talk.user("go")
+    talk.user("look", parentUuid=None, isSidechain=True)
+    talk.calls("m1", "t1", isSidechain=True)
+    talk.result("t1", "one", parentUuid="unknown", isSidechain=True)
+    file.write_bytes(talk.raw())
+
+    first = imported(store, file)
+    again = imported(store, file)
+
+    assert first.errors == again.errors
+    assert "t1 answers no open call" in first.errors[0]
+    assert again.added == 0
