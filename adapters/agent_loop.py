@@ -274,8 +274,10 @@ class AgentLoop:
     def _is_futile(self, seen: Seen) -> bool:
         """Whether it came to nothing before, and hardly anything was said since."""
         futile = seen.decided.futile
-        if not futile or 0 < self.order.limit < seen.window.used:
+        if not futile:
             return False
+        if seen.window.request < self.order.limit < seen.window.used:
+            return False  # the provider would refuse it, and something may leave by now
         grown = seen.state.tokens - seen.state_at(futile).tokens
         return grown < self.habits.regrowth * self.order.limit
 

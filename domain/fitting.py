@@ -8,12 +8,10 @@ from .coverage import Settlement, settle
 from .cut_points import legal_cuts
 from .cut_points.carried import is_carried
 from .errors import NothingToCompactError
+from .repairs import FOR_SUMMARY
 from .showing import showing
 from .trims import largest_shortened
 from .window import Item, Plan, Window
-
-FOR_SUMMARY = 20
-"""The part of the context that is left to a summary, if it may be as large."""
 
 
 def settle_to_fit(window: Window, plan: Plan) -> Settlement:

@@ -23,6 +23,9 @@ from .trims import (
 )
 from .window import Item, Plan, Window, place_of
 
+FOR_SUMMARY = 20
+"""The part of the context that is left to a summary, if it may be as large."""
+
 
 @dataclass(frozen=True, slots=True)
 class Legal:
@@ -54,7 +57,8 @@ def made_legal(window: Window, plan: Plan, *, to_fit: bool = False) -> Legal:
         repairs += dropping
     trims = effective(window, stays, plan.trims)
     something_goes = _goes(window, stays)
-    if _is_too_large(window, stays, trims) or not (something_goes or trims):
+    beside = window.limit // FOR_SUMMARY if to_fit else 0
+    if _is_too_large(window, stays, trims, beside) or not (something_goes or trims):
         if to_fit:
             extra = _shortened_to_fit(window, stays, trims)
         else:
@@ -74,7 +78,7 @@ def _shortened_to_fit(
 
     Tool results first, then calls and what was said; to a tenth of the context, then to less.
     """
-    room = window.limit - window.request - window.limit // 20
+    room = window.limit - window.request - window.limit // FOR_SUMMARY
     extra: tuple[Trim, ...] = ()
     for kinds in (frozenset({Kind.TOOL_RESULT}), SHORTENED):
         most = shortened_to(window.limit)
@@ -182,11 +186,13 @@ def _newest(group: Sequence[Item]) -> Item:
     return max(group, key=lambda item: (item.place, item.position))
 
 
-def _is_too_large(window: Window, stays: Sequence[Item], trims: Sequence[Trim]) -> bool:
-    """Whether not even what stays fits into the model's context."""
+def _is_too_large(
+    window: Window, stays: Sequence[Item], trims: Sequence[Trim], beside: int = 0
+) -> bool:
+    """Whether what stays does not fit into the model's context, with so many tokens beside it."""
     if window.limit <= 0:
         return False
-    return window.request + showing(window, stays, trims).tokens > window.limit
+    return window.request + showing(window, stays, trims).tokens + beside > window.limit
 
 
 def _at(trims: Sequence[Trim]) -> frozenset[int]:

@@ -9,12 +9,12 @@ from ..domain.compaction import NOT_SHOWN
 from ..domain.compaction_events import Digest
 from ..domain.coverage import Settlement, newly_hidden
 from ..domain.errors import NothingToCompactError, PolicyFailedError
-from ..domain.fitting import FOR_SUMMARY, settle_to_fit, summary_budget
+from ..domain.fitting import settle_to_fit, summary_budget
 from ..domain.inventory import inventory_of
 from ..domain.planned_price import order_of, pricing_of
 from ..domain.pricing_in_words import in_words
 from ..domain.ranges import Ranges
-from ..domain.repairs import nothing_to_gain
+from ..domain.repairs import FOR_SUMMARY, nothing_to_gain
 from ..domain.summaries.form import touches_of
 from ..domain.summaries.notice import HIDDEN, Notice
 from ..domain.summaries.summariser import Draft, Material

@@ -171,8 +171,8 @@ class ByPolicy:
         futile = self._lineage.state.futile
         position = fold.history.position
         # A fork shares the boundaries that its parent was served, and nothing else of it.
-        if 0 < self.terms.limit < fold.tokens:
-            return False  # the provider would refuse it
+        if fold.request_tokens < self.terms.limit < fold.tokens:
+            return False  # the provider would refuse it, and something may leave by now
         if not futile or any(futile < first <= position for first in self.recording.forks):
             return False
         news = self.recording.log[futile : fold.history.position]

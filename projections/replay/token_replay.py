@@ -10,9 +10,9 @@ from typing import NamedTuple
 from ...domain.blocks import Kind
 from ...domain.compaction_events import Trigger
 from ...domain.errors import NothingToCompactError
-from ...domain.fitting import FOR_SUMMARY
 from ...domain.pins import NO_PINS, PinRules
 from ...domain.policies.policy import Policy, lets_be
+from ...domain.repairs import FOR_SUMMARY
 from ...domain.summaries.gate import ALWAYS_SMALL
 from ...domain.summaries.sized import LEAST, size
 from ...domain.terms import REGROWTH

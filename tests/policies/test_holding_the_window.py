@@ -47,6 +47,8 @@ def tell(session: StoredSession, act: Act, number: int) -> None:
 @given(ACTS, LIMITS, st.integers(0, 3_000))
 # A prompt that is larger than the model's context.
 @example([("user", 90_000)], 8_000, 0)
+# One that fits alone, and not beside what stands for the little before it.
+@example([("user", 1), ("call", 1), ("user", 61_270)], 16_000, 676)
 # Instructions that come again and again.
 @example([("developer", 1_500), ("call", 4_000)] * 30, 8_000, 1_000)
 # Parallel calls, none of which is large, that are too large together.
