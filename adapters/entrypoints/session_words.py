@@ -79,10 +79,13 @@ def _key_of(store: SessionStore, word: str, namespace: str) -> str:
 
 
 def _fitting(word: str, keys: Iterable[str]) -> list[str]:
-    """The names that begin with a word, but for those of sub-agents of one that does."""
+    """The names that are a word, else those that begin with it, but for those of sub-agents of one
+    that does."""
     known = set(keys)
-    own = (key for key in sorted(known) if _own_name(key, known).startswith(word))
-    return [*own] or [key for key in sorted(known) if key.startswith(word)]
+    own = {key: _own_name(key, known) for key in sorted(known)}
+    exact = [key for key, name in own.items() if name == word]
+    begin = [key for key, name in own.items() if name.startswith(word)]
+    return exact or begin or [key for key in own if key.startswith(word)]
 
 
 def _several(word: str, found: list[str], titles: dict[str, str]) -> str:

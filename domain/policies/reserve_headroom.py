@@ -245,8 +245,10 @@ class ReserveHeadroom:
         the request and pinned blocks."""
         room = window.limit - self._answer(window)
         floor = window.request + window.held_tokens
-        threshold = self._threshold(room, window.request, headroom)
-        return max(threshold - floor, (room - floor) // 2, 0)
+        below = self._threshold(room, window.request, headroom) - floor
+        if self.reserve_tokens is not None and below > 0:
+            return below
+        return max(below, (room - floor) // 2, 0)
 
     def walk(self, window: Window) -> Walk:
         """Where the document's walk ends, be it legal or not."""

@@ -314,8 +314,8 @@ def test_the_plan_says_why_and_how_long_the_summary_may_be() -> None:
         cut=5,
         reason="threshold: 4,060 tokens in use of 5,000, of which 3,000 stay free; "
         "the newest 30 are kept",
-        summary_tokens=416,
-        most_tokens=1_875,
+        summary_tokens=333,
+        most_tokens=1_500,
         form=FORMS[Way.DOCUMENT],
     )
 

@@ -2,7 +2,7 @@
 
 import pytest
 from databases import on_sqlite
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutbank import Block
@@ -63,6 +63,7 @@ def test_a_name_that_is_begun_opens_a_session_of_its_own(run: Run, talks: None) 
     assert len(run("show", "062a", "--json").json["log"]) == 2
 
 
+@example({"a//a", "a/"})
 @given(st.sets(st.text("ab/-", min_size=1, max_size=14), min_size=1, max_size=8))
 def test_the_name_that_a_list_shows_means_that_session_alone(keys: set[str]) -> None:
     for key, name in shortest_names(keys).items():
