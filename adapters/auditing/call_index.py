@@ -50,11 +50,11 @@ class CallIndex:
     FORK_RANK = 0
 
     def locks(self) -> tuple[()]:
-        """As `process_forks` asks: what is under way is begun anew."""
+        """Forget unfinished work in a forked child; see `process_forks`."""
         return ()
 
     def leave_in_child(self, held: Container[Any]) -> None:
-        """Look through the log anew: another thread may have been halfway."""
+        """Read the log again from its start: another thread may have been halfway at the fork."""
         del held
         self._advancing = Lock()
         self._begin_anew()

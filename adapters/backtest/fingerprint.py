@@ -34,7 +34,7 @@ def fingerprint(
 ) -> str | None:
     """Of one item of one session: the session, what is wanted, and the code that measures it.
 
-    `others` is what models cost that were called besides.
+    `others` maps other models that were called to what they cost.
 
     None where the same may come to something else another time.
     """

@@ -23,7 +23,7 @@ Row = tuple[Markup, Markup]
 
 
 def facts(story: Story) -> Iterator[Row]:
-    """Rows of a list: what it is, and the answer. What nobody knows has none."""
+    """Rows of a list: what it is, and the answer. A fact that is not known has no row."""
     reported = [call.call.reported for call in story.calls if call.call.reported is not None]
     yield from _when(story)
     if project := story.session.project:
