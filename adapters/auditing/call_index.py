@@ -50,7 +50,7 @@ class CallIndex:
     FORK_RANK = 0
 
     def locks(self) -> tuple[()]:
-        """Forget unfinished work in a forked child; see `process_forks`."""
+        """Name the locks that a fork waits for: none, since a child reads the log again."""
         return ()
 
     def leave_in_child(self, held: Container[Any]) -> None:
