@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .adapters.session_store import SessionStore as SessionStore
-    from .adapters.session_store import open_store as open
-    from .adapters.stored_session import StoredSession as StoredSession
+    from .adapters.runtime.sessions.session_store import SessionStore as SessionStore
+    from .adapters.runtime.sessions.session_store import open_store as open
+    from .adapters.runtime.sessions.stored_session import StoredSession as StoredSession
     from .domain.blocks import Block as Block
     from .domain.blocks import ToolCall as ToolCall
     from .domain.blocks import ToolResult as ToolResult
@@ -27,14 +27,14 @@ _HOMES = {
     "NothingToCompactError": (".domain.errors", "NothingToCompactError"),
     "Plan": (".domain.window", "Plan"),
     "Policy": (".domain.policies.policy", "Policy"),
-    "SessionStore": (".adapters.session_store", "SessionStore"),
-    "StoredSession": (".adapters.stored_session", "StoredSession"),
+    "SessionStore": (".adapters.runtime.sessions.session_store", "SessionStore"),
+    "StoredSession": (".adapters.runtime.sessions.stored_session", "StoredSession"),
     "ToolCall": (".domain.blocks", "ToolCall"),
     "ToolResult": (".domain.blocks", "ToolResult"),
     "Window": (".domain.window", "Window"),
     "check_policy": (".domain.policies.contract.check_policy", "check_policy"),
     "check_settings": (".domain.policies.policy", "check"),
-    "open": (".adapters.session_store", "open_store"),
+    "open": (".adapters.runtime.sessions.session_store", "open_store"),
     "setting": (".domain.policies.policy", "setting"),
 }
 

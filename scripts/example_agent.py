@@ -16,8 +16,8 @@ from pydantic import JsonValue
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.agent_loop import AgentLoop
-from cutbank.adapters.summarisers.llm import Llm
+from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage

@@ -39,7 +39,7 @@ def main() -> None:
     if told.in_this_process:
         fuzz(told.formats[0], told.minutes, told.findings)
     sys.path.insert(0, str(TESTS))
-    from cutbank.adapters.formats.catalog import FORMATS  # noqa: PLC0415
+    from cutbank.adapters.transcripts.formats.catalog import FORMATS  # noqa: PLC0415
 
     if unknown := [name for name in told.formats if name not in FORMATS]:
         parser.error(f"{unknown[0]!r} is not known: choose of {', '.join(FORMATS)}")
@@ -71,10 +71,10 @@ def fuzz(name: str, minutes: float, findings: Path) -> None:
 
     sys.path.insert(0, str(TESTS))
     # pyright: ignore below: atheris has no types, and the tests are found by the path above.
-    readers = ["cutbank.adapters.formats"]
+    readers = ["cutbank.adapters.transcripts.formats"]
     with atheris.instrument_imports(include=readers):  # pyright: ignore[reportAttributeAccessIssue]
-        from cutbank.adapters.formats.catalog import FORMATS, recognise  # noqa: PLC0415
-        from cutbank.adapters.formats.source import Source  # noqa: PLC0415
+        from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise  # noqa: PLC0415
+        from cutbank.adapters.transcripts.formats.source import Source  # noqa: PLC0415
     from mutations import mutated  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
     from reading_rules import check_read  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
     from transcripts import real, samples  # noqa: PLC0415 # pyright: ignore[reportMissingImports]

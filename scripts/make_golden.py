@@ -37,13 +37,13 @@ from pydantic import AwareDatetime, JsonValue
 
 import cutbank.domain
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.event_log.event_mapper import BODY_SIZE, EventMapper, ZstdCompressor
-from cutbank.adapters.event_log.recorder import ImportRow
-from cutbank.adapters.event_log.stored_row import StoredRow
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.settings.context_settings import ContextSettings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.storage.event_log.event_mapper import BODY_SIZE, EventMapper, ZstdCompressor
+from cutbank.adapters.storage.event_log.recorder import ImportRow
+from cutbank.adapters.storage.event_log.stored_row import StoredRow
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
 from cutbank.domain.compaction import RECORDED
 from cutbank.domain.compaction_events import Summary, Trigger, Trim

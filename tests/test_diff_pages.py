@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import cutbank
-from cutbank.adapters.auditing.page import cuts
-from cutbank.adapters.auditing.page.story import COMPARED
-from cutbank.adapters.entrypoints.cli import main
+from cutbank.adapters.analysis.auditing.page import cuts
+from cutbank.adapters.analysis.auditing.page.story import COMPARED
+from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.projections.lineage_tree import Standing
 
 DOCS = Path(__file__).parents[1] / "docs"

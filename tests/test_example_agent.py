@@ -23,7 +23,7 @@ from provider_rules import check_anthropic
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.blocks import Kind
 
 AGENT = Path(__file__).parents[1] / "scripts" / "example_agent.py"

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from cutbank.adapters.formats.catalog import FORMATS
+from cutbank.adapters.transcripts.formats.catalog import FORMATS
 
 PAGE = Path(__file__).parents[1] / "docs" / "formats.md"
 ROW = re.compile(r"^\| \[`([^`]+)`\]\(([^)]+)\) \|(.*)\|$", re.MULTILINE)

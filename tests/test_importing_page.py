@@ -5,8 +5,8 @@ from pathlib import Path
 
 from typer.main import get_command
 
-from cutbank.adapters.entrypoints.cli import app
-from cutbank.adapters.importing.finding import MOVED_BY
+from cutbank.adapters.interfaces.command_line.cli import app
+from cutbank.adapters.runtime.importing.finding import MOVED_BY
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "importing.md").read_text(encoding="utf-8")

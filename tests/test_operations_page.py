@@ -4,10 +4,10 @@ import json
 import re
 from pathlib import Path
 
-from cutbank.adapters.idle.health import HealthFile
-from cutbank.adapters.idle.notices import About
-from cutbank.adapters.idle.tally import Tally
-from cutbank.adapters.idle.worker_log import LEVELS
+from cutbank.adapters.runtime.idle.health import HealthFile
+from cutbank.adapters.runtime.idle.notices import About
+from cutbank.adapters.runtime.idle.tally import Tally
+from cutbank.adapters.runtime.idle.worker_log import LEVELS
 from cutbank.adapters.settings.load import load
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operations.md").read_text(encoding="utf-8")

@@ -26,9 +26,9 @@ from recorded_views import thought
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.outcome import Outcome
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.compaction.outcome import Outcome
+from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.domain.blocks import Kind, Media, Native, Text
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import ConflictError, NothingToCompactError

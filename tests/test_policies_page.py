@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import cutbank
-from cutbank.adapters import policy_catalog
+from cutbank.adapters.settings import policy_catalog
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain import fitting, repairs
@@ -24,7 +24,11 @@ from cutbank.domain.window import OnFailure
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "policies.md").read_text(encoding="utf-8")
-PROGRAM = [sys.executable, "-c", "from cutbank.adapters.entrypoints.cli import main; main()"]
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "from cutbank.adapters.interfaces.command_line.cli import main; main()",
+]
 LONGEST = 30
 
 

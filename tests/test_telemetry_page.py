@@ -8,13 +8,13 @@ from typing import Any
 
 from opentelemetry import metrics
 
-from cutbank.adapters.telemetry.compaction_watch import Result
-from cutbank.adapters.telemetry.instruments import Instruments
-from cutbank.adapters.telemetry.summary_span import Fate
-from cutbank.adapters.telemetry.worker_metrics import CHORES, FATES, INCIDENTS
+from cutbank.adapters.runtime.telemetry.compaction_watch import Result
+from cutbank.adapters.runtime.telemetry.instruments import Instruments
+from cutbank.adapters.runtime.telemetry.summary_span import Fate
+from cutbank.adapters.runtime.telemetry.worker_metrics import CHORES, FATES, INCIDENTS
 
 PAGE = (Path(__file__).parents[1] / "docs" / "telemetry.md").read_text(encoding="utf-8")
-TELEMETRY = Path(__file__).parents[1] / "adapters" / "telemetry"
+TELEMETRY = Path(__file__).parents[1] / "adapters" / "runtime" / "telemetry"
 (CODE,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 ROWS = dict(re.findall(r"^\| `(cutbank[.a-z_]+)` \| (.*?) \|", PAGE, re.MULTILINE))
 

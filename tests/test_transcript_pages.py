@@ -9,7 +9,7 @@ import pytest
 from transcripts import SAMPLES
 
 import cutbank
-from cutbank.adapters.entrypoints.cli import main
+from cutbank.adapters.interfaces.command_line.cli import main
 
 DOCS = Path(__file__).parents[1] / "docs"
 KEY = "7b1e2c3d-4f5a-4b6c-8d7e-9f0a1b2c3d4e"

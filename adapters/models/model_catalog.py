@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...domain.context_limit import LARGER_WINDOW, is_larger_variant
+from ...domain.model_limits import context_by, limits_of
 from ...domain.models import ModelFacts, ModelOverride, Prices
 from ...domain.session_events import Usage
-from .model_limits import context_by, limits_of
 from .model_names import ModelName, readings
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from pydantic import Strict, ValidationInfo, field_validator
 
 from ...domain.blocks import Kind
 from ...domain.errors import InvalidSettingError
+from ...domain.model_limits import LARGER_BY_BETA
 from ...domain.pins import PinRules
 from ...domain.policies.catalog import DEFAULT
 from ...domain.policies.policy import presets_of, settings_of
-from ..models.model_limits import LARGER_BY_BETA
-from ..policy_catalog import names, policy_class_named, policy_named, unusable
 from .nearest import names_only
+from .policy_catalog import names, policy_class_named, policy_named, unusable
 from .section import VALUE, Section, Texts, contradiction, setting
 from .toml_lines import Path
 

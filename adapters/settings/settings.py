@@ -5,16 +5,16 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import PrivateAttr, Strict, model_validator
 
+from ...domain.hooks import Moment
 from ...domain.policies.catalog import ALIASES
 from ...domain.policies.policy import Policy
 from ...domain.policies.scored_pruning import ScoredPruning
-from ..compacting.happenings import Moment
-from ..policy_catalog import policy_named
 from .chore_settings import ChoreSettings
 from .compaction_settings import CompactionSettings, PinSettings
 from .context_settings import ContextSettings
 from .idle_settings import IdleSettings
 from .origin import UNSET, Origin
+from .policy_catalog import policy_named
 from .section import Section, Texts, contradiction, setting
 from .shadow_settings import ShadowSettings
 from .summary_settings import SummarySettings

@@ -3,7 +3,7 @@
 from pydantic import field_validator
 
 from ...domain.errors import InvalidSettingError
-from ..policy_catalog import policy_named
+from .policy_catalog import policy_named
 from .section import VALUE, Section, Texts, contradiction, setting
 
 

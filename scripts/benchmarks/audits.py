@@ -6,8 +6,8 @@ from operator import itemgetter
 from random import Random
 
 from cutbank import StoredSession
-from cutbank.adapters.auditing.audited_call import AuditedCall
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.analysis.auditing.audited_call import AuditedCall
+from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .figure import Figure, Found, Options
 from .timing import alone, elapsed

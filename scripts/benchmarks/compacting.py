@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.sample.sample_session import write_sample
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.interfaces.sample.sample_session import write_sample
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import digest_of

@@ -9,11 +9,11 @@ from statistics import median, quantiles
 from time import perf_counter
 
 from cutbank import SessionStore
-from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.interfaces.sample.sample_session import write_sample
 from cutbank.adapters.models.vocabularies import VOCABULARIES, TiktokenCounter, encoding, is_at_hand
-from cutbank.adapters.sample.sample_session import write_sample
-from cutbank.adapters.session_store import open_store
-from cutbank.adapters.view_reader import ViewReader
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.sessions.session_store import open_store
+from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.compaction import RECORDED
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.ranges import Ranges

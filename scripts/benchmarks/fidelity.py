@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import median
 
-from cutbank.adapters.backtest.worker import COLLECT_AFTER
-from cutbank.adapters.replaying.recordings import recording_of
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.analysis.backtest.worker import COLLECT_AFTER
+from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.fidelity.bound import own_bound
 from cutbank.domain.fidelity.canonical import canonical, own_boundaries
 from cutbank.domain.fidelity.measure import Measure

@@ -4,10 +4,10 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.catalog import FORMATS
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.sessions.session_store import open_store
+from cutbank.adapters.transcripts.formats.catalog import FORMATS
 
 from .figure import Figure, Found, Options
 from .timing import fresh

@@ -18,8 +18,8 @@ from statistics import median
 from threading import Event
 from time import perf_counter, process_time
 
-from cutbank.adapters.idle.due_sessions import DueSessions
-from cutbank.adapters.idle.notices import About, Notice
+from cutbank.adapters.runtime.idle.due_sessions import DueSessions
+from cutbank.adapters.runtime.idle.notices import About, Notice
 from cutbank.domain.idle import IdleRules
 
 from .figure import Figure, Found, Growth, Options
@@ -37,8 +37,8 @@ SCRIPTS = Path(__file__).parent.parent
 STARTED = """
 import json, time
 from benchmarks.timing import peak_memory
-from cutbank.adapters.idle.worker import IdleWorker
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.idle.worker import IdleWorker
+from cutbank.adapters.runtime.sessions.session_store import open_store
 
 with open_store({address!r}) as store:
     worker = IdleWorker(store)

@@ -15,7 +15,7 @@ IMPORTED = (
 
 def imports(options: Options) -> Found:
     """In fresh processes; then what the first name that is asked for loads."""
-    for module, most in (("cutbank", 30), ("cutbank.adapters.session_store", 0)):
+    for module, most in (("cutbank", 30), ("cutbank.adapters.runtime.sessions.session_store", 0)):
         command = [sys.executable, "-c", IMPORTED.format(module)]
         runs = [json.loads(subprocess.check_output(command)) for _ in range(options.processes)]
         taken, loaded = median(run[0] for run in runs) * 1e3, runs[0][1]

@@ -9,8 +9,8 @@ from itertools import islice
 from threading import Event, Thread
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.agent_loop import AgentLoop
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.agent_loop import AgentLoop
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summariser import Draft, Material
 

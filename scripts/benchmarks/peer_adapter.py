@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from base import Adapter  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
 
 from cutbank import Block, ToolCall, ToolResult
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summariser import Draft, Material
 from cutbank.domain.window import Plan, Window

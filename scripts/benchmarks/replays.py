@@ -10,9 +10,9 @@ from statistics import median
 from time import process_time
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.replaying.recordings import recording_of
-from cutbank.adapters.replaying.traces import trace_of_session
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.traces import trace_of_session
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.summaries.sized import Sized

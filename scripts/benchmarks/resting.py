@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from cutbank import Block, SessionStore
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session import Session
 from cutbank.domain.token_budget import estimate_text
 

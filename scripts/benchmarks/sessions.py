@@ -7,7 +7,7 @@ from random import Random
 from statistics import median
 
 from cutbank import Block, SessionStore
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session import Session
 
 from .figure import Found, Growth, Options

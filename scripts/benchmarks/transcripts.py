@@ -11,9 +11,9 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.sample.sample_session import write_sample
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.interfaces.sample.sample_session import write_sample
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .figure import Figure, Found, Options, named
 from .timing import elapsed, fresh, peak_memory

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from cutbank import SessionStore
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.projections.rendering.catalog import render
 
 from .raw import Raw

@@ -14,8 +14,8 @@ from time import perf_counter
 from typing import Protocol
 
 from cutbank import SessionStore
-from cutbank.adapters.session_store import open_store
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.ranges import Ranges
 
 from .figure import Found, Options, Times, rate

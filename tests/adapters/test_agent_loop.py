@@ -13,9 +13,8 @@ from clock import Clock
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.agent_loop import AgentLoop, Habits
-from cutbank.adapters.compacting.happenings import Happening, Moment, Verdict
-from cutbank.adapters.session_store import SessionStore
+from cutbank.adapters.runtime.agent_loop import AgentLoop, Habits
+from cutbank.adapters.runtime.sessions.session_store import SessionStore
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import (
     CompactionCancelledError,
@@ -23,6 +22,7 @@ from cutbank.domain.errors import (
     NothingToCompactError,
     SummariserFailedError,
 )
+from cutbank.domain.hooks import Happening, Moment, Verdict
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import ContextOverflowed, Parent, Usage

@@ -19,9 +19,9 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.sqlite import datastore, journal
-from cutbank.adapters.sqlite.adoption import adopt
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.storage.sqlite import datastore, journal
+from cutbank.adapters.storage.sqlite.adoption import adopt
 from cutbank.domain.errors import StorageError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")
@@ -404,7 +404,9 @@ def test_a_backup_needs_no_second_look(tmp_path: Path, monkeypatch: pytest.Monke
     with cutbank.open(tmp_path / "log.db") as store:
         store.backup(tmp_path / "copy.db")
     looks: list[Path] = []
-    monkeypatch.setattr("cutbank.adapters.sqlite.home.refuse_damaged", lambda _, p: looks.append(p))
+    monkeypatch.setattr(
+        "cutbank.adapters.storage.sqlite.home.refuse_damaged", lambda _, p: looks.append(p)
+    )
 
     assert said(tmp_path / "copy.db") == ["words"]
     assert looks == []

@@ -8,7 +8,7 @@ from faulty import check_log, texts
 
 import cutbank
 from cutbank import Block, ToolCall, ToolResult
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 
 
 def test_what_is_said_while_the_clock_goes_back_keeps_its_order(

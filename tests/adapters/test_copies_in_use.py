@@ -11,7 +11,7 @@ from faulty import texts
 from processes import Processes, processes
 
 import cutbank
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.errors import StorageError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="copies of processes are POSIX's")

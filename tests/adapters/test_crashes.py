@@ -14,9 +14,9 @@ from processes import Processes, processes
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.sample.sample_session import write_sample
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.interfaces.sample.sample_session import write_sample
+from cutbank.adapters.runtime.importing.importer import import_path
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 

@@ -9,7 +9,7 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, ToolCall, ToolResult
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.errors import StorageError
 
 

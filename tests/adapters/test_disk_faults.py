@@ -18,8 +18,8 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.sqlite import datastore
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.storage.sqlite import datastore
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")
 

@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, JsonValue
 
-from cutbank.adapters.event_log.event_mapper import BODY_SIZE, ZstdCompressor
-from cutbank.adapters.event_log.event_store import EventStore
-from cutbank.adapters.event_log.stored_row import StoredRow
+from cutbank.adapters.storage.event_log.event_mapper import BODY_SIZE, ZstdCompressor
+from cutbank.adapters.storage.event_log.event_store import EventStore
+from cutbank.adapters.storage.event_log.stored_row import StoredRow
 from cutbank.domain import compaction_events, session_events
 from cutbank.domain.aggregate import carried
 from cutbank.domain.blocks import Block, Kind, Media, Native, NativePart, Text, ToolCall, ToolResult

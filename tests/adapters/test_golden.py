@@ -26,11 +26,16 @@ from eventsourcing.persistence import JSONTranscoder
 import cutbank
 import cutbank.domain
 from cutbank import Block
-from cutbank.adapters.event_log.event_mapper import BODY_SIZE, EventMapper, ZstdCompressor, loads
-from cutbank.adapters.event_log.keyed_hash import is_keyed_hash
-from cutbank.adapters.event_log.stored_row import StoredRow
-from cutbank.adapters.sqlite import schema
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.storage.event_log.event_mapper import (
+    BODY_SIZE,
+    EventMapper,
+    ZstdCompressor,
+    loads,
+)
+from cutbank.adapters.storage.event_log.keyed_hash import is_keyed_hash
+from cutbank.adapters.storage.event_log.stored_row import StoredRow
+from cutbank.adapters.storage.sqlite import schema
 from cutbank.domain.aggregate import Aggregate, carried, restored
 from cutbank.domain.compaction import Compaction, CompactionState
 from cutbank.domain.event import Event

@@ -12,7 +12,7 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.errors import StorageError
 
 THREADS = 8

@@ -9,13 +9,13 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolResult
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.steps import Append, Begin
-from cutbank.adapters.importing import transcript_import
-from cutbank.adapters.importing.import_batch import DecidedBatch, Target
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.reports import FileReport
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.runtime.importing import transcript_import
+from cutbank.adapters.runtime.importing.import_batch import DecidedBatch, Target
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.formats.steps import Append, Begin
+from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.errors import ImportFileError, NothingToCompactError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled

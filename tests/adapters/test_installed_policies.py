@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 import cutbank
-from cutbank.adapters import policy_catalog
+from cutbank.adapters.settings import policy_catalog
 from cutbank.adapters.settings.load import load
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES

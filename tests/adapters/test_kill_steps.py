@@ -15,11 +15,11 @@ from read_model_rows import rows_of
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.read_models.read_models import ReadModels
-from cutbank.adapters.sample.sample_session import write_sample
-from cutbank.adapters.sqlite import schema
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.interfaces.sample.sample_session import write_sample
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.storage.read_models.read_models import ReadModels
+from cutbank.adapters.storage.sqlite import schema
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 

@@ -14,7 +14,7 @@ from faulty import check_log, closing, one_line, texts
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.sqlite import datastore, schema
+from cutbank.adapters.storage.sqlite import datastore, schema
 
 Connection = sqlite3.Connection
 

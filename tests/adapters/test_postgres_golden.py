@@ -14,8 +14,8 @@ from psycopg.sql import SQL, Identifier, Placeholder
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.postgres.copy import TABLES
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.storage.postgres.copy import TABLES
 
 DATABASES = sorted((Path(__file__).parent / "golden").glob("*.sql"))
 AS_KEPT: dict[str, Callable[[Any], Any]] = {

@@ -19,15 +19,15 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.event_log import plain_errors
-from cutbank.adapters.event_log.databases import shown
-from cutbank.adapters.event_log.event_store import EventStore
-from cutbank.adapters.postgres import datastore, schema
-from cutbank.adapters.postgres.address import Address
-from cutbank.adapters.postgres.datastore import ConnectionLostError, Datastore
-from cutbank.adapters.postgres.insertion import FEW
-from cutbank.adapters.postgres.recorder import PostgresRecorder
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.storage.event_log import plain_errors
+from cutbank.adapters.storage.event_log.databases import shown
+from cutbank.adapters.storage.event_log.event_store import EventStore
+from cutbank.adapters.storage.postgres import datastore, schema
+from cutbank.adapters.storage.postgres.address import Address
+from cutbank.adapters.storage.postgres.datastore import ConnectionLostError, Datastore
+from cutbank.adapters.storage.postgres.insertion import FEW
+from cutbank.adapters.storage.postgres.recorder import PostgresRecorder
 from cutbank.domain.errors import CutbankError, StorageError
 
 NEWER = "ALTER TABLE imports ADD COLUMN note text"
@@ -203,7 +203,7 @@ def test_a_schema_is_named_by_a_parameter_or_by_the_search_path() -> None:
 def test_without_the_extra_one_line_says_what_to_install(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cutbank.adapters.event_log.databases.find_spec", lambda _: None)
+    monkeypatch.setattr("cutbank.adapters.storage.event_log.databases.find_spec", lambda _: None)
 
     with one_line("pip install 'cutbank[postgres]'"):
         cutbank.open(database)
@@ -271,7 +271,7 @@ def test_a_database_in_another_encoding_is_refused(database: str, postgres: str)
 OPENS = """
 import sys
 import traceback
-from cutbank.adapters.postgres import schema
+from cutbank.adapters.storage.postgres import schema
 schema.MIGRATIONS += tuple(sys.argv[3:])
 import cutbank
 from cutbank import Block
@@ -641,7 +641,7 @@ def test_a_copy_that_fails_leaves_nothing(
     session: StoredSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session.append(Block.user("a"))
-    monkeypatch.setattr("cutbank.adapters.postgres.copy.TABLES", {"topics": "id, nothing"})
+    monkeypatch.setattr("cutbank.adapters.storage.postgres.copy.TABLES", {"topics": "id, nothing"})
 
     with pytest.raises(StorageError):
         session.store.backup(tmp_path / "copy.db")

@@ -11,10 +11,10 @@ from databases import on_sqlite
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.archive.writer import write_archive
-from cutbank.adapters.auditing.page.page import write_page
-from cutbank.adapters.backtest.report.report import write_report
-from cutbank.adapters.private_files import open_new
+from cutbank.adapters.analysis.auditing.page.page import write_page
+from cutbank.adapters.analysis.backtest.report.report import write_report
+from cutbank.adapters.runtime.archive.writer import write_archive
+from cutbank.adapters.storage.private_files import open_new
 
 SAMPLE = next((Path(__file__).parents[1] / "samples" / "pi").glob("*.jsonl"))
 

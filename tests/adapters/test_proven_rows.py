@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cutbank.adapters.backtest.cache import cache_in
-from cutbank.adapters.replaying.summary_cache import summaries_in
+from cutbank.adapters.analysis.backtest.cache import cache_in
+from cutbank.adapters.analysis.replaying.summary_cache import summaries_in
 from cutbank.domain.backtest.cell import Cell, Setup
 from cutbank.domain.backtest.result import Control
 from cutbank.domain.errors import CacheFileError

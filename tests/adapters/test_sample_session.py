@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cutbank.adapters.sample.sample_session import write_sample
+from cutbank.adapters.interfaces.sample.sample_session import write_sample
 
 CHARACTERS_A_TOKEN = 4
 

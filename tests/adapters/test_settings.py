@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from platformdirs import user_config_path
 from pydantic import ValidationError
 
-from cutbank.adapters.compacting.happenings import Moment
 from cutbank.adapters.settings.listing import listed
 from cutbank.adapters.settings.load import load
 from cutbank.adapters.settings.secret import holds_a_key, names_a_key, shown
@@ -25,6 +24,7 @@ from cutbank.adapters.settings.summary_settings import SummarySettings
 from cutbank.adapters.settings.toml_lines import lines_of
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import InvalidSettingError
+from cutbank.domain.hooks import Moment
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 

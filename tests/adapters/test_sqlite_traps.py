@@ -14,8 +14,8 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.event_log.event_store import EventStore
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.domain.errors import ConflictError
 from cutbank.domain.session import Session
 

@@ -19,8 +19,8 @@ from eventsourcing.sqlite import SQLiteTrackingRecorder
 
 import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
-from cutbank.adapters.event_log.event_store import EventStore
-from cutbank.adapters.event_log.recorder import Recorder
+from cutbank.adapters.storage.event_log.event_store import EventStore
+from cutbank.adapters.storage.event_log.recorder import Recorder
 from cutbank.domain.event import Event
 from cutbank.domain.session_events import BlockAppended, ToolCalled, ToolReturned
 

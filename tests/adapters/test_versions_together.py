@@ -12,8 +12,8 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.sqlite import schema
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.storage.sqlite import schema
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -10,20 +10,20 @@ import pytest
 from summariser_talk import always
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.by_settings import order_by
-from cutbank.adapters.compacting.happenings import Happening, Moment, Verdict
-from cutbank.adapters.compacting.hook_commands import as_told
 from cutbank.adapters.models.counters import counter_named
+from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.runtime.compaction.by_settings import order_by
+from cutbank.adapters.runtime.compaction.hook_commands import as_told
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.settings.summary_settings import SummarySettings
-from cutbank.adapters.summarisers.llm import Llm
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import DEFAULT_LIMIT
 from cutbank.domain.counting.counter import CharsPerToken
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.errors import SummariserFailedError
+from cutbank.domain.hooks import Happening, Moment, Verdict
 from cutbank.domain.policies.measuring.context_budget import ContextBudget
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
@@ -31,8 +31,8 @@ from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkForm
 from cutbank.domain.summaries.summariser import Draft, Material
 from cutbank.domain.window import Item, Window
-from cutbank.projections.dialects.claude_sdk import of_boundary, said_trigger
 from cutbank.projections.history_view import HistoryView
+from cutbank.projections.hook_payloads import of_boundary, said_trigger
 from cutbank.projections.rendering.catalog import render
 from cutbank.projections.rendering.summary_message import recognised
 

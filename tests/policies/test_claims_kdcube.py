@@ -4,26 +4,26 @@ import json
 from dataclasses import dataclass, field, replace
 
 import pytest
+from dialects import kdcube
 from kdcube_vectors import compaction_of, ids, shipped, window_of
 from neutral_timeline import timeline_window
 from vector_files import FOLDERS, lines_of
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.happenings import Happening, Moment
 from cutbank.domain import timeline
 from cutbank.domain.blocks import AnyBlock, Kind, Origin
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.coverage import settle
 from cutbank.domain.cut_points.pairs import without_call
 from cutbank.domain.errors import NothingToCompactError, SummariserFailedError
+from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.overflow.systems import SETS
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.kdcube import TURN_CONTEXT, KdcubeForm
 from cutbank.domain.summaries.summariser import Draft, Material
 from cutbank.domain.window import Item, Window
-from cutbank.projections.dialects import kdcube
 from cutbank.projections.rendering.cache_points import cache_points
 from cutbank.projections.rendering.catalog import render
 

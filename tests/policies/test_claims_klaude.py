@@ -7,18 +7,25 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from dialects.klaude import (
+    REASONS,
+    Compacted,
+    end_event,
+    entry,
+    start_event,
+)
 from klaude_cases import SYSTEMS, cases
 from vector_files import FOLDERS, table_of
 
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.cancellation import Cancellation
-from cutbank.adapters.compacting.happenings import Happening, Moment
-from cutbank.adapters.compacting.summary_chain import SummaryChain
-from cutbank.adapters.session_store import SessionStore
+from cutbank.adapters.runtime.compaction.cancellation import Cancellation
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
+from cutbank.adapters.runtime.sessions.session_store import SessionStore
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.coverage import settle
 from cutbank.domain.errors import NothingToCompactError, SummariserFailedError
+from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.overflow import SETS, recognised
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.policy import is_due
@@ -27,13 +34,6 @@ from cutbank.domain.session_events import Parent, Usage
 from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.klaude import FORMS, LEAD, Way
 from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.projections.dialects.klaude import (
-    REASONS,
-    Compacted,
-    end_event,
-    entry,
-    start_event,
-)
 from cutbank.projections.planned import Planned
 from cutbank.projections.rendering.catalog import render
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from dialects import qbit
 from qbit_vectors import case_of
 from vector_files import FOLDERS, lines_of
 
@@ -15,7 +16,6 @@ from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.utilisation import Colour, Level, Pruned, Utilisation, colour_of
 from cutbank.domain.window import Item, Window
-from cutbank.projections.dialects import qbit
 
 PLAIN = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)
 AS_SHIPPED = policy_named(

@@ -10,17 +10,17 @@ from databases import on_sqlite
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.agent_loop import AgentLoop
-from cutbank.adapters.compacting.by_settings import order_by
-from cutbank.adapters.compacting.happenings import Happening, Moment
-from cutbank.adapters.compacting.hook_commands import as_told
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.agent_loop import AgentLoop
+from cutbank.adapters.runtime.compaction.by_settings import order_by
+from cutbank.adapters.runtime.compaction.hook_commands import as_told
+from cutbank.adapters.runtime.sessions.status_meter import Reading, reading
 from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
 from cutbank.adapters.settings.context_settings import ContextSettings
 from cutbank.adapters.settings.load import load
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.status_meter import Reading, reading
-from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import ContextOverflowError, InvalidSettingError, NothingToCompactError
+from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges

@@ -8,24 +8,32 @@ from typing import Any
 
 import pytest
 from clock import Clock
+from dialects.tunacode import (
+    CompactionRecord,
+    injected,
+    loaded,
+    messages_json,
+    saved,
+)
+from dialects.tunacode_requests import Controller, Reason, Status
 from summariser_talk import always, items_of, material_of
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.by_settings import order_by
-from cutbank.adapters.compacting.happenings import Happening, Moment
-from cutbank.adapters.compacting.status import status_of
-from cutbank.adapters.entrypoints.cli import main
+from cutbank.adapters.interfaces.command_line.cli import main
+from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.runtime.compaction.by_settings import order_by
+from cutbank.adapters.runtime.compaction.status import status_of
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.settings.summary_settings import SummarySettings
-from cutbank.adapters.summarisers.llm import Llm
 from cutbank.domain.compaction_events import CompactionFailed, Trigger
 from cutbank.domain.errors import (
     CompactionCancelledError,
     ContextOverflowError,
     NothingToCompactError,
 )
+from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.overflow import SETS, recognised
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.retention_window import RetentionWindow
@@ -35,14 +43,6 @@ from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.tunacode import CLIPPED, TunacodeForm
 from cutbank.domain.summaries.summariser import Draft, Material
 from cutbank.domain.window import Item, Window
-from cutbank.projections.dialects.tunacode import (
-    CompactionRecord,
-    injected,
-    loaded,
-    messages_json,
-    saved,
-)
-from cutbank.projections.dialects.tunacode_requests import Controller, Reason, Status
 from cutbank.projections.rendering.catalog import render
 
 LIMIT = 8_000

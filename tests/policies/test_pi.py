@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from dialects.pi import compaction_entry
 from story import Story, told_on
 
 import cutbank
@@ -17,7 +18,6 @@ from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.pi import PiForm
 from cutbank.domain.summaries.summariser import Material
 from cutbank.domain.window import Item, Window
-from cutbank.projections.dialects.pi import compaction_entry
 
 POLICY = Pi(reserve_tokens=20, keep_tokens=30)
 BLOCKS: dict[str, AnyBlock] = {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dialects import qbit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +25,6 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.tool_output import OutputKind, ends_within, kind_of
 from cutbank.domain.utilisation import Level, Pruned, Utilisation
 from cutbank.domain.window import Item, Window
-from cutbank.projections.dialects import qbit
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policies" / "scored-pruning.md").read_text("utf-8")
 PLAIN = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)

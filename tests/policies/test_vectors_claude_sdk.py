@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
+from dialects.claude_sdk import pruned_text
 from neutral_blocks import block_of, images_of, turn_of
 from vector_files import FOLDERS, Vector, lines_of
 
@@ -17,7 +18,6 @@ from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.cutting.zones import stepped_back
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.window import Item, Window
-from cutbank.projections.dialects.claude_sdk import pruned_text
 
 GOAT = ESTIMATORS["goat"]
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from dialects import kdcube
+from dialects.kdcube import TimelineCompaction
 from kdcube_vectors import compaction_of, ids, shipped, window_of, writer
 from neutral_timeline import timeline_window
 from vector_files import FOLDERS, Vector, lines_of
@@ -13,8 +15,6 @@ from cutbank.domain.policies.rolling_timeline import TimelineCut
 from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.kdcube import files_of
 from cutbank.domain.window import Item
-from cutbank.projections.dialects import kdcube
-from cutbank.projections.dialects.kdcube import TimelineCompaction
 
 
 def told(cut: TimelineCut | None) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from dialects.klaude import details, kept_items_brief
 from klaude_cases import SYSTEMS, Case, cases
 from vector_files import FOLDERS, table_of
 
@@ -15,7 +16,6 @@ from cutbank.domain.policies.cutting.sent_history import sent_history
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
 from cutbank.domain.summaries.form import Part
 from cutbank.domain.window import Window
-from cutbank.projections.dialects.klaude import details, kept_items_brief
 
 FILES = pytest.mark.parametrize("file", SYSTEMS)
 TABLES = pytest.mark.parametrize("file", ["klaude_first_tables", "klaude_tables"])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dialects.pi import compaction_result, context_usage, cut_point, details
 from neutral_blocks import Neutral
 from neutral_session import NeutralSession
 from vector_files import FOLDERS, Vector, lines_of
@@ -12,7 +13,6 @@ from cutbank.domain.policies.cutting.pi_preparation import Preparation, prepared
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.summaries.form import Part
 from cutbank.domain.window import Window
-from cutbank.projections.dialects.pi import compaction_result, context_usage, cut_point, details
 
 DROPPED = frozenset({"turn_header", "artifact", "note"})
 

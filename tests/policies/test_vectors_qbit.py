@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from dialects import qbit
 from qbit_vectors import Case, case_of
 from vector_files import FOLDERS, lines_of
 
@@ -13,7 +14,6 @@ from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.messages import Message
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.tool_output import shortened
-from cutbank.projections.dialects import qbit
 
 
 def ids_of(case: Case, messages: Iterable[Message]) -> list[list[str]]:

@@ -5,6 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from dialects.tunacode import (
+    CompactionRecord,
+    injected,
+    loaded,
+    messages_json,
+    saved,
+)
+from dialects.tunacode_requests import Controller, Outcome
 from neutral_blocks import block_of, images_of, is_cut_off, turn_of
 from vector_files import FOLDERS, Vector, lines_of
 
@@ -13,14 +21,6 @@ from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.retention_window import RetentionWindow, newest_first
 from cutbank.domain.summaries.forms.tunacode import TunacodeForm
 from cutbank.domain.window import Item, Window
-from cutbank.projections.dialects.tunacode import (
-    CompactionRecord,
-    injected,
-    loaded,
-    messages_json,
-    saved,
-)
-from cutbank.projections.dialects.tunacode_requests import Controller, Outcome
 
 UNSENT = {"turn_header", "artifact", "note", "developer", "summary"}
 """Neutral blocks of which TunaCode has no message: those and their summary are told apart."""

@@ -3,11 +3,11 @@
 import json
 
 import pytest
+from dialects import kdcube
 
 from cutbank.domain import timeline
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin, ToolCall, ToolResult
 from cutbank.domain.window import Item
-from cutbank.projections.dialects import kdcube
 
 
 def hidden(path: str, replacement: str) -> Block:

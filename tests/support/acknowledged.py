@@ -4,7 +4,7 @@ import victims
 from processes import Ended
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 
 
 class Acknowledged:

@@ -6,8 +6,8 @@ from typing import Any
 
 import cutbank
 from cutbank import StoredSession
-from cutbank.adapters.auditing.audit import Audit
-from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.analysis.auditing.audit import Audit
+from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.domain.coverage import Fates
 from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges

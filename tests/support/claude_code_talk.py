@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cutbank.adapters.formats.claude_code import FORMAT
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import Append, EntryRead, Problem, Rewind, Step
+from cutbank.adapters.transcripts.formats.claude_code import FORMAT
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import Append, EntryRead, Problem, Rewind, Step
 from cutbank.domain.blocks import AnyBlock
 
 SESSION = "11111111-2222-3333-4444-555555555555"

@@ -7,8 +7,8 @@ from typing import Any
 
 from claude_code_talk import Reading
 
-from cutbank.adapters.formats.codex import FORMAT
-from cutbank.adapters.formats.source import Source
+from cutbank.adapters.transcripts.formats.codex import FORMAT
+from cutbank.adapters.transcripts.formats.source import Source
 
 THREAD = "019b0000-0000-7000-8000-000000000001"
 PARENT = "019b0000-0000-7000-8000-000000000002"

@@ -9,7 +9,7 @@ from codex_talk import THREAD, Rollout
 from transcripts import import_file
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.exporting.exporter import outgoing_of
+from cutbank.adapters.runtime.exporting.exporter import outgoing_of
 from cutbank.domain.compaction_events import Trim
 from cutbank.domain.window import Plan, Window
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.aggregate import restored
 from cutbank.domain.errors import StorageError
 from cutbank.domain.session import Session, SessionState

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cutbank.adapters.formats.outgoing import Called, Compacted, Part, Said
+from cutbank.adapters.transcripts.formats.outgoing import Called, Compacted, Part, Said
 from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
 from cutbank.projections.rendering import summary_message
 

@@ -10,9 +10,14 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from cutbank.adapters.idle.notices import About
+from cutbank.adapters.runtime.idle.notices import About
 
-PROGRAM = [sys.executable, "-P", "-c", "from cutbank.adapters.entrypoints.cli import main; main()"]
+PROGRAM = [
+    sys.executable,
+    "-P",
+    "-c",
+    "from cutbank.adapters.interfaces.command_line.cli import main; main()",
+]
 AT_ONCE = {
     "CUTBANK_IDLE_TIME": "0",
     "CUTBANK_IDLE_LEAST_UTILISATION": "0.05",

@@ -15,9 +15,9 @@ from threading import Event
 from typing import Any
 
 import cutbank
-from cutbank.adapters.compacting import by_settings
-from cutbank.adapters.compacting.summary_chain import SummaryChain
-from cutbank.adapters.idle.notices import Notice
+from cutbank.adapters.runtime.compaction import by_settings
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
+from cutbank.adapters.runtime.idle.notices import Notice
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.idle import IdleRules

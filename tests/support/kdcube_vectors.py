@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from dialects import kdcube
+from dialects.kdcube import TimelineCompaction
 from neutral_blocks import Neutral
 from neutral_timeline import timeline_window
 from vector_files import Vector
@@ -11,8 +13,6 @@ from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.summaries.form import Asked, Part
 from cutbank.domain.window import Item, Window
-from cutbank.projections.dialects import kdcube
-from cutbank.projections.dialects.kdcube import TimelineCompaction
 
 SYNTHETIC = {Part.HISTORY: "SUM", Part.TURN: "PRE"}
 """What the original was given for summaries."""

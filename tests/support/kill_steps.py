@@ -14,11 +14,11 @@ from typing import Any
 
 import psycopg
 
-from cutbank.adapters.chores import read_model_care
-from cutbank.adapters.postgres.recorder import PostgresRecorder
-from cutbank.adapters.read_models.read_file import ReadFile
-from cutbank.adapters.sqlite import datastore
-from cutbank.adapters.sqlite.recorder import SQLiteRecorder
+from cutbank.adapters.runtime.maintenance import read_model_care
+from cutbank.adapters.storage.postgres.recorder import PostgresRecorder
+from cutbank.adapters.storage.read_models.read_file import ReadFile
+from cutbank.adapters.storage.sqlite import datastore
+from cutbank.adapters.storage.sqlite.recorder import SQLiteRecorder
 
 ANY = ""
 COMMITTED = "committed"

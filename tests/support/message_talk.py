@@ -7,8 +7,8 @@ from typing import Any
 
 from claude_code_talk import Reading
 
-from cutbank.adapters.formats.catalog import FORMATS, recognise
-from cutbank.adapters.formats.source import Source
+from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise
+from cutbank.adapters.transcripts.formats.source import Source
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.rendering import summary_message
 

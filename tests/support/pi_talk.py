@@ -7,7 +7,7 @@ from typing import Any
 from transcripts import import_file
 
 from cutbank import SessionStore
-from cutbank.adapters.reports import FileReport
+from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.projections.history_view import HistoryView
 
 SESSION = "01900000-0000-7000-8000-000000000001"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 OF_THE_FILE = {"_sqlite_migrations", "settings"}
 """What says nothing of the log."""

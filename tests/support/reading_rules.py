@@ -10,12 +10,14 @@ from typing import Any, get_args
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.catalog import FORMATS, recognise
-from cutbank.adapters.formats.format import Format
-from cutbank.adapters.formats.json_lines import LONGEST
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import (
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise
+from cutbank.adapters.transcripts.formats.format import Format
+from cutbank.adapters.transcripts.formats.json_lines import LONGEST
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import (
     Append,
     Aside,
     Begin,
@@ -25,8 +27,6 @@ from cutbank.adapters.formats.steps import (
     Step,
     Unknown,
 )
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.verifier import verify
 
 STEPS = frozenset(get_args(Step))
 SECONDS = 60

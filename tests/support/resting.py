@@ -7,8 +7,8 @@ from threading import Event, Semaphore
 from typing import Protocol, TypeVar
 
 from cutbank import Block, StoredSession
-from cutbank.adapters.idle.notices import About, Notice
-from cutbank.adapters.idle.worker import IdleWorker
+from cutbank.adapters.runtime.idle.notices import About, Notice
+from cutbank.adapters.runtime.idle.worker import IdleWorker
 from cutbank.domain.compaction import MAIN, lineage_id
 from cutbank.domain.event import Event as Recorded
 from cutbank.domain.idle import IdleRules

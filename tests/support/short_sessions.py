@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from databases import asked
 
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.outcome import Outcome
+from cutbank.adapters.runtime.compaction.outcome import Outcome
 from cutbank.domain.window import Plan, Window
 
 

@@ -13,13 +13,13 @@ from resting import Told
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting import by_settings
-from cutbank.adapters.idle.notices import About, Notice
-from cutbank.adapters.idle.worker import IdleWorker
-from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.adapters.runtime.compaction import by_settings
+from cutbank.adapters.runtime.idle.notices import About, Notice
+from cutbank.adapters.runtime.idle.worker import IdleWorker
 from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.settings.summary_settings import SummarySettings
+from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.errors import SummariserFailedError
 from cutbank.domain.idle import SPEND_WINDOW, IdleRules
 from cutbank.domain.session_events import Usage

@@ -6,9 +6,9 @@ from typing import Any
 from databases import asked
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.archive.writer import write_archive
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.reports import FileReport
+from cutbank.adapters.runtime.archive.writer import write_archive
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.blocks import Kind, Media
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Parent

@@ -23,8 +23,8 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 
 import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.outcome import Outcome
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.compaction.outcome import Outcome
 from cutbank.domain.bonds import as_shown, bound
 from cutbank.domain.compaction_events import CompactBoundary, Trim
 from cutbank.domain.errors import (

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from cutbank.adapters.event_log.event_mapper import tokens_of
+from cutbank.adapters.storage.event_log.event_mapper import tokens_of
 from cutbank.domain.blocks import Block, Media, Text, ToolCall, ToolResult
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session import Session

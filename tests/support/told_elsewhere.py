@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.catalog import FORMATS
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.reports import FileReport
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.formats.catalog import FORMATS
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage

@@ -13,12 +13,12 @@ import kill_steps
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.chores import smaller_bodies
-from cutbank.adapters.chores.chores import Chores
-from cutbank.adapters.importing import transcript_import
-from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.importing import transcript_import
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.maintenance import smaller_bodies
+from cutbank.adapters.runtime.maintenance.chores import Chores
 from cutbank.adapters.settings.chore_settings import ChoreSettings
-from cutbank.adapters.verifier import verify
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.errors import CutbankError, NothingToCompactError, StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom

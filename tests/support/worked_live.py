@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from cutbank import Block, HistoryView, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.agent_loop import AgentLoop
-from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.domain.compaction_events import CompactBoundary, Summary
 from cutbank.domain.errors import ContextOverflowError, InvalidPositionError, OrphanToolResultError
 from cutbank.domain.ranges import Ranges

@@ -12,9 +12,9 @@ from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restore
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.archive.writer import write_archive
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.archive.writer import write_archive
+from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.domain.errors import ExportError
 from cutbank.projections.audit.shown import Proof
 

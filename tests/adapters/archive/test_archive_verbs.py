@@ -8,7 +8,7 @@ import pytest
 from story_of_archives import rows, tell
 
 import cutbank
-from cutbank.adapters.entrypoints.cli import main
+from cutbank.adapters.interfaces.command_line.cli import main
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from story_of_archives import archived, everything, restored, tell
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.archive.packing import Packer, Unpacker
-from cutbank.adapters.event_log.event_mapper import ZstdCompressor, dumps
-from cutbank.adapters.event_log.keyed_hash import keyed_hash
-from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.runtime.archive.packing import Packer, Unpacker
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor, dumps
+from cutbank.adapters.storage.event_log.keyed_hash import keyed_hash
 
 Parts = tuple[str, dict[str, Any], tuple[bytes, ...]]
 

@@ -11,11 +11,11 @@ from transcripts import import_file, name_of, samples
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.auditing.audited_call import AuditedCall
-from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.analysis.auditing.audited_call import AuditedCall
+from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.verifier import verify
 from cutbank.domain.coverage import Fate
 from cutbank.domain.errors import InvalidPositionError, NotFoundError
 from cutbank.domain.ranges import Ranges

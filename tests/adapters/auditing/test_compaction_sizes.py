@@ -13,10 +13,10 @@ from codex_talk import Rollout
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.auditing.diffs import diff
-from cutbank.adapters.auditing.lineages import trees_of
-from cutbank.adapters.entrypoints import audit_json, diff_json, lineage_json
-from cutbank.adapters.read_models.session_list import listed
+from cutbank.adapters.analysis.auditing.diffs import diff
+from cutbank.adapters.analysis.auditing.lineages import trees_of
+from cutbank.adapters.interfaces.command_line import audit_json, diff_json, lineage_json
+from cutbank.adapters.storage.read_models.session_list import listed
 from cutbank.domain.compaction import RECORDED
 from cutbank.domain.context_limit import LimitSource
 

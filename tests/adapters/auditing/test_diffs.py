@@ -8,8 +8,8 @@ from lived import LIMIT, POLICY, Act, acts, live
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.auditing.diffs import boundaries_of, diff, log_of, views_around
-from cutbank.adapters.auditing.places import Place
+from cutbank.adapters.analysis.auditing.diffs import boundaries_of, diff, log_of, views_around
+from cutbank.adapters.analysis.auditing.places import Place
 from cutbank.domain.compaction import check_nameable
 from cutbank.domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
 from cutbank.domain.fidelity.anchors import AnchorKind
@@ -280,7 +280,9 @@ def test_a_lineage_that_exists_may_be_called_anything(
     session.append(Block.user("Go."), *_looked("src/two.py"))
     session.append(Block.user("And now?"), Block.assistant(FILLER))
     with monkeypatch.context() as once:
-        once.setattr("cutbank.adapters.stored_session.check_nameable", lambda _: None)
+        once.setattr(
+            "cutbank.adapters.runtime.sessions.stored_session.check_nameable", lambda _: None
+        )
         session.compact(POLICY, limit=LIMIT, summariser=Terse("They went."), lineage=name)
 
     assert session.diff(after=name).after.lineage == name

@@ -8,9 +8,9 @@ from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.auditing import lineages
-from cutbank.adapters.auditing.lineages import lineages_of, trees_of
-from cutbank.adapters.replaying.recordings import decisions_of, recording_of
+from cutbank.adapters.analysis.auditing import lineages
+from cutbank.adapters.analysis.auditing.lineages import lineages_of, trees_of
+from cutbank.adapters.analysis.replaying.recordings import decisions_of, recording_of
 from cutbank.domain.compaction_events import BoundaryActivated, CompactionReverted
 from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges

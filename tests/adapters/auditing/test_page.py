@@ -17,12 +17,12 @@ from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.auditing.page import cuts
-from cutbank.adapters.auditing.page.cuts import cuts_of
-from cutbank.adapters.auditing.page.marks import marks
-from cutbank.adapters.auditing.page.markup import markup, tag
-from cutbank.adapters.auditing.page.page import page_of, write_page
-from cutbank.adapters.auditing.page.story import story_of
+from cutbank.adapters.analysis.auditing.page import cuts
+from cutbank.adapters.analysis.auditing.page.cuts import cuts_of
+from cutbank.adapters.analysis.auditing.page.marks import marks
+from cutbank.adapters.analysis.auditing.page.markup import markup, tag
+from cutbank.adapters.analysis.auditing.page.page import page_of, write_page
+from cutbank.adapters.analysis.auditing.page.story import story_of
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import ExportError, NotFoundError
 from cutbank.domain.session_events import Usage

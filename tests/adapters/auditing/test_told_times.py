@@ -11,7 +11,7 @@ from transcripts import import_file, name_of, samples
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.auditing.told_times import told_at
+from cutbank.adapters.analysis.auditing.told_times import told_at
 from cutbank.domain.blocks import Origin
 from cutbank.projections.audit.happenings import BlockSaid, ModelAsked
 

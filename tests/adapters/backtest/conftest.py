@@ -9,8 +9,8 @@ import pytest
 
 import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
-from cutbank.adapters import policy_catalog
-from cutbank.adapters.backtest.fingerprint import _code_of
+from cutbank.adapters.analysis.backtest.fingerprint import _code_of
+from cutbank.adapters.settings import policy_catalog
 
 POLICY = '''
     """Keeps the newest blocks, or does what it is named for."""

@@ -7,8 +7,8 @@ import pytest
 from pydantic import JsonValue
 
 from cutbank import SessionStore
-from cutbank.adapters.backtest.cells import Bench
-from cutbank.adapters.backtest.session_log import SessionLog
+from cutbank.adapters.analysis.backtest.cells import Bench
+from cutbank.adapters.analysis.backtest.session_log import SessionLog
 from cutbank.domain.backtest.cell import Cell, Setup
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.fidelity.scores import Scores

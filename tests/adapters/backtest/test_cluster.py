@@ -11,7 +11,7 @@ import pytest
 from databases import on_sqlite
 
 from cutbank import SessionStore
-from cutbank.adapters.backtest import cluster as clusters
+from cutbank.adapters.analysis.backtest import cluster as clusters
 from cutbank.domain.backtest.cell import Outcome
 from cutbank.domain.errors import BacktestError
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.backtest.grid import UNDECIDING, Grid
-from cutbank.adapters.policy_catalog import policy_named
+from cutbank.adapters.analysis.backtest.grid import UNDECIDING, Grid
+from cutbank.adapters.settings.policy_catalog import policy_named
 from cutbank.domain.errors import InvalidSettingError
 
 NAMES = st.sampled_from(("none", "recorded", "pi", "preserve-zone", "kdcube", "qbit@as_shipped"))

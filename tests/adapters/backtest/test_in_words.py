@@ -8,8 +8,8 @@ from backtests import cell, measured, setup, told_apart
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.backtest.grid import Grid
-from cutbank.adapters.backtest.in_words import (
+from cutbank.adapters.analysis.backtest.grid import Grid
+from cutbank.adapters.analysis.backtest.in_words import (
     apart,
     command_of,
     differences_told,

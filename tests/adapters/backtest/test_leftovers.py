@@ -6,7 +6,7 @@ from weakref import ref
 
 import pytest
 
-from cutbank.adapters.backtest.worker import Leftovers
+from cutbank.adapters.analysis.backtest.worker import Leftovers
 
 
 class Session:

@@ -8,12 +8,12 @@ from databases import on_sqlite
 from transcripts import NO_SESSIONS, SESSIONS
 
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.backtest.cells import Bench
-from cutbank.adapters.backtest.session_log import SessionLog, read_of
-from cutbank.adapters.backtest.transcripts import imported
+from cutbank.adapters.analysis.backtest.cells import Bench
+from cutbank.adapters.analysis.backtest.session_log import SessionLog, read_of
+from cutbank.adapters.analysis.backtest.transcripts import imported
+from cutbank.adapters.analysis.replaying.deciders import Summaries
+from cutbank.adapters.analysis.replaying.run import run_replay
 from cutbank.adapters.models.context_limits import facts_by
-from cutbank.adapters.replaying.deciders import Summaries
-from cutbank.adapters.replaying.run import run_replay
 from cutbank.domain.backtest.cell import Bill, Cell, Setup
 from cutbank.domain.session_events import ModelCalled, Usage
 from cutbank.domain.token_budget import estimate

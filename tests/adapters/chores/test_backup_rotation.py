@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.adapters.chores.backup_names import UNFINISHED, BackupNames
-from cutbank.adapters.chores.chore_record import ChoreOutcome, ChoreReport
-from cutbank.adapters.chores.chores import Chores
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.maintenance.backup_names import UNFINISHED, BackupNames
+from cutbank.adapters.runtime.maintenance.chore_record import ChoreOutcome, ChoreReport
+from cutbank.adapters.runtime.maintenance.chores import Chores
 from cutbank.adapters.settings.chore_settings import ChoreSettings
-from cutbank.adapters.verifier import verify
 
 from .conftest import Make, StillClock, tell, text_of
 

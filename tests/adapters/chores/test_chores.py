@@ -12,12 +12,12 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.chores.chore import Work
-from cutbank.adapters.chores.chore_record import ChoreOutcome, ChoreRecord
-from cutbank.adapters.chores.chores import Chores
-from cutbank.adapters.chores.read_model_care import ReadModelCare
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.maintenance.chore import Work
+from cutbank.adapters.runtime.maintenance.chore_record import ChoreOutcome, ChoreRecord
+from cutbank.adapters.runtime.maintenance.chores import Chores
+from cutbank.adapters.runtime.maintenance.read_model_care import ReadModelCare
 from cutbank.adapters.settings.chore_settings import ChoreSettings
-from cutbank.adapters.verifier import verify
 from cutbank.domain.errors import StorageError
 
 from .conftest import START, Make, StillClock, outcomes, sizes, tell

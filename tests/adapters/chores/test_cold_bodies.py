@@ -12,12 +12,12 @@ from faulty import closing, texts
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.chores import smaller_bodies
-from cutbank.adapters.chores.chore_record import ChoreOutcome
-from cutbank.adapters.chores.chores import Chores
-from cutbank.adapters.event_log.event_mapper import ZstdCompressor
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.maintenance import smaller_bodies
+from cutbank.adapters.runtime.maintenance.chore_record import ChoreOutcome
+from cutbank.adapters.runtime.maintenance.chores import Chores
 from cutbank.adapters.settings.chore_settings import ChoreSettings
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
 from cutbank.domain.errors import CutbankError
 
 from .conftest import Make, StillClock, sizes, tell, text_of

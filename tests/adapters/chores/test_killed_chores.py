@@ -16,13 +16,13 @@ from psycopg.sql import SQL, Identifier
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.chores.backup_names import UNFINISHED
-from cutbank.adapters.chores.chore_record import ChoreOutcome
-from cutbank.adapters.chores.chores import Chores
-from cutbank.adapters.postgres.address import Address
-from cutbank.adapters.read_models.location import read_models_of
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.maintenance.backup_names import UNFINISHED
+from cutbank.adapters.runtime.maintenance.chore_record import ChoreOutcome
+from cutbank.adapters.runtime.maintenance.chores import Chores
 from cutbank.adapters.settings.chore_settings import ChoreSettings
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.storage.postgres.address import Address
+from cutbank.adapters.storage.read_models.location import read_models_of
 
 from .conftest import StillClock, sizes
 

@@ -3,10 +3,10 @@
 import pytest
 
 from cutbank import Block, SessionStore
-from cutbank.adapters.chores.chores import Chores
-from cutbank.adapters.idle.notices import About, Notice
-from cutbank.adapters.idle.upkeep import Upkeep
-from cutbank.adapters.idle.worker import IdleWorker
+from cutbank.adapters.runtime.idle.notices import About, Notice
+from cutbank.adapters.runtime.idle.upkeep import Upkeep
+from cutbank.adapters.runtime.idle.worker import IdleWorker
+from cutbank.adapters.runtime.maintenance.chores import Chores
 from cutbank.adapters.settings.chore_settings import ChoreSettings
 
 from .conftest import StillClock

@@ -13,14 +13,14 @@ from clock import Clock
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.agent_loop import AgentLoop, Habits
-from cutbank.adapters.compacting.cancellation import Cancellation
-from cutbank.adapters.compacting.happenings import Happening, Moment, Verdict
+from cutbank.adapters.runtime.agent_loop import AgentLoop, Habits
+from cutbank.adapters.runtime.compaction.cancellation import Cancellation
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction import lineage_id
 from cutbank.domain.compaction_events import CompactionRequested, Trigger
 from cutbank.domain.errors import CompactionCancelledError, InvalidSettingError
+from cutbank.domain.hooks import Happening, Moment, Verdict
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Parent
 from cutbank.domain.summaries.summariser import Draft, Material
@@ -347,7 +347,7 @@ def test_what_fails_is_logged_and_the_agent_goes_on(
         raise RuntimeError("out of everything")
 
     loop = loop_of(near(session))
-    monkeypatch.setattr("cutbank.adapters.compacting.compactor.Compactor._written", fails)
+    monkeypatch.setattr("cutbank.adapters.runtime.compaction.compactor.Compactor._written", fails)
     with caplog.at_level(logging.INFO, "cutbank.compaction"):
         for _ in range(3):
             assert loop.prepare().boundary is None

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 import cutbank
-from cutbank.adapters.compacting.happenings import Happening, Moment, Stats, Verdict
-from cutbank.adapters.compacting.hook_commands import HookCommand, as_told, hook_commands
-from cutbank.adapters.compacting.hook_process import HookProcess
+from cutbank.adapters.runtime.compaction.hook_commands import HookCommand, as_told, hook_commands
+from cutbank.adapters.runtime.compaction.hook_process import HookProcess
 from cutbank.adapters.settings.settings import HookCommandSettings, HookSettings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import CompactionVetoedError
+from cutbank.domain.hooks import Happening, Moment, Stats, Verdict
 from cutbank.domain.session_events import Usage
 
 ABOUT_TO = Happening(
@@ -274,7 +274,8 @@ def test_a_hang_is_killed_with_its_children(
     os.set_blocking(read, True)
     # Time stands still until they hang.
     monkeypatch.setattr(
-        "cutbank.adapters.compacting.hook_process.monotonic", lambda: 6.0 if hangs.exists() else 0.0
+        "cutbank.adapters.runtime.compaction.hook_process.monotonic",
+        lambda: 6.0 if hangs.exists() else 0.0,
     )
 
     assert hook(ABOUT_TO) is None

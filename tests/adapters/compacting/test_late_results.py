@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.compaction_events import Trim
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.window import Plan, Window

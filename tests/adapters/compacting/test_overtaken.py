@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.status import status_of
+from cutbank.adapters.runtime.compaction.status import status_of
 from cutbank.domain.errors import StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.summaries.summariser import Draft, Material

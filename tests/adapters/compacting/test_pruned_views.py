@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.compaction_events import Trim
 from cutbank.domain.coverage import Fate, fate

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from cutbank.adapters.compacting.cancellation import Cancellation
-from cutbank.adapters.compacting.summary_chain import (
+from cutbank.adapters.runtime.compaction.cancellation import Cancellation
+from cutbank.adapters.runtime.compaction.summary_chain import (
     NoListener,
     Refusal,
     SummaryChain,

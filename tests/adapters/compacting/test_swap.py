@@ -10,12 +10,12 @@ from read_model_rows import table
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.agent_loop import AgentLoop, Habits
-from cutbank.adapters.compacting.happenings import Happening, Moment
-from cutbank.adapters.compacting.outcome import Outcome
+from cutbank.adapters.runtime.agent_loop import AgentLoop, Habits
+from cutbank.adapters.runtime.compaction.outcome import Outcome
 from cutbank.domain.compaction_events import BoundaryActivated, PreparationDropped, Trigger
 from cutbank.domain.errors import ContextOverflowError, StalePlanError
 from cutbank.domain.event import Event
+from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Parent, Usage

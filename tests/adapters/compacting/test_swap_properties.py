@@ -21,9 +21,9 @@ from unpinned import UNPINNED
 
 import cutbank
 from cutbank import Block, ToolCall, ToolResult
-from cutbank.adapters.compacting.swap import Coming
-from cutbank.adapters.verifier import verify
-from cutbank.adapters.view_reader import ViewReader
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.compaction.swap import Coming
+from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.errors import (
     InvalidPositionError,
     NotFoundError,

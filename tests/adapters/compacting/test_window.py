@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.order import Order
+from cutbank.adapters.runtime.compaction.order import Order
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.deferred import Deferred
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import cutbank
-from cutbank.adapters.entrypoints.cli import main
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.interfaces.command_line.cli import main
+from cutbank.adapters.runtime.sessions.session_store import open_store
 
 
 @dataclass(frozen=True)

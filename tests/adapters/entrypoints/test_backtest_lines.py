@@ -7,8 +7,8 @@ import pytest
 from backtests import bill, cell, control, measured, scores, setup, some_measured, told_apart
 from hypothesis import HealthCheck, given, settings
 
-from cutbank.adapters.entrypoints.backtest_lines import NAMED, say_measured
-from cutbank.adapters.entrypoints.printing import readable
+from cutbank.adapters.interfaces.command_line.backtest_lines import NAMED, say_measured
+from cutbank.adapters.interfaces.command_line.printing import readable
 from cutbank.domain.backtest.cell import Outcome
 from cutbank.domain.backtest.result import Measured
 

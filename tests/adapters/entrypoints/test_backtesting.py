@@ -12,15 +12,19 @@ import pytest
 from claude_code_talk import Talk, text
 from databases import on_sqlite
 
-from cutbank.adapters.session_store import open_store
-from cutbank.adapters.stored_session import StoredSession
+from cutbank.adapters.runtime.sessions.session_store import open_store
+from cutbank.adapters.runtime.sessions.stored_session import StoredSession
 from cutbank.domain.backtest.result import Measured
 
 from .conftest import Run
 
 pytestmark = pytest.mark.usefixtures("long_talk", "_own_cache")
 POLICIES = ("--policies", "none,pi", "--limits", "4000")
-PROGRAM = [sys.executable, "-c", "from cutbank.adapters.entrypoints.cli import main; main()"]
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "from cutbank.adapters.interfaces.command_line.cli import main; main()",
+]
 
 
 @pytest.fixture

@@ -13,12 +13,16 @@ from databases import on_sqlite
 from platformdirs import user_data_path
 
 import cutbank
-from cutbank.adapters.entrypoints.verbs import VERBS
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.interfaces.command_line.verbs import VERBS
+from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .conftest import Run
 
-PROGRAM = [sys.executable, "-c", "from cutbank.adapters.entrypoints.cli import main; main()"]
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "from cutbank.adapters.interfaces.command_line.cli import main; main()",
+]
 REFERENCE = Path(__file__).parents[3] / "docs" / "cli.md"
 
 CALLS = {
@@ -142,7 +146,7 @@ def test_the_version_needs_no_database_and_loads_nothing_heavy(
 ) -> None:
     code = (
         "import sys\n"
-        "from cutbank.adapters.entrypoints.cli import main\n"
+        "from cutbank.adapters.interfaces.command_line.cli import main\n"
         "try:\n    main(['--version'])\n"
         "finally:\n    print(sorted(m for m in sys.modules if '.' not in m))"
     )

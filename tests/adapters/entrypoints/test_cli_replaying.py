@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from databases import on_sqlite
 
-from cutbank.adapters.entrypoints.replay_lines import say_replay
-from cutbank.adapters.replaying.result import Replay, Sent
+from cutbank.adapters.analysis.replaying.result import Replay, Sent
+from cutbank.adapters.interfaces.command_line.replay_lines import say_replay
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import LimitSource
 from cutbank.projections.replay.served import Futile

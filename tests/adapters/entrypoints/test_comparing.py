@@ -7,8 +7,8 @@ import pytest
 from databases import on_sqlite
 
 import cutbank
-from cutbank.adapters.entrypoints.lineage_lines import ASCII, BOXES, tree_lines
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.interfaces.command_line.lineage_lines import ASCII, BOXES, tree_lines
+from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .conftest import Run
 

@@ -11,16 +11,20 @@ import pytest
 from databases import on_sqlite
 
 import cutbank
-from cutbank.adapters.entrypoints.cli import main
-from cutbank.adapters.entrypoints.completion import Begun, rejoined
-from cutbank.adapters.entrypoints.verbs import VERBS
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.interfaces.command_line.cli import main
+from cutbank.adapters.interfaces.command_line.completion import Begun, rejoined
+from cutbank.adapters.interfaces.command_line.verbs import VERBS
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES
 from cutbank.domain.policies.policy import presets_of, settings_of
 
 from .conftest import Run
 
-PROGRAM = [sys.executable, "-c", "from cutbank.adapters.entrypoints.cli import main; main()"]
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "from cutbank.adapters.interfaces.command_line.cli import main; main()",
+]
 PRESET = next(
     f"{name}@{preset}" for name, policy in POLICIES.items() for preset in presets_of(policy)
 )

@@ -7,7 +7,7 @@ import pytest
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .conftest import Run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from databases import on_sqlite
 
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .conftest import Run
 

@@ -9,7 +9,7 @@ import pytest
 from databases import on_sqlite
 
 import cutbank
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .conftest import Run
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session_events import Usage
 
 from .conftest import Run

@@ -11,13 +11,17 @@ import pytest
 from databases import on_sqlite
 
 import cutbank
-from cutbank.adapters.formats.catalog import FORMATS
-from cutbank.adapters.reports import ExportReport
+from cutbank.adapters.transcripts.formats.catalog import FORMATS
+from cutbank.adapters.transcripts.reports import ExportReport
 from cutbank.domain.errors import ExportError, ImportFileError
 
 from .conftest import Run
 
-PROGRAM = [sys.executable, "-c", "from cutbank.adapters.entrypoints.cli import main; main()"]
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "from cutbank.adapters.interfaces.command_line.cli import main; main()",
+]
 FULL = Path("/dev/full")
 
 

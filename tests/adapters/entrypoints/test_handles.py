@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.entrypoints import handles
+from cutbank.adapters.interfaces.command_line import handles
 from cutbank.domain.errors import InvalidPositionError
 from cutbank.domain.ranges import Ranges
 

@@ -9,8 +9,8 @@ import pytest
 from databases import on_sqlite
 
 import cutbank
-from cutbank.adapters.entrypoints.session_json import described
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.interfaces.command_line.session_json import described
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session_events import Parent
 
 from .conftest import Answer, Run

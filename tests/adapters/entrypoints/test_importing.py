@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from databases import on_sqlite
 
-from cutbank.adapters.reports import FileReport
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
+from cutbank.adapters.transcripts.reports import FileReport
 
 from .conftest import Run
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from databases import on_sqlite
 
-from cutbank.adapters import policy_catalog
+from cutbank.adapters.settings import policy_catalog
 from cutbank.domain.policies.catalog import DEFAULT, POLICIES, alias_of, policy_named
 from cutbank.domain.policies.policy import presets_of, settings_of
 

@@ -9,7 +9,7 @@ import pytest
 from databases import on_sqlite
 
 from cutbank import Block
-from cutbank.adapters.session_store import open_store
+from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session_events import Usage
 from cutbank.projections.rendering.catalog import RENDERERS
 

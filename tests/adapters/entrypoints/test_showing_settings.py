@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from databases import on_sqlite
 
-from cutbank.adapters.compacting.happenings import Happening, Moment, Stats, Verdict
-from cutbank.adapters.compacting.hook_commands import HookCommand
+from cutbank.adapters.runtime.compaction.hook_commands import HookCommand
 from cutbank.adapters.settings.load import load
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.hooks import Happening, Moment, Stats, Verdict
 
 from .conftest import Run
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from cutbank.adapters.entrypoints.printing import say, say_json, say_table
+from cutbank.adapters.interfaces.command_line.printing import say, say_json, say_table
 
 
 class Terminal(io.StringIO):

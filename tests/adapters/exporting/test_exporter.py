@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from cutbank import Block, StoredSession
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats import catalog
-from cutbank.adapters.formats.format import Format
-from cutbank.adapters.formats.outgoing import Outgoing
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import Step
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.transcripts.formats import catalog
+from cutbank.adapters.transcripts.formats.format import Format
+from cutbank.adapters.transcripts.formats.outgoing import Outgoing
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import Step
 from cutbank.domain.errors import ExportError
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.exporting.exporter import outgoing_of
-from cutbank.adapters.formats.outgoing import (
+from cutbank.adapters.runtime.exporting.exporter import outgoing_of
+from cutbank.adapters.transcripts.formats.outgoing import (
     Called,
     Compacted,
     Entry,

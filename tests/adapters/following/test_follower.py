@@ -22,11 +22,11 @@ from transcripts import SAMPLES
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.adapters.following import follower
-from cutbank.adapters.following.follower import Follower
-from cutbank.adapters.following.live_file import News
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.reports import FileReport
+from cutbank.adapters.runtime.following import follower
+from cutbank.adapters.runtime.following.follower import Follower
+from cutbank.adapters.runtime.following.live_file import News
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.errors import ImportFileError
 
 WAITS_S = 60.0

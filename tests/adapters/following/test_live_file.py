@@ -15,14 +15,14 @@ from transcripts import name_of, samples
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.adapters.exporting.exporter import outgoing_of
-from cutbank.adapters.following import live_file
-from cutbank.adapters.following.live_file import LiveFile, News
-from cutbank.adapters.formats.catalog import recognise
-from cutbank.adapters.formats.outgoing import Called, Compacted, Said
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.exporting.exporter import outgoing_of
+from cutbank.adapters.runtime.following import live_file
+from cutbank.adapters.runtime.following.live_file import LiveFile, News
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.formats.catalog import recognise
+from cutbank.adapters.transcripts.formats.outgoing import Called, Compacted, Said
+from cutbank.adapters.transcripts.formats.source import Source
 
 
 @pytest.fixture

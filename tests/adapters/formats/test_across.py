@@ -12,11 +12,11 @@ from transcripts import name_of, real, samples
 
 import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
-from cutbank.adapters.exporting.exporter import export, outgoing_of
-from cutbank.adapters.formats.catalog import FORMATS
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.reports import ExportReport
-from cutbank.adapters.stored_session import StoredSession
+from cutbank.adapters.runtime.exporting.exporter import export, outgoing_of
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.sessions.stored_session import StoredSession
+from cutbank.adapters.transcripts.formats.catalog import FORMATS
+from cutbank.adapters.transcripts.reports import ExportReport
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.rendering import summary_message
 

@@ -8,10 +8,10 @@ from told_elsewhere import said
 from transcripts import SAMPLES
 
 from cutbank import SessionStore
-from cutbank.adapters.formats.aider import FORMAT
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import Begin, Call
-from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.formats.aider import FORMAT
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import Begin, Call
 from cutbank.domain.session_events import Usage
 
 HARBOUR = SAMPLES / "aider-history" / "harbour.md"

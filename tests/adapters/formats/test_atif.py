@@ -10,11 +10,19 @@ from transcripts import SAMPLES, import_file
 from wrong_types import mutants
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.atif import FORMAT
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import Append, Asked, Call, Compacted, EntryRead, Problem, Step
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.transcripts.formats.atif import FORMAT
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import (
+    Append,
+    Asked,
+    Call,
+    Compacted,
+    EntryRead,
+    Problem,
+    Step,
+)
 from cutbank.domain.blocks import ToolCall, ToolResult
 
 MILL = SAMPLES / "atif/mill.json"

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from claude_code_talk import Reading, Talk
 
-from cutbank.adapters.formats.catalog import find_transcripts, recognise
-from cutbank.adapters.formats.claude_code import FORMAT
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import Append, Compacted, EntryRead
+from cutbank.adapters.transcripts.formats.catalog import find_transcripts, recognise
+from cutbank.adapters.transcripts.formats.claude_code import FORMAT
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import Append, Compacted, EntryRead
 
 
 def test_a_transcript_is_told_by_its_content(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from claude_code_talk import SESSION, Entry, Talk, Tell, text, tool_use
 
-from cutbank.adapters.formats.steps import (
+from cutbank.adapters.transcripts.formats.steps import (
     Append,
     Aside,
     Asked,

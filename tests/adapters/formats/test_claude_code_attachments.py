@@ -5,7 +5,7 @@ import json
 import pytest
 from claude_code_talk import Entry, Talk, Tell
 
-from cutbank.adapters.formats.steps import Aside, Unknown
+from cutbank.adapters.transcripts.formats.steps import Aside, Unknown
 
 
 def test_what_the_model_saw_is_taken_word_for_word_where_it_is_kept(tell: Tell) -> None:

@@ -8,8 +8,10 @@ import pytest
 from claude_code_talk import SESSION, Talk, Tell, text, tool_use
 
 from cutbank import SessionStore
-from cutbank.adapters.formats.claude_code.compaction import CLEARED
-from cutbank.adapters.formats.steps import (
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.formats.claude_code.compaction import CLEARED
+from cutbank.adapters.transcripts.formats.steps import (
     Append,
     Aside,
     Call,
@@ -18,8 +20,6 @@ from cutbank.adapters.formats.steps import (
     Rewind,
     Shortened,
 )
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.verifier import verify
 from cutbank.domain.compaction_events import Trigger
 
 # Compactions

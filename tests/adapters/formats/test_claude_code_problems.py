@@ -13,7 +13,7 @@ from claude_code_talk import SESSION, Entry, Reading, Talk, Tell, reading_of, te
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.formats.steps import (
+from cutbank.adapters.transcripts.formats.steps import (
     Append,
     Begin,
     Call,

@@ -11,10 +11,10 @@ import pytest
 from claude_code_talk import SESSION, Talk, text
 
 from cutbank import Block, SessionStore, ToolCall, ToolResult
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.summary_mark import MARK
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.stored_session import StoredSession
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.sessions.stored_session import StoredSession
+from cutbank.adapters.transcripts.formats.summary_mark import MARK
 from cutbank.domain.blocks import AnyBlock, Kind, Media, Native, NativePart, Text
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Parent, Usage

@@ -8,7 +8,15 @@ import pytest
 from claude_code_talk import Reading
 from codex_talk import PARENT, THREAD, Rollout, read_at
 
-from cutbank.adapters.formats.steps import Append, Aside, Asked, Begin, Call, Linked, Skipped
+from cutbank.adapters.transcripts.formats.steps import (
+    Append,
+    Aside,
+    Asked,
+    Begin,
+    Call,
+    Linked,
+    Skipped,
+)
 from cutbank.domain.blocks import Block, Kind, ToolCall, ToolResult
 
 PIXEL = b"\x89PNG pixel"

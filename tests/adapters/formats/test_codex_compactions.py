@@ -6,8 +6,15 @@ import pytest
 from claude_code_talk import Reading
 from codex_talk import Rollout, message, read_at, sealed
 
-from cutbank.adapters.formats.steps import Append, Aside, Compacted, Instead, Rewind, Shortened
-from cutbank.adapters.formats.summary_mark import MARK
+from cutbank.adapters.transcripts.formats.steps import (
+    Append,
+    Aside,
+    Compacted,
+    Instead,
+    Rewind,
+    Shortened,
+)
+from cutbank.adapters.transcripts.formats.summary_mark import MARK
 from cutbank.domain.blocks import Block, Kind
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.rendering import summary_message

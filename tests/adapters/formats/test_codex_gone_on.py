@@ -8,7 +8,7 @@ from codex_written import CutAt, again, imported, items_of, lines_of, said, said
 from transcripts import SAMPLES, import_file
 
 from cutbank import Block, SessionStore, ToolResult
-from cutbank.adapters.exporting.exporter import export
+from cutbank.adapters.runtime.exporting.exporter import export
 
 
 @pytest.fixture

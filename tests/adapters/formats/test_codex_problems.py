@@ -16,10 +16,11 @@ from transcripts import SAMPLES, import_file
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.codex import FORMAT
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import (
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.transcripts.formats.codex import FORMAT
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import (
     Append,
     Aside,
     Begin,
@@ -31,7 +32,6 @@ from cutbank.adapters.formats.steps import (
     Skipped,
     Unknown,
 )
-from cutbank.adapters.verifier import verify
 
 SAMPLE = SAMPLES / "codex" / f"rollout-2026-02-03T10-00-00-{THREAD.replace('b', 'a')}.jsonl"
 LINES = [json.loads(line) for line in SAMPLE.read_bytes().splitlines()]

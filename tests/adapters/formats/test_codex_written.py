@@ -12,8 +12,8 @@ from codex_written import again, items_of, lines_of, said
 from transcripts import SAMPLES, import_file
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.exporting.exporter import export, outgoing_of
-from cutbank.adapters.formats.outgoing import Called
+from cutbank.adapters.runtime.exporting.exporter import export, outgoing_of
+from cutbank.adapters.transcripts.formats.outgoing import Called
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
 from cutbank.domain.session_events import Parent, Usage
 

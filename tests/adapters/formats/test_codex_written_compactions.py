@@ -7,7 +7,7 @@ from codex_talk import THREAD, Rollout, message, sealed
 from codex_written import CutAt, again, imported, items_of, lines_of, said
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.exporting.exporter import export
+from cutbank.adapters.runtime.exporting.exporter import export
 
 
 @pytest.fixture

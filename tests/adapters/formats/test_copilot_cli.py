@@ -10,10 +10,18 @@ from told_elsewhere import again, said
 from transcripts import SAMPLES
 
 from cutbank import SessionStore
-from cutbank.adapters.formats.copilot_cli import FORMAT
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import Aside, Asked, Begin, Call, Compacted, Rewind, Skipped
-from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.formats.copilot_cli import FORMAT
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import (
+    Aside,
+    Asked,
+    Begin,
+    Call,
+    Compacted,
+    Rewind,
+    Skipped,
+)
 from cutbank.domain.blocks import ToolCall, ToolResult
 from cutbank.domain.session_events import Usage
 

@@ -9,12 +9,12 @@ from essences import essence_of
 from transcripts import NO_SESSIONS, SESSIONS, manifest, name_of, real, samples
 
 from cutbank import SessionStore
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.catalog import FORMATS, recognise
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.reports import FileReport
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.reports import FileReport
 
 EVERY = [pytest.param(path, id=name_of(path)) for path in [*samples(), *real()]]
 MADE = [name for name, one in FORMATS.items() if one.write or one.write_folder]

@@ -13,10 +13,10 @@ from reading_rules import check_keys, check_read, check_told
 from transcripts import samples
 
 from cutbank import Block
-from cutbank.adapters.formats.catalog import FORMATS, recognise
-from cutbank.adapters.formats.format import Format
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import Append, Begin, EntryRead, Skipped, Step
+from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise
+from cutbank.adapters.transcripts.formats.format import Format
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import Append, Begin, EntryRead, Skipped, Step
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "fuzz.py"
 SECONDS = 10

@@ -13,9 +13,9 @@ from mutations import mutated_copy
 from reading_rules import check_imported, check_keys, check_read, check_told, in_time
 from transcripts import NO_SESSIONS, SESSIONS, name_of, real, samples
 
-from cutbank.adapters.formats.catalog import recognise
-from cutbank.adapters.formats.json_lines import LONGEST
-from cutbank.adapters.formats.source import Source
+from cutbank.adapters.transcripts.formats.catalog import recognise
+from cutbank.adapters.transcripts.formats.json_lines import LONGEST
+from cutbank.adapters.transcripts.formats.source import Source
 
 ALL = [pytest.param(path, id=name_of(path)) for path in samples()]
 REAL = [pytest.param(path, id=name_of(path)) for path in real()]

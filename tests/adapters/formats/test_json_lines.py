@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.formats.json_lines import Line, NestedTooDeeplyError, lines, parse
+from cutbank.adapters.transcripts.formats.json_lines import Line, NestedTooDeeplyError, lines, parse
 
 
 def read(tmp_path: Path, raw: bytes, longest: int = 1_000) -> list[Line]:

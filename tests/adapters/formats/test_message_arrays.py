@@ -20,13 +20,13 @@ from message_talk import (
 from transcripts import SAMPLES, name_of
 
 from cutbank import SessionStore
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.catalog import FORMATS, recognise
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import Asked, Begin, Call, Compacted, EntryRead
-from cutbank.adapters.formats.summary_mark import MARK
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.stored_session import StoredSession
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.sessions.stored_session import StoredSession
+from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import Asked, Begin, Call, Compacted, EntryRead
+from cutbank.adapters.transcripts.formats.summary_mark import MARK
 from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
 
 NAMES = ("openai-chat", "openai-responses", "anthropic", "openai-messages-tau")

@@ -10,8 +10,8 @@ import pytest
 from transcripts import import_file, name_of, real, samples
 
 from cutbank import SessionStore
-from cutbank.adapters.formats.catalog import recognise
-from cutbank.adapters.formats.source import Source
+from cutbank.adapters.transcripts.formats.catalog import recognise
+from cutbank.adapters.transcripts.formats.source import Source
 
 SHORTEST = 40
 """Characters of the shortest text that is looked for."""

@@ -10,12 +10,12 @@ from told_elsewhere import again, said
 from transcripts import SAMPLES
 
 from cutbank import SessionStore
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.opencode import FORMAT
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import Aside, Begin, Call, Compacted, Linked, Rewind
-from cutbank.adapters.formats.summary_mark import MARK
-from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.formats.opencode import FORMAT
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import Aside, Begin, Call, Compacted, Linked, Rewind
+from cutbank.adapters.transcripts.formats.summary_mark import MARK
 from cutbank.domain.blocks import ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.ranges import Ranges

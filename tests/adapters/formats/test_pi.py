@@ -9,10 +9,11 @@ import pytest
 from pi_talk import SESSION, Talk, imported, tool_call, usage
 
 from cutbank import SessionStore
-from cutbank.adapters.formats.catalog import recognise
-from cutbank.adapters.formats.pi import FORMAT
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import (
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.transcripts.formats.catalog import recognise
+from cutbank.adapters.transcripts.formats.pi import FORMAT
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import (
     Append,
     Aside,
     Asked,
@@ -26,7 +27,6 @@ from cutbank.adapters.formats.steps import (
     Step,
     Unknown,
 )
-from cutbank.adapters.verifier import verify
 from cutbank.domain.blocks import Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.ranges import Ranges

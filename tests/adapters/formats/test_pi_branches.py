@@ -9,8 +9,8 @@ from essences.pi import essence
 from pi_talk import SESSION, Talk, imported, sent, shown
 
 from cutbank import SessionStore
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.exporting.exporter import export
 from cutbank.domain.blocks import Block
 from cutbank.domain.compaction import RECORDED
 from cutbank.domain.window import Plan, Window

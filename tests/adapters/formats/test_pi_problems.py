@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from transcripts import import_file
 
 import cutbank
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.pi import FORMAT
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import Begin, EntryRead
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.transcripts.formats.pi import FORMAT
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import Begin, EntryRead
 
 OTHERS = [None, 7, True, "", "\0", [], [[1]], {}, {"type": "text"}, "0000000c"]
 

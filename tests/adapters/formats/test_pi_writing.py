@@ -13,8 +13,8 @@ from transcripts import import_file
 
 import cutbank
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.exporting.exporter import export
 from cutbank.domain.blocks import (
     AnyBlock,
     Block,

@@ -9,12 +9,12 @@ from told_elsewhere import Said, again, compact, long_talk, paired, said, talk, 
 from transcripts import SAMPLES, name_of
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.exporting.exporter import export, outgoing_of
-from cutbank.adapters.formats.catalog import FORMATS, recognise
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import Append, Call, EntryRead
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.exporting.exporter import export, outgoing_of
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognise
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import Append, Call, EntryRead
 from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 
 NAMES = ("opencode", "copilot-cli", "gemini-cli", "gemini-history")

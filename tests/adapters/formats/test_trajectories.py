@@ -11,10 +11,12 @@ from transcripts import SAMPLES
 from wrong_types import mutants
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.exporting.exporter import export
-from cutbank.adapters.formats.catalog import FORMATS
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.formats.steps import (
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.formats.catalog import FORMATS
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.formats.steps import (
     Append,
     Call,
     Compacted,
@@ -24,8 +26,6 @@ from cutbank.adapters.formats.steps import (
     Step,
     Unknown,
 )
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.verifier import verify
 from cutbank.domain.blocks import ToolResult
 from cutbank.domain.compaction_events import Trigger
 

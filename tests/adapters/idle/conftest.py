@@ -7,9 +7,9 @@ import pytest
 from resting import RULES, Held, Told, Working
 
 from cutbank import SessionStore
-from cutbank.adapters.compacting import by_settings
-from cutbank.adapters.compacting.summary_chain import SummaryChain
-from cutbank.adapters.idle.worker import IdleWorker
+from cutbank.adapters.runtime.compaction import by_settings
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
+from cutbank.adapters.runtime.idle.worker import IdleWorker
 from cutbank.domain.idle import IdleRules
 from cutbank.domain.summaries.summariser import Summariser
 

@@ -6,7 +6,7 @@ import pytest
 from resting import SetClock, Working, pass_time, talk
 
 from cutbank import SessionStore
-from cutbank.adapters.idle.due_sessions import DueSessions
+from cutbank.adapters.runtime.idle.due_sessions import DueSessions
 
 
 @pytest.mark.parametrize("namespaces", [(), ("default", "another")])

@@ -27,14 +27,14 @@ from unpinned import UNPINNED
 
 import cutbank
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.compacting import by_settings
-from cutbank.adapters.compacting.summary_chain import SummaryChain
-from cutbank.adapters.idle.notices import About, Notice
-from cutbank.adapters.idle.worker import LONGEST_LOOK, IdleWorker
-from cutbank.adapters.postgres import datastore
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.compaction import by_settings
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
+from cutbank.adapters.runtime.idle.notices import About, Notice
+from cutbank.adapters.runtime.idle.worker import LONGEST_LOOK, IdleWorker
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.sqlite.recorder import SQLiteRecorder
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.storage.postgres import datastore
+from cutbank.adapters.storage.sqlite.recorder import SQLiteRecorder
 from cutbank.domain.compaction_events import (
     CompactBoundary,
     CompactionFailed,

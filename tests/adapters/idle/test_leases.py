@@ -21,10 +21,10 @@ from resting import (
 )
 
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.idle.due_sessions import Due
-from cutbank.adapters.idle.notices import About
-from cutbank.adapters.idle.worker import IdleWorker
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.idle.due_sessions import Due
+from cutbank.adapters.runtime.idle.notices import About
+from cutbank.adapters.runtime.idle.worker import IdleWorker
 from cutbank.domain.compaction_events import (
     CompactBoundary,
     CompactionFailed,

@@ -16,12 +16,12 @@ from unpinned import UNPINNED
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.compacting import by_settings
-from cutbank.adapters.compacting.summary_chain import SummaryChain
-from cutbank.adapters.idle.due_sessions import Due
-from cutbank.adapters.idle.worker import IdleWorker
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.compaction import by_settings
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
+from cutbank.adapters.runtime.idle.due_sessions import Due
+from cutbank.adapters.runtime.idle.worker import IdleWorker
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.verifier import verify
 from cutbank.domain.compaction_events import (
     CompactBoundary,
     CompactionRejected,

@@ -18,7 +18,7 @@ from worker_processes import GUARD_S, workers_on
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.compaction_events import (
     BoundaryActivated,
     CompactBoundary,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from resting import RULES, SetClock, Told, Working, pass_time, talk
 
 from cutbank import Block, SessionStore
-from cutbank.adapters.idle.notices import About
+from cutbank.adapters.runtime.idle.notices import About
 
 LONG = replace(RULES, idle_time_s=3_000)
 

@@ -13,12 +13,12 @@ from resting import RULES, SetClock, Told, pass_time, talk
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.adapters.compacting.happenings import Happening
-from cutbank.adapters.idle import scheduler as scheduling
-from cutbank.adapters.idle.notices import About, Notice
-from cutbank.adapters.idle.scheduler import JOB, IdleScheduler
-from cutbank.adapters.idle.worker import LONGEST_LOOK
+from cutbank.adapters.runtime.idle import scheduler as scheduling
+from cutbank.adapters.runtime.idle.notices import About, Notice
+from cutbank.adapters.runtime.idle.scheduler import JOB, IdleScheduler
+from cutbank.adapters.runtime.idle.worker import LONGEST_LOOK
 from cutbank.domain.errors import InvalidSettingError
+from cutbank.domain.hooks import Happening
 
 GUARD = 60.0
 """Seconds after which something hangs."""

@@ -12,11 +12,11 @@ from resting import RULES, SetClock, Told, pass_time, talk
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.compacting.happenings import Happening
-from cutbank.adapters.idle.notices import About
-from cutbank.adapters.idle.settings_watch import SETTLING
-from cutbank.adapters.idle.worker import IdleWorker
+from cutbank.adapters.runtime.idle.notices import About
+from cutbank.adapters.runtime.idle.settings_watch import SETTLING
+from cutbank.adapters.runtime.idle.worker import IdleWorker
 from cutbank.domain.errors import InvalidSettingError, NotFoundError
+from cutbank.domain.hooks import Happening
 from cutbank.domain.idle import IdleRules
 
 GOOD = "[idle]\ntime = 300\nleast_utilisation = 0.05\n"

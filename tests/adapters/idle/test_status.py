@@ -7,8 +7,8 @@ import pytest
 from resting import RULES, SetClock, Working, pass_time, talk
 
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.compacting.summary_chain import SummaryChain
-from cutbank.adapters.idle.status import IdleStatus, status_of
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
+from cutbank.adapters.runtime.idle.status import IdleStatus, status_of
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError, SummariserFailedError
 from cutbank.domain.idle import IdleRules

@@ -8,9 +8,9 @@ import pytest
 from resting import RULES, SetClock, Told, Working, pass_time, talk
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.idle.attempt import Attempt
-from cutbank.adapters.idle.notices import About
-from cutbank.adapters.idle.upkeep import Report
+from cutbank.adapters.runtime.idle.attempt import Attempt
+from cutbank.adapters.runtime.idle.notices import About
+from cutbank.adapters.runtime.idle.upkeep import Report
 from cutbank.adapters.settings.chore_settings import ChoreSettings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import StorageError

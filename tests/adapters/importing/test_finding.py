@@ -4,8 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from cutbank.adapters.formats.catalog import FORMATS
-from cutbank.adapters.importing.finding import MOVED_BY, find_on_this_machine, hints, homes_of
+from cutbank.adapters.runtime.importing.finding import (
+    MOVED_BY,
+    find_on_this_machine,
+    hints,
+    homes_of,
+)
+from cutbank.adapters.transcripts.formats.catalog import FORMATS
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ from claude_code_talk import Talk, text
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.adapters.importing import crew, importer
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.reports import FileReport
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.importing import crew, importer
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.errors import StorageError
 from cutbank.domain.session_events import Parent
 
@@ -28,7 +28,7 @@ PROGRAM = [
     "-P",
     "-u",
     "-c",
-    "from cutbank.adapters.entrypoints.cli import main; main()",
+    "from cutbank.adapters.interfaces.command_line.cli import main; main()",
 ]
 """Says each line when it is due."""
 
@@ -52,7 +52,7 @@ def doing(words: str) -> tuple[str, ...]:
     """A worker that does this to the file named `deadly` in place of importing it."""
     script = f"""
 import os, signal
-from cutbank.adapters.importing import file_import, worker
+from cutbank.adapters.runtime.importing import file_import, worker
 from cutbank.domain.errors import StorageError
 run = file_import.FileImport.run
 def instead(self):

@@ -10,7 +10,7 @@ from databases import on_sqlite
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.importing.importer import import_path
+from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.domain.session_events import Usage
 
 SAMPLES = Path(__file__).parents[2] / "samples"

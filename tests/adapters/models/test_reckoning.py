@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import pytest
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.order import Order
-from cutbank.adapters.compacting.planner import Planner
-from cutbank.adapters.view_reader import ViewReader
+from cutbank.adapters.runtime.compaction.order import Order
+from cutbank.adapters.runtime.compaction.planner import Planner
+from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.blocks import Kind, Media, Native
 from cutbank.domain.counting.gauge import FRAME, Sort
 from cutbank.domain.ranges import Ranges

@@ -7,7 +7,7 @@ import pytest
 
 import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
-from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 Opening = Callable[..., ReadModels]
 

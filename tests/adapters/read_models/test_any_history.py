@@ -20,9 +20,9 @@ from read_model_rows import rows_of, table
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.auditing import call_index
-from cutbank.adapters.read_models.read_models import ReadModels
-from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.analysis.auditing import call_index
+from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction import lineage_id
 from cutbank.domain.compaction_events import (

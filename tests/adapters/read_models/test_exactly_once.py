@@ -14,7 +14,7 @@ from read_model_rows import rows_of
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 from .conftest import Opening, talk
 
@@ -23,7 +23,7 @@ SEED = 20261122
 CHILD = """
 import os, sys
 import cutbank
-from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.adapters.storage.read_models.read_models import ReadModels
 log, path, page = sys.argv[1:]
 with cutbank.open(log) as store:
     models = ReadModels(store.events, path)

@@ -11,7 +11,7 @@ from read_model_rows import rows_of, table
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 from .conftest import Opening, talk
 

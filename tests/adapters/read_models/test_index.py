@@ -12,7 +12,7 @@ from read_model_rows import table
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom

@@ -10,8 +10,8 @@ from read_model_rows import rows_of, table
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.read_models.location import read_models_of
-from cutbank.adapters.read_models.read_models import ReadModels
+from cutbank.adapters.storage.read_models.location import read_models_of
+from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.errors import StorageError
 
 from .conftest import Opening, talk

@@ -5,8 +5,8 @@ from read_model_rows import table
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.read_models import search as searching
-from cutbank.adapters.read_models.search import Found
+from cutbank.adapters.storage.read_models import search as searching
+from cutbank.adapters.storage.read_models.search import Found
 from cutbank.domain.blocks import Kind, Media, Origin, Text
 from cutbank.domain.errors import InvalidSettingError, NotFoundError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom

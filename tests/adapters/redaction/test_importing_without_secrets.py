@@ -13,12 +13,12 @@ from planted import SECRETS, in_words, plant_in_lines, planted, sought
 from transcripts import name_of, samples
 
 import cutbank
-from cutbank.adapters.entrypoints.cli import main
-from cutbank.adapters.event_log.event_mapper import ZstdCompressor
-from cutbank.adapters.formats.catalog import recognise
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.importing.importer import import_path
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.interfaces.command_line.cli import main
+from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
+from cutbank.adapters.transcripts.formats.catalog import recognise
+from cutbank.adapters.transcripts.formats.source import Source
 
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
@@ -164,7 +164,7 @@ def test_several_processes_leave_them_out_as_well(tmp_path: Path) -> None:
 def test_without_the_extra_it_says_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cutbank.adapters.redaction import kinds  # noqa: PLC0415 - its cache is emptied
+    from cutbank.adapters.transcripts.redaction import kinds  # noqa: PLC0415 - its cache is emptied
 
     kinds.secret_kinds.cache_clear()
     monkeypatch.setitem(sys.modules, "detect_secrets.plugins.aws", None)

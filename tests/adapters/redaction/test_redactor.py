@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from planted import KEY_LINES, MADE_UP, SECRETS, in_words, planted, some
 
-from cutbank.adapters.formats.json_lines import parse
-from cutbank.adapters.formats.source import Source
-from cutbank.adapters.redaction.kinds import secret_kinds
-from cutbank.adapters.redaction.redactor import Redactor
+from cutbank.adapters.transcripts.formats.json_lines import parse
+from cutbank.adapters.transcripts.formats.source import Source
+from cutbank.adapters.transcripts.redaction.kinds import secret_kinds
+from cutbank.adapters.transcripts.redaction.redactor import Redactor
 
 KEY = SECRETS["GitHub Token"]
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from worked_live import STEPS, Agent, Time, essence, live_blocks
 
 import cutbank
-from cutbank.adapters.replaying.deciders import decider_named
-from cutbank.adapters.replaying.new_lineage import store_lineage
-from cutbank.adapters.replaying.recordings import decisions_of, recording_of
+from cutbank.adapters.analysis.replaying.deciders import decider_named
+from cutbank.adapters.analysis.replaying.new_lineage import store_lineage
+from cutbank.adapters.analysis.replaying.recordings import decisions_of, recording_of
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.verifier import verify
 from cutbank.domain.compaction import MAIN
 from cutbank.domain.compaction_events import CompactionFailed
 from cutbank.domain.event import Event

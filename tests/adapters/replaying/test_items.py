@@ -13,7 +13,7 @@ from worked_live import STEPS, Agent, Time
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.bonds import as_shown
 from cutbank.domain.compaction_events import Trigger

@@ -10,9 +10,9 @@ import pytest
 from databases import on_sqlite
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.replaying.deciders import decider_named
-from cutbank.adapters.replaying.recordings import recording_of
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.replaying.deciders import decider_named
+from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.compaction_events import CompactBoundary
 from cutbank.domain.errors import (
     ConflictError,

@@ -8,7 +8,7 @@ from typing import Any
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Origin
 from cutbank.domain.compaction_events import CompactBoundary, Trigger

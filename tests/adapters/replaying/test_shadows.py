@@ -18,12 +18,12 @@ from worked_live import STEPS, Agent, Time, essence, live_blocks
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.compacting.happenings import Happening, Moment
-from cutbank.adapters.entrypoints.session_list import all_of
-from cutbank.adapters.replaying.recordings import decisions_of, recording_of
+from cutbank.adapters.analysis.replaying.recordings import decisions_of, recording_of
+from cutbank.adapters.interfaces.command_line.session_list import all_of
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import CompactBoundary
 from cutbank.domain.errors import InvalidSettingError
+from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.policies.policy import Policy
 from cutbank.domain.session_events import ModelCalled
 from cutbank.domain.window import Plan, Window

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from worked_live import STEPS, Agent, Time
 
 import cutbank
-from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.fidelity.spells import WHOLE
 from cutbank.domain.terms import Terms

@@ -9,12 +9,12 @@ import pytest
 from databases import on_sqlite
 
 from cutbank import Block, StoredSession
-from cutbank.adapters.compacting import by_settings
-from cutbank.adapters.replaying.cached_summaries import CachedSummaries
-from cutbank.adapters.replaying.summary_cache import summaries_in
+from cutbank.adapters.analysis.replaying.cached_summaries import CachedSummaries
+from cutbank.adapters.analysis.replaying.summary_cache import summaries_in
+from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.runtime.compaction import by_settings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.sqlite.proven_rows import key_of
-from cutbank.adapters.summarisers.llm import Llm
+from cutbank.adapters.storage.sqlite.proven_rows import key_of
 from cutbank.domain.errors import InvalidSettingError, MissingSummariesError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage

@@ -7,9 +7,9 @@ from transcripts import NO_SESSIONS, SESSIONS, import_file, name_of, real
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.replaying import traces
-from cutbank.adapters.replaying.recordings import recording_of
-from cutbank.adapters.replaying.traces import trace_of_session
+from cutbank.adapters.analysis.replaying import traces
+from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.traces import trace_of_session
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.summaries.sized import Sized

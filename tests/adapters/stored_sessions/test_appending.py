@@ -8,8 +8,8 @@ from short_sessions import CutAt, call, number_of_rows, result, words
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.stored_session import Appended
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.sessions.stored_session import Appended
 from cutbank.domain.errors import (
     ConflictError,
     CutbankError,

@@ -7,7 +7,7 @@ import pytest
 from short_sessions import call, compacted, number_of_rows, result, said, words
 
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.errors import (
     SessionClosedError,
 )

@@ -6,8 +6,8 @@ import pytest
 from short_sessions import call, compacted, number_of_rows, positions, result, said, words
 
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.event_log.chain import Chain
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.storage.event_log.chain import Chain
 from cutbank.domain.errors import (
     ConflictError,
     CutbankError,

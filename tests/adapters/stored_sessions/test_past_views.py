@@ -7,7 +7,7 @@ from short_sessions import CutAt, compacted, number_of_rows, said, words
 
 import cutbank
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.errors import (
     InvalidSettingError,
     NotFoundError,

@@ -4,7 +4,7 @@ import pytest
 from short_sessions import call, compacted, positions, result, said, words
 
 from cutbank import Block, StoredSession
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.errors import (
     DuplicateToolCallError,
     InvalidPositionError,

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from summariser_talk import items_of, material_of, steps
 
-from cutbank.adapters.summarisers import llm
-from cutbank.adapters.summarisers.catalog import names, summariser_named
-from cutbank.adapters.summarisers.command import Command
-from cutbank.adapters.summarisers.llm import Llm
+from cutbank.adapters.models.summarizers import llm
+from cutbank.adapters.models.summarizers.catalog import names, summariser_named
+from cutbank.adapters.models.summarizers.command import Command
+from cutbank.adapters.models.summarizers.llm import Llm
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.summariser import Draft

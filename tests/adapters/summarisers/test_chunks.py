@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from summariser_talk import items_of, steps
 
-from cutbank.adapters.summarisers.chunks import cautious, chunked, size
-from cutbank.adapters.summarisers.conversation_text import groups_of
-from cutbank.adapters.summarisers.fence import Fence, fence_for
+from cutbank.adapters.models.summarizers.chunks import cautious, chunked, size
+from cutbank.adapters.models.summarizers.conversation_text import groups_of
+from cutbank.adapters.models.summarizers.fence import Fence, fence_for
 from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
 
 

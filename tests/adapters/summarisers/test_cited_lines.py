@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.summarisers.cited_lines import sections_of, written
+from cutbank.adapters.models.summarizers.cited_lines import sections_of, written
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extraction.wording import without_handles
 

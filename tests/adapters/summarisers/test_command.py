@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from summariser_talk import items_of, material_of, steps
 
-from cutbank.adapters.summarisers import program_run
-from cutbank.adapters.summarisers.command import Command
+from cutbank.adapters.models.summarizers import program_run
+from cutbank.adapters.models.summarizers.command import Command
 from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.errors import InvalidSettingError, SummariserFailedError

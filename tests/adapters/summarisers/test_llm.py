@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from summariser_talk import Scripted, always, items_of, material_of, steps
 
-from cutbank.adapters.summarisers.hierarchy import TooLongError
-from cutbank.adapters.summarisers.llm import Llm
+from cutbank.adapters.models.summarizers.hierarchy import TooLongError
+from cutbank.adapters.models.summarizers.llm import Llm
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
 from cutbank.domain.errors import InvalidSettingError, SummariserFailedError
 from cutbank.domain.ranges import Ranges

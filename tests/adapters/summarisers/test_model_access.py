@@ -10,8 +10,8 @@ import pytest
 from pydantic_ai.models import Model
 from summariser_talk import always, items_of, material_of, steps
 
-from cutbank.adapters.summarisers.llm import Llm
-from cutbank.adapters.summarisers.model_access import OLLAMA, key_of, named
+from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.models.summarizers.model_access import OLLAMA, key_of, named
 from cutbank.domain.errors import SummariserFailedError
 
 VARIABLES = [
@@ -105,7 +105,7 @@ def test_a_refused_key_is_named_by_its_variable(model: str, variable: str) -> No
 
 def test_naming_a_model_loads_nothing_of_its_provider() -> None:
     code = (
-        "import sys; from cutbank.adapters.summarisers.catalog import summariser_named;"
+        "import sys; from cutbank.adapters.models.summarizers.catalog import summariser_named;"
         "summariser_named('llm', model='anthropic:x');"
         "print(sorted({m.partition('.')[0] for m in sys.modules} & "
         "{'pydantic_ai', 'anthropic', 'openai', 'genai_prices', 'httpx2'}))"

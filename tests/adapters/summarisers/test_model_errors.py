@@ -3,8 +3,8 @@
 import pytest
 from pydantic_ai import exceptions as failed
 
-from cutbank.adapters.summarisers.hierarchy import TooLongError
-from cutbank.adapters.summarisers.model_errors import told
+from cutbank.adapters.models.summarizers.hierarchy import TooLongError
+from cutbank.adapters.models.summarizers.model_errors import told
 from cutbank.domain.errors import SummariserFailedError
 
 KEY = "sk-live-0123456789"

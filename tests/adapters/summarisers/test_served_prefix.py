@@ -17,7 +17,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from summariser_talk import Scripted, always, material_of
 
 import cutbank
-from cutbank.adapters.summarisers.llm import Llm
+from cutbank.adapters.models.summarizers.llm import Llm
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage

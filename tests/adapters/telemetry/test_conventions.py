@@ -9,8 +9,8 @@ from opentelemetry.semconv.attributes import error_attributes
 from telemetry_seen import Seen
 
 from cutbank import StoredSession
-from cutbank.adapters.telemetry.instruments import Instruments
-from cutbank.adapters.telemetry.summary_span import KINDS
+from cutbank.adapters.runtime.telemetry.instruments import Instruments
+from cutbank.adapters.runtime.telemetry.summary_span import KINDS
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summariser import Draft, Material

@@ -7,8 +7,8 @@ from resting import RULES, SetClock, pass_time, talk
 from telemetry_seen import Branch, Seen
 
 from cutbank import SessionStore
-from cutbank.adapters.idle.worker import IdleWorker
-from cutbank.adapters.telemetry.in_use import hear
+from cutbank.adapters.runtime.idle.worker import IdleWorker
+from cutbank.adapters.runtime.telemetry.in_use import hear
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from telemetry_seen import Seen
 
 import cutbank
 from cutbank import StoredSession
-from cutbank.adapters.compacting.summary_chain import SummaryChain
-from cutbank.adapters.idle.notices import About, Notice
-from cutbank.adapters.telemetry.in_use import hear
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
+from cutbank.adapters.runtime.idle.notices import About, Notice
+from cutbank.adapters.runtime.telemetry.in_use import hear
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import StorageError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom

@@ -29,8 +29,8 @@ sys.meta_path.insert(0, Watches())
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.idle.notices import About, Notice
-from cutbank.adapters.telemetry.in_use import hear
+from cutbank.adapters.runtime.idle.notices import About, Notice
+from cutbank.adapters.runtime.telemetry.in_use import hear
 
 with cutbank.open(":memory:") as store:
     session = store.session("talk")
@@ -55,5 +55,8 @@ def test_a_compaction_asks_for_nothing_of_it(tmp_path: Path, where: str) -> None
     compacted, asked, loaded = json.loads(done.stdout)
     assert compacted
     assert asked == []
-    assert loaded == ["cutbank.adapters.telemetry", "cutbank.adapters.telemetry.in_use"]
+    assert loaded == [
+        "cutbank.adapters.runtime.telemetry",
+        "cutbank.adapters.runtime.telemetry.in_use",
+    ]
     assert done.stderr == ""

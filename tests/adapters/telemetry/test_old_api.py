@@ -8,7 +8,7 @@ from opentelemetry import metrics
 from telemetry_seen import Seen
 
 from cutbank import StoredSession
-from cutbank.adapters.telemetry import in_use
+from cutbank.adapters.runtime.telemetry import in_use
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 

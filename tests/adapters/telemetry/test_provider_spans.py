@@ -5,7 +5,7 @@ from summariser_talk import Scripted
 from telemetry_seen import Branch, Seen
 
 from cutbank import StoredSession
-from cutbank.adapters.summarisers.llm import Llm
+from cutbank.adapters.models.summarizers.llm import Llm
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 

@@ -16,10 +16,9 @@ from telemetry_seen import Branch, Seen
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.compacting.cancellation import Cancellation
-from cutbank.adapters.compacting.happenings import Happening, Moment, Verdict
-from cutbank.adapters.compacting.order import Order
-from cutbank.adapters.compacting.summary_chain import SummaryChain
+from cutbank.adapters.runtime.compaction.cancellation import Cancellation
+from cutbank.adapters.runtime.compaction.order import Order
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import (
     CompactionCancelledError,
@@ -29,6 +28,7 @@ from cutbank.domain.errors import (
     NothingToCompactError,
     StorageError,
 )
+from cutbank.domain.hooks import Happening, Moment, Verdict
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage

@@ -10,7 +10,7 @@ from fidelity_sessions import dropping
 from transcripts import NO_SESSIONS, SESSIONS, import_file, manifest
 
 import cutbank
-from cutbank.adapters.replaying.recordings import recording_of
+from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.domain.fidelity.bound import bound
 from cutbank.domain.fidelity.canonical import canonical
 from cutbank.domain.fidelity.controls import CONTROLS

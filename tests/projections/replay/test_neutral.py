@@ -12,8 +12,8 @@ from transcripts import SAMPLES, import_file, name_of, real, samples
 
 import cutbank
 from cutbank import Block, ToolCall, ToolResult
-from cutbank.adapters.replaying.recordings import recording_of
-from cutbank.adapters.stored_session import StoredSession
+from cutbank.adapters.analysis.replaying.recordings import recording_of
+from cutbank.adapters.runtime.sessions.stored_session import StoredSession
 from cutbank.domain.blocks import Kind, Media, Origin
 from cutbank.domain.fidelity.rows import BY_AGENT, Row, Rows, Said
 from cutbank.projections.replay.neutral import rows_of

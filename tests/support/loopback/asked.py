@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from cutbank.adapters.summarisers.llm import Llm
+from cutbank.adapters.models.summarizers.llm import Llm
 from cutbank.domain.summaries.summariser import Draft, Material
 
 from .answers import Answer, in_turn

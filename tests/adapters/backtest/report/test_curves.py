@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.backtest.report.curves import thinned
+from cutbank.adapters.analysis.backtest.report.curves import thinned
 
 curves = st.lists(st.integers(0, 1_000), max_size=300)
 

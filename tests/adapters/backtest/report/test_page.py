@@ -13,10 +13,10 @@ from backtests import bill, cell, control, measured, setup, some_measured, told_
 from hypothesis import given, settings
 from plotly import io as plotly_io
 
-from cutbank.adapters.backtest.in_words import CAVEATS, NO_TEXTS
-from cutbank.adapters.backtest.report import page
-from cutbank.adapters.backtest.report.look import STYLE
-from cutbank.adapters.backtest.report.report import write_report
+from cutbank.adapters.analysis.backtest.in_words import CAVEATS, NO_TEXTS
+from cutbank.adapters.analysis.backtest.report import page
+from cutbank.adapters.analysis.backtest.report.look import STYLE
+from cutbank.adapters.analysis.backtest.report.report import write_report
 from cutbank.domain.backtest.cell import Lost
 from cutbank.domain.backtest.result import Measured
 from cutbank.domain.errors import ExportError

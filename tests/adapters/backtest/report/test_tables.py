@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from backtests import cell, measured, setup, some_measured, told_apart
 from hypothesis import given, settings
 
-from cutbank.adapters.backtest.report.tables import CellTable, ControlTable, parquet_of
+from cutbank.adapters.analysis.backtest.report.tables import CellTable, ControlTable, parquet_of
 from cutbank.domain.backtest.cell import Bill
 from cutbank.domain.backtest.result import Measured
 

@@ -16,11 +16,11 @@ from own_form import LEAD, SPLIT, OwnForm
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.cancellation import Cancellation
-from cutbank.adapters.compacting.outcome import Outcome
-from cutbank.adapters.compacting.summary_chain import SummaryChain
 from cutbank.adapters.models.cheaper_models import cheaper_than
 from cutbank.adapters.models.model_catalog import facts_of
+from cutbank.adapters.runtime.compaction.cancellation import Cancellation
+from cutbank.adapters.runtime.compaction.outcome import Outcome
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.errors import CompactionCancelledError
 from cutbank.domain.policies.policy import Policy
 from cutbank.domain.policies.preserve_zone import PreserveZone

@@ -11,10 +11,10 @@ from loopback.gates import Gate
 from loopback.providers import DIALECTS, KEY, Provider
 
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.compacting.cancellation import Cancellation
-from cutbank.adapters.compacting.outcome import Outcome
-from cutbank.adapters.compacting.summary_chain import SummaryChain
-from cutbank.adapters.verifier import verify
+from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.compaction.cancellation import Cancellation
+from cutbank.adapters.runtime.compaction.outcome import Outcome
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.errors import CompactionCancelledError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 

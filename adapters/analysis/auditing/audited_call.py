@@ -1,0 +1,132 @@
+"""One call of a model: what it was sent, rebuilt from the log, and whether that is proved."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ....domain.compaction import MAIN, RECORDED
+from ....domain.counting.sizes import Basis, Size
+from ....domain.errors import InvalidPositionError, NotFoundError
+from ....domain.event import Event
+from ....domain.ranges import Ranges
+from ....domain.session_events import BlockAppended, ModelCalled, ToolCalled
+from ....projections.audit.shown import Shown
+from ....projections.history_view import HistoryView
+from ....projections.rendering.catalog import BY_LABEL, render
+from ....projections.rendering.sendable import JsonObject
+from ....projections.replay.numbering import Numbered
+from .owners import Owner, owners_of
+from .showings import Showings
+
+if TYPE_CHECKING:
+    from ...runtime.sessions.stored_session import StoredSession
+
+
+@dataclass(frozen=True)
+class AuditedCall:
+    """One call of a model, and what it was sent."""
+
+    number: int | None
+    """From 1 on; None where it was asked for by the handle of its record, which needs no count."""
+    sees: int
+    """The newest position that the model could be sent."""
+    answer: tuple[int, ...]
+    """Positions of the blocks that it wrote; none by the handle of its record."""
+    reported: ModelCalled | None
+    """What was recorded of the call; None where a source tells no more than the answer."""
+    shown: Shown
+    view: HistoryView | None
+    """What it was sent; None where that cannot be rebuilt."""
+
+    @property
+    def sent_as(self) -> str | None:
+        """The format that it was sent in, as `anthropic/1`; None where that was not recorded."""
+        return self.reported.renderer if self.reported else None
+
+    @property
+    def is_as_sent(self) -> bool:
+        """Whether `request()` says the view as it was said then, to the byte."""
+        return self.sent_as in BY_LABEL
+
+    @property
+    def form(self) -> str:
+        """The format that `request()` uses: the one it was sent in, else `neutral`."""
+        return (self.sent_as or "").partition("/")[0] if self.is_as_sent else "neutral"
+
+    def request(self, form: str | None = None) -> JsonObject | None:
+        """The body of the request; in another format where one is given."""
+        if self.view is None:
+            return None
+        if form in {None, self.form} and self.sent_as in BY_LABEL:
+            form = self.sent_as
+        return render(self.view, form or self.form)
+
+
+def call_by_number(session: "StoredSession", number: int) -> AuditedCall:
+    """The call of that number; raises NotFoundError where there is none."""
+    calls = session.call_index.calls()
+    if not calls:
+        raise NotFoundError(f"session {session.key!r} tells of no call of a model")
+    if not 1 <= number <= len(calls):
+        raise NotFoundError(
+            f"session {session.key!r} has no call {number}: they go from 1 to {len(calls)}"
+        )
+    return _audited(session, number, calls[number - 1])
+
+
+def call_by_handle(session: "StoredSession", position: int) -> AuditedCall:
+    """The call whose record, or a block of whose answer, stands at a position."""
+    events = session.store.events
+    chain = events.session_chain(session.namespace, session.key)
+    head = events.head(chain)[0]
+    if not 1 <= position <= head:
+        raise InvalidPositionError(f"#{position} does not exist: the session ends at #{head}")
+    event = events.read(chain, Ranges.of([position]))[0].event
+    if isinstance(event, ModelCalled):
+        return _audited(session, None, Numbered(event.position, (), event))
+    calls = session.call_index.calls()
+    for number, call in enumerate(calls, start=1):
+        if position in call.answer:
+            return _audited(session, number, call)
+    raise InvalidPositionError(
+        f"#{position} is neither a model's answer nor the record of a call of one"
+    )
+
+
+def size_of_call(reported: ModelCalled | None, estimated: int) -> Size:
+    """What a call's prompt took: as reported, else as its view is estimated."""
+    if reported is not None and reported.context:
+        return Size(reported.context, Basis.REPORTED)
+    return Size(estimated, Basis.ESTIMATED)
+
+
+def witness(call: Numbered) -> int:
+    """The position that tells most of a call: its record, else the beginning of its answer."""
+    return call.told.originator_version if call.told else call.answer[0]
+
+
+def lineage_of(told: Event) -> str:
+    """Whose view a call saw, by its witness: of what was imported, the one that its source kept."""
+    match told:
+        case ModelCalled(lineage=lineage):
+            return lineage
+        case BlockAppended(block=block) | ToolCalled(block=block) if block.origin is not None:
+            return RECORDED
+        case _:
+            return MAIN
+
+
+def _audited(session: "StoredSession", number: int | None, call: Numbered) -> AuditedCall:
+    events = session.store.events
+    chain = events.session_chain(session.namespace, session.key)
+    told = events.read(chain, Ranges.of([witness(call)]))[0].event
+    reported = told if isinstance(told, ModelCalled) else None
+    owner = Owner(session.namespace, session.key)
+    if reported is not None:
+        owner = owners_of(events, *owner)[reported.originator_id]
+    showings = Showings(events)
+    lineage = lineage_of(told)
+    version = reported.lineage_version if reported else None
+    fingerprint = reported.fingerprint if reported else None
+    shown = showings.of(owner, lineage, version, call.sees, fingerprint)
+    view = showings.view(owner, lineage)
+    return AuditedCall(number, call.sees, call.answer, reported, shown, view)

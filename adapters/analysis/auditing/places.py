@@ -1,0 +1,54 @@
+"""Names a view: a lineage, a version of it and a position, each of which may be left out."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ....domain.compaction import MAIN
+from ....domain.errors import InvalidPositionError
+
+if TYPE_CHECKING:
+    from ...runtime.sessions.stored_session import StoredSession
+
+HOW = "write [LINEAGE][@VERSION][#POSITION], as main@3#120, or recorded, or #120"
+_PLACE = re.compile(
+    r"(?P<lineage>.*?)(?:@(?P<version>[0-9]{1,15}))?(?:#(?P<position>last(?:-[0-9]+)?|[0-9]{1,15}))?",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a view is to be looked at; what is None is the newest."""
+
+    lineage: str = MAIN
+    version: int | None = None
+    """0 is a lineage on which nothing was decided yet: all of the log."""
+    position: int | None = None
+
+    @classmethod
+    def parsed(
+        cls, text: str, lineage: str = MAIN, position: Callable[[str], int] = int
+    ) -> "Place":
+        """A place as people write it; `lineage` is meant where none is named.
+
+        `position` reads what stands behind the `#`. Raises InvalidPositionError.
+        """
+        found = _PLACE.fullmatch(text.strip())
+        if found is None or not text.strip() or "#" in found["lineage"]:
+            raise InvalidPositionError(f"{text!r} names no view: {HOW}")
+        at = found["position"]
+        return cls(
+            lineage=found["lineage"] or lineage,
+            version=int(found["version"]) if found["version"] else None,
+            position=position(at) if at else None,
+        )
+
+
+def place_of(
+    session: "StoredSession", named: str, lineage: str, position: Callable[[str], int] = int
+) -> Place:
+    """The view that is named, as Place.parsed has it; a lineage that exists may be called
+    anything."""
+    return Place(named) if named in session.lineages else Place.parsed(named, lineage, position)

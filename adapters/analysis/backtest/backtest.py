@@ -1,0 +1,281 @@
+"""Runs a backtest: what is known already comes from the cache, the rest from whoever measures."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from ....domain.backtest.cell import Cell, Outcome, Setup
+from ....domain.backtest.result import Control, Measured
+from ....domain.errors import BacktestError, CacheFileError
+from ....domain.models import ModelFacts
+from ...models.context_limits import facts_by
+from ...storage.event_log.databases import is_postgres
+from ...storage.sqlite.address import is_in_memory
+from ..replaying.deciders import SIZED
+from .cache import Cache, cache_in
+from .cluster import Cluster
+from .crew import TIMEOUT_S, Crew
+from .errands import Answer, ControlsAt, Errand, Item, Order, Place, Read, Result, named
+from .fingerprint import fingerprint
+from .grid import Grid
+
+if TYPE_CHECKING:
+    from ...runtime.sessions.session_store import SessionStore
+    from ...runtime.sessions.stored_session import StoredSession
+
+Progress = Callable[[int, int], None]
+
+CONTROL_BUDGETS = (500, 2_000)
+"""Tokens of the controls' texts, where no budgets are asked for."""
+NO_CALLS = "no model was called in it"
+LONGEST_S = 1_000_000.0
+"""What a cell may be given at most: eleven days; a system's own clocks take no more than twice."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a backtest is run; nothing of it changes what is measured."""
+
+    jobs: int | None = None
+    """Processes on this machine; None: one for each core."""
+    timeout_s: float = TIMEOUT_S
+    """What one cell may take."""
+    cluster: str | None = None
+    """The address of a Dask scheduler, whose workers measure instead."""
+    cache: Path | None = None
+    """Where what is measured is kept; None keeps nothing."""
+    progress: Progress | None = None
+    """Is told how many cells and controls are done, and how many there are."""
+    remark: Callable[[str], None] | None = None
+    """Is told, a line each, what is worth knowing beside the answer."""
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None and self.jobs < 1:
+            raise BacktestError(f"a backtest needs a process, not {self.jobs}")
+        if not self.timeout_s > 0:
+            raise BacktestError(f"a cell needs more than {self.timeout_s:g} seconds")
+        if self.timeout_s > LONGEST_S:
+            raise BacktestError(
+                f"a cell is not waited for {self.timeout_s:g} seconds: {LONGEST_S:,.0f} at most"
+            )
+
+
+@dataclass
+class Backtest:
+    """One backtest of some sessions of one database."""
+
+    store: "SessionStore"
+    sessions: Sequence["StoredSession"]
+    grid: Grid
+    running: Running = Running()
+    _results: dict[tuple[str, int], Result] = field(default_factory=dict, init=False)
+    _keys: dict[tuple[str, int], str] = field(default_factory=dict, init=False)
+    _facts: dict[tuple[str, datetime | None], ModelFacts | None] = field(
+        default_factory=dict, init=False
+    )
+    _skipped: dict[str, str] = field(default_factory=dict, init=False)
+    _cache: Cache | None = field(default=None, init=False)
+    _done: int = field(default=0, init=False)
+    _kept: int = field(default=0, init=False)
+    """What the cache holds of it by now, from this time or from an earlier one."""
+
+    def __post_init__(self) -> None:
+        if self.running.cluster is not None and self.grid.summariser == "llm":
+            raise BacktestError(
+                "what a model wrote is kept on this machine: --summariser llm takes no --cluster"
+            )
+        if not self.sessions:
+            raise BacktestError(f"there are no sessions in {self.store.name}")
+        self._sessions = {named(one.namespace, one.key): one for one in self.sessions}
+        self._setups = self.grid.setups()
+        budgets = tuple(one for one in self.grid.budgets if one is not None) or CONTROL_BUDGETS
+        limits = dict.fromkeys(self.grid.limits)
+        items: list[Item] = [*self._setups]
+        if self.grid.summariser != SIZED:
+            items += (ControlsAt(limit, budgets) for limit in limits)
+        self._items = dict(enumerate(items))
+
+    def measured(self) -> Measured:
+        """Run it. What is done is in the cache whenever this ends, and however."""
+        try:
+            with ExitStack() as stack:
+                if self.running.cache is not None:
+                    self._cache = stack.enter_context(cache_in(self.running.cache))
+                self._tell(0)
+                for answer in stack.enter_context(closing(self._workforce(stack).answers())):
+                    self._take(answer)
+        except KeyboardInterrupt:
+            self._remark_kept()
+            raise
+        self._remark()
+        return self._in_order()
+
+    # Who measures, and what
+
+    def _workforce(self, stack: ExitStack) -> Crew | Cluster:
+        running = self.running
+        if running.cluster is not None:
+            errands = self._errands("", 1)
+            return Cluster(running.cluster, self.store, errands, self._ask, running.timeout_s)
+        processes = running.jobs or _cores()
+        errands = self._errands(self._address(stack), processes)
+        return Crew(errands, self._ask, processes, running.timeout_s)
+
+    def _errands(self, address: str, processes: int) -> list[Errand]:
+        """The longest sessions first, or one is waited for; parts of each, where they are few."""
+        parts = [self._items]
+        if len(self._sessions) < processes:
+            limits = dict.fromkeys(self.grid.limits)
+            parts = [
+                {number: item for number, item in self._items.items() if item.limit == limit}
+                for limit in limits
+            ]
+        by_length = sorted(self._sessions.items(), key=lambda named: (-named[1].position, named[0]))
+        return [
+            Errand(name, Place(address, session.namespace, session.key), part)
+            for name, session in by_length
+            for part in parts
+        ]
+
+    def _address(self, stack: ExitStack) -> str:
+        """A database that other processes can open: this, or a copy of what is in memory."""
+        opening = self.store.opening
+        if opening is not None and not is_in_memory(opening.address):
+            return opening.address
+        if is_postgres(self.store.name):
+            raise BacktestError("a server's database with a clock of one's own has no copy")
+        folder = stack.enter_context(TemporaryDirectory(prefix="cutbank-backtest-"))
+        copy = Path(folder, "copy.db")
+        self.store.backup(copy)
+        return str(copy)
+
+    def _ask(self, errand: Errand, read: Read) -> Order:
+        """What is not known yet of a session that was read just now."""
+        if not read.blank.calls:
+            self._skipped[errand.name] = NO_CALLS
+            self._tell(len(errand.items))
+            return Order(())
+        wanted: list[tuple[int, ModelFacts | None]] = []
+        others = {model: self._facts_of(model, read.called) for model in read.models}
+        for number, item in errand.items.items():
+            facts = self._facts_for(item, read)
+            key = fingerprint(read.digest, item, facts, self.store.settings, others)
+            if not self._is_known(errand.name, number, key):
+                wanted.append((number, facts))
+        return Order(tuple(wanted), self.store.settings, others)
+
+    def _is_known(self, session: str, number: int, key: str | None) -> bool:
+        if self._cache is None or key is None:
+            return False
+        self._keys[session, number] = key
+        found = self._cache.get(key)
+        if found is None:
+            return False
+        self._results[session, number] = found
+        self._kept += 1
+        self._tell(1)
+        return True
+
+    def _facts_for(self, item: Item, read: Read) -> ModelFacts | None:
+        if not isinstance(item, Setup):
+            return None
+        model = item.model or read.model
+        if model is None:
+            return None
+        # Who names a model asks what it costs now; a recorded one cost what it did then.
+        return self._facts_of(model, None if item.model else read.called)
+
+    def _facts_of(self, model: str, at: datetime | None) -> ModelFacts | None:
+        if (model, at) not in self._facts:
+            self._facts[model, at] = facts_by(self.store.settings, model, at=at)
+        return self._facts[model, at]
+
+    # What comes of it
+
+    def _take(self, answer: Answer) -> None:
+        at = (answer.session, answer.number)
+        item, result = self._items[answer.number], answer.result
+        if result is not None:
+            self._results[at] = result
+            if answer.outcome is Outcome.DONE:
+                self._keep(at, result)
+        elif isinstance(item, Setup):
+            session = self._sessions[answer.session]
+            self._results[at] = Cell(
+                session=session.key,
+                namespace=session.namespace,
+                source=None,
+                setup=item,
+                outcome=answer.outcome,
+                why=answer.why,
+            )
+        else:
+            self._skipped[f"{answer.session}: controls at {item.limit}"] = answer.why
+        self._tell(1)
+
+    def _keep(self, at: tuple[str, int], result: Result) -> None:
+        if self._cache is None or at not in self._keys:
+            return
+        try:
+            self._cache.put(self._keys[at], result)
+            self._kept += 1
+        except CacheFileError as error:
+            # A full disk, say: what was measured is told all the same.
+            if self.running.remark is not None:
+                self.running.remark(f"{error}; nothing more is kept")
+            self._cache = None
+
+    def _in_order(self) -> Measured:
+        """By session, then as the setups and limits were named: whatever came first."""
+        cells: list[Cell] = []
+        controls: list[Control] = []
+        for name, _ in sorted(
+            self._sessions.items(), key=lambda one: (one[1].namespace, one[1].key)
+        ):
+            for number in self._items:
+                match self._results.get((name, number)):
+                    case Cell() as cell:
+                        cells.append(cell)
+                    case tuple() as found:
+                        controls += found
+                    case None:
+                        pass
+        return Measured(
+            setups=self._setups,
+            cells=tuple(cells),
+            controls=tuple(controls),
+            skipped=dict(sorted(self._skipped.items())),
+        )
+
+    @property
+    def _in_all(self) -> int:
+        return len(self._sessions) * len(self._items)
+
+    def _tell(self, more: int) -> None:
+        self._done += more
+        if self.running.progress is not None:
+            self.running.progress(self._done, self._in_all)
+
+    def _remark_kept(self) -> None:
+        cache, remark = self._cache, self.running.remark
+        if cache is not None and remark is not None:
+            found = f"{self._kept:,} of {self._in_all:,} measurements are kept in {cache.path}"
+            remark(f"{found}: begin it again to go on" if self._kept else found)
+
+    def _remark(self) -> None:
+        cache, remark = self._cache, self.running.remark
+        if cache is not None and cache.damaged and remark is not None:
+            were = "row was" if cache.damaged == 1 else "rows were"
+            remark(f"{cache.damaged} {were} damaged in {cache.path}, and measured anew")
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

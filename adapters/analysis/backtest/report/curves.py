@@ -1,0 +1,93 @@
+"""How full the context was at each call, for the longest sessions; thinned where it is long."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .....domain.backtest.cell import Cell, Outcome
+from .....domain.backtest.result import Measured
+from .....domain.backtest.totals import limits_of
+from ..in_words import named
+from .ink import Ink
+from .markup import label, sayable
+
+SESSIONS = 12
+"""So many of the longest can be chosen."""
+POINTS = 400
+"""Of one curve."""
+IN_ALL = 150_000
+"""Of all curves of a page, so that it opens whatever was measured."""
+FEWEST = 20
+
+
+def curves_of(measured: Measured, inks: Mapping[str, Ink]) -> dict[str, Any] | None:
+    """Per session and limit a curve a setup; None where no session was called in."""
+    found = [
+        (limit, cells)
+        for session in _longest(measured)
+        for limit in limits_of(measured)
+        if (cells := [cell for cell in session if cell.setup.limit == limit])
+    ]
+    number = sum(len(cells) for _, cells in found)
+    if not number:
+        return None
+    points = max(FEWEST, min(POINTS, IN_ALL // number))
+    return {
+        "layout": {
+            "height": 440,
+            "margin": {"l": 60, "r": 20, "t": 20, "b": 60},
+            "legend": {"orientation": "h", "y": -0.18},
+            "hovermode": "x",
+            "showlegend": True,
+            "xaxis": {"title": {"text": "call"}, "automargin": True},
+            "yaxis": {"title": {"text": "tokens"}, "rangemode": "tozero", "automargin": True},
+        },
+        "sessions": [
+            {
+                "name": sayable(f"{named(cells[0])}, limit {limit:,}"),
+                "limit": limit,
+                "curves": [_curve(cell, inks[cell.setup.label], points) for cell in cells],
+            }
+            for limit, cells in found
+        ],
+    }
+
+
+def thinned(values: Sequence[int], points: int) -> list[int]:
+    """Indices of at most so many values (four at least): ends, and of each piece its extremes.
+
+    What is highest and lowest stays, and so does each fall that is larger than its piece.
+    """
+    if len(values) <= points:
+        return list(range(len(values)))
+    pieces = max(1, (points - 2) // 2)
+    kept = {0, len(values) - 1}
+    for piece in range(pieces):
+        start, end = (len(values) * at // pieces for at in (piece, piece + 1))
+        inside = range(start, end)
+        kept.add(max(inside, key=values.__getitem__))
+        kept.add(min(inside, key=values.__getitem__))
+    return sorted(kept)
+
+
+def _longest(measured: Measured) -> list[list[Cell]]:
+    sessions: dict[tuple[str, str], list[Cell]] = {}
+    for cell in measured.cells:
+        if cell.outcome is Outcome.DONE and any(cell.context):
+            sessions.setdefault((cell.namespace, cell.session), []).append(cell)
+    by_length = sorted(
+        sessions.items(), key=lambda one: (-max(len(cell.context) for cell in one[1]), one[0])
+    )
+    return [cells for _, cells in by_length[:SESSIONS]]
+
+
+def _curve(cell: Cell, ink: Ink, points: int) -> dict[str, Any]:
+    # What took nothing was no call, and drawn would look like a prompt that is empty.
+    calls = [(number, tokens) for number, tokens in enumerate(cell.context, start=1) if tokens]
+    kept = thinned([tokens for _, tokens in calls], points)
+    return {
+        "name": label(cell.setup.label),
+        "x": [calls[index][0] for index in kept],
+        "y": [calls[index][1] for index in kept],
+        "color": ink.colour,
+        "dash": ink.dash,
+    }

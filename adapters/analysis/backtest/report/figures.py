@@ -1,0 +1,310 @@
+"""The drawings of a report, as Plotly takes them: data and layout, and no code."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from .....domain.backtest.comparison import Difference, Measure
+from .....domain.backtest.estimates import Estimate, estimate, tokens_per_call, usd_per_call
+from .....domain.backtest.pareto import front
+from .....domain.backtest.totals import ControlTotal, Total, on_shared_sessions
+from .....domain.fidelity.scores import Scores
+from .ink import COLOURS, Ink
+from .markup import label
+from .panels import axes, panels
+
+Drawing = dict[str, Any]
+ByLimit = Mapping[int, Sequence[Total]]
+Inks = Mapping[str, Ink]
+
+CONTROLS = ("random ledger", "frequency ledger", "random lines", "file list")
+"""Those that write a text, and so have a score a budget."""
+
+
+WORDS = {
+    "R": "facts kept (R)",
+    "C": "facts kept in context (C)",
+    "P": "prose kept (P)",
+    "F3": "kept overall (F3)",
+    "hard R": "hard facts kept",
+}
+"""What figures are called where there is room."""
+
+
+def in_words(figure: str) -> str:
+    return WORDS.get(figure, figure)
+
+
+def cost_against_fidelity(totals: ByLimit, inks: Inks) -> tuple[Drawing | None, bool]:
+    """A panel a limit, with the front; and whether costs are dollars: else they are tokens.
+
+    Of the sessions that all setups of a limit have, or their costs would not compare. A limit at
+    which nothing was at stake has no panel; None where there is none.
+    """
+    totals = {limit: on_shared_sessions(each) for limit, each in totals.items()}
+    is_priced = all(usd_per_call(one) for each in totals.values() for one in each if one.cells)
+    costed = usd_per_call if is_priced else tokens_per_call
+    factor = 100 if is_priced else 1
+    drawn: list[Drawing] = []
+    titles: list[str] = []
+    for limit, each in totals.items():
+        points = [(costed(one), estimate(one, Measure.F3)) for one in each]
+        if not any(cost and kept for cost, kept in points):
+            continue
+        titles.append(f"limit {limit:,}")
+        panel = len(titles)
+        for total, (cost, kept) in zip(each, points, strict=True):
+            if cost is not None and kept is not None:
+                drawn.append(_point(total, _scaled(cost, factor), kept, inks, panel))
+        on_front = front(
+            [(cost.value * factor, kept.value) if cost and kept else None for cost, kept in points]
+        )
+        if len(on_front) > 1:
+            drawn.append(_front([points[number] for number in on_front], factor, panel))
+    unit = "US dollars for 100 calls" if is_priced else "prompt tokens a call"
+    if not drawn:
+        return None, is_priced
+    layout = panels(titles, x=unit, y=in_words("F3"), y_range=[0, None])
+    return {"data": _told_once(drawn), "layout": layout}, is_priced
+
+
+def lost_by_kind(totals: ByLimit) -> Drawing:
+    """A bar a setup: how many facts of each kind were lost."""
+    counted = {
+        limit: [(total, lost_kinds(total)) for total in each if total.cells]
+        for limit, each in totals.items()
+        if any(map(lost_kinds, each))
+    }
+    kinds = list(
+        dict.fromkeys(
+            kind for each in counted.values() for _, found in each for kind in sorted(found)
+        )
+    )
+    drawn = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": label(kind),
+            "legendgroup": label(kind),
+            "showlegend": panel == 1,
+            "y": [_name(total) for total, _ in each],
+            "x": [found[kind] for _, found in each],
+            "marker": {"color": COLOURS[number % len(COLOURS)]},
+            **axes(panel),
+        }
+        for panel, each in enumerate(counted.values(), start=1)
+        for number, kind in enumerate(kinds)
+    ]
+    rows = list(dict.fromkeys(_name(total) for each in counted.values() for total, _ in each))
+    layout = panels(
+        [f"limit {limit:,}" for limit in counted],
+        x="facts lost",
+        y="",
+        height=240 + 30 * len(rows),
+        rows=rows,
+    )
+    return {"data": drawn, "layout": layout | {"barmode": "stack"}}
+
+
+def lost_kinds(total: Total) -> Counter[str]:
+    return Counter(lost.kind for cell in total.cells for lost in cell.lost)
+
+
+def by_budget(totals: ByLimit, controls: Sequence[ControlTotal], inks: Inks) -> Drawing | None:
+    """R and F3 of each budget, a panel each; None where no budgets were tried, or nothing was at
+    stake."""
+    drawn: list[Drawing] = []
+    titles: list[str] = []
+    for limit, each in totals.items():
+        for name in ("R", "F3"):
+            panel = len(titles) + 1
+            lines: list[Drawing] = []
+            for policy, found in _by_policy(each).items():
+                points = [(one.setup.budget, _score(one.canonical, name)) for one in found]
+                ink = inks[found[0].setup.label]
+                lines.append(_line(policy, points, panel, {"color": ink.colour}))
+            if not any(line["x"] for line in lines):
+                continue
+            titles.append(f"{in_words(name)}, limit {limit:,}")
+            for control, scored in _by_control(controls, limit, name).items():
+                style = {"color": "#7f7f7f", "dash": "dash" if control == "bound" else "dot"}
+                lines.append(_line(control, scored, panel, style))
+            drawn += [line for line in lines if line["x"]]
+    if not drawn:
+        return None
+    layout = panels(titles, x="tokens a summary may take", y="", y_range=[0, 1.03], columns=2)
+    return {"data": _told_once(drawn), "layout": layout}
+
+
+def differences(found: Sequence[Difference], inks: Inks) -> Drawing | None:
+    """Cost and F3 against the first setup, with intervals; a panel each and limit.
+
+    Of what nothing is known there is no panel; for a cost, that of the tokens. What has no
+    end is told in the table alone.
+    """
+    found = [one for one in found if _can_be_drawn(one)]
+    known = {one.measure for one in found}
+    cost = Measure.COST if Measure.COST in known else Measure.TOKENS
+    measures = [one for one in (cost, Measure.F3) if one in known]
+    limits = dict.fromkeys(one.setup.limit for one in found)
+    drawn: list[Drawing] = []
+    titles: list[str] = []
+    shown: list[Measure] = []
+    for limit in limits:
+        for measure in measures:
+            here = [one for one in found if one.measure is measure and one.setup.limit == limit]
+            if here:
+                shown.append(measure)
+                titles.append(f"{in_words(measure.value)}, limit {limit:,}")
+                drawn.append(_forest(here, inks, len(titles)))
+    if not drawn:
+        return None
+    rows = list(dict.fromkeys(name for one in drawn for name in one["y"]))
+    height = (180 + 26 * len(rows)) * -(-len(titles) // len(measures))
+    layout = panels(titles, x="", y="", columns=len(measures), height=height, rows=rows)
+    for panel, measure in enumerate(shown):
+        # Nothing is where two setups are alike: it has to be seen on which side a bar is.
+        layout[f"xaxis{panel + 1 if panel else ''}"] |= {
+            "rangemode": "tozero",
+            "tickformat": "+.0%" if measure.is_amount else "+.2f",
+        }
+    return {"data": drawn, "layout": layout | {"showlegend": False}}
+
+
+def _point(total: Total, cost: Estimate, kept: Estimate, inks: Inks, panel: int) -> Drawing:
+    name = label(total.setup.label)
+    ink = inks[total.setup.label]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "legendgroup": name,
+        "x": [cost.value],
+        "y": [kept.value],
+        "error_x": _bars([cost], ink.colour),
+        "error_y": _bars([kept], ink.colour),
+        "marker": {"color": ink.colour, "symbol": ink.mark, "size": 11},
+        **axes(panel),
+    }
+
+
+def _front(
+    points: Sequence[tuple[Estimate | None, Estimate | None]], factor: float, panel: int
+) -> Drawing:
+    known = [(cost, kept) for cost, kept in points if cost and kept]
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "front: nothing is cheaper and keeps more",
+        "legendgroup": "front",
+        "x": [cost.value * factor for cost, _ in known],
+        "y": [kept.value for _, kept in known],
+        "line": {"color": "#7f7f7f", "dash": "dot", "shape": "hv"},
+        "hoverinfo": "skip",
+        **axes(panel),
+    }
+
+
+def _can_be_drawn(found: Difference) -> bool:
+    return found.micro is not None and isfinite(sum(found.interval or ()))
+
+
+def _forest(found: Sequence[Difference], inks: Inks, panel: int) -> Drawing:
+    estimates = [Estimate(one.micro or 0.0, one.interval) for one in found]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [one.value for one in estimates],
+        "y": [label(one.setup.label) for one in found],
+        "error_x": _bars(estimates, "#7f7f7f"),
+        "marker": {"color": [inks[one.setup.label].colour for one in found], "size": 9},
+        **axes(panel),
+    }
+
+
+def _bars(estimates: Sequence[Estimate], colour: str) -> Drawing:
+    ends = [one.interval or (one.value, one.value) for one in estimates]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [_bar(high - one.value) for one, (_, high) in zip(estimates, ends, strict=True)],
+        "arrayminus": [
+            _bar(one.value - low) for one, (low, _) in zip(estimates, ends, strict=True)
+        ],
+        "color": colour,
+        "thickness": 1,
+    }
+
+
+def _bar(length: float) -> float | None:
+    """A resample may come to nothing, against which all is infinitely much: no bar is so long."""
+    return length if isfinite(length) else None
+
+
+def _scaled(found: Estimate, factor: float) -> Estimate:
+    interval = found.interval
+    return Estimate(
+        found.value * factor,
+        None if interval is None else (interval[0] * factor, interval[1] * factor),
+    )
+
+
+def _by_policy(totals: Sequence[Total]) -> dict[str, list[Total]]:
+    """Setups that differ by nothing but their budgets, by label without these."""
+    found: dict[str, list[Total]] = {}
+    for total in sorted(totals, key=lambda one: one.setup.budget or 0):
+        if total.setup.budget is not None and total.cells:
+            policy = total.setup.model_copy(update={"budget": None}).label
+            found.setdefault(policy, []).append(total)
+    return found
+
+
+def _by_control(
+    controls: Sequence[ControlTotal], limit: int, name: str
+) -> dict[str, list[tuple[int | None, float | None]]]:
+    found: dict[str, list[tuple[int | None, float | None]]] = {}
+    for control in sorted(controls, key=lambda one: one.budget or 0):
+        if control.limit != limit or control.budget is None:
+            continue
+        if control.bound is not None and name == "R":
+            found.setdefault(control.name, []).append((control.budget, control.bound))
+        elif control.name in CONTROLS:
+            found.setdefault(control.name, []).append(
+                (control.budget, _score(control.scores, name))
+            )
+    return found
+
+
+def _score(scores: Scores, name: str) -> float | None:
+    return scores.recall if name == "R" else scores.f3
+
+
+def _line(
+    name: str, points: Sequence[tuple[int | None, float | None]], panel: int, style: Drawing
+) -> Drawing:
+    known = [(x, y) for x, y in points if y is not None]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": label(name),
+        "legendgroup": label(name),
+        "x": [x for x, _ in known],
+        "y": [y for _, y in known],
+        "line": style,
+        **axes(panel),
+    }
+
+
+def _told_once(drawn: Sequence[Drawing]) -> list[Drawing]:
+    """Each name once in the legend, however many panels it is in."""
+    told: set[str] = set()
+    found = []
+    for line in drawn:
+        found.append(line | {"showlegend": line["name"] not in told})
+        told.add(line["name"])
+    return found
+
+
+def _name(total: Total) -> str:
+    return label(total.setup.label)

@@ -1,0 +1,46 @@
+"""Reads whole sessions, and what was decided on them, for replays."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from ....domain.event import Event
+from ....domain.ranges import Ranges
+from ....projections.replay.recording import Recording
+
+if TYPE_CHECKING:
+    from ...runtime.sessions.stored_session import StoredSession
+
+
+def recording_of(session: "StoredSession", *, at: int | None = None) -> Recording:
+    """All events of a session up to `at`, or to its end."""
+    events = session.store.events
+    chain = events.session_chain(session.namespace, session.key)
+    head = events.head(chain, at)[0]
+    opened = events.opened(session.namespace, session.key)
+    return Recording(
+        key=session.key,
+        namespace=session.namespace,
+        log=events.read(chain, Ranges.span(1, head)),
+        source=opened.source,
+        subject=opened.subject,
+        forks=tuple(segment.first for segment in chain.segments[1:]),
+    )
+
+
+def decisions_of(
+    session: "StoredSession", lineage: str, *, without: Collection[type[Event]] = ()
+) -> list[Event]:
+    """All events of a lineage, those that it continues included; none where there are none.
+
+    What is `without` is not read: a late summary names each block that it stands for.
+    """
+    events = session.store.events
+    chain = events.lineage_chain(session.namespace, session.key, lineage)
+    version = events.lineage_state(chain)[0]
+    unread = {event_class.TOPIC for event_class in without}
+    return [
+        events.recorded(row).event
+        for stream, runs in chain.split(Ranges.span(1, version))
+        for row in events.recorder.select_runs(stream, runs)
+        if row.topic not in unread
+    ]

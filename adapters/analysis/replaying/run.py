@@ -1,0 +1,97 @@
+"""Runs one stored session through again, and keeps of it what was asked for."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....domain.compaction import MAIN
+from ....domain.errors import InvalidSettingError
+from ....domain.policies.policy import Policy
+from ....projections.replay.by_policy import ByPolicy
+from ....projections.replay.calibration import calibrate
+from ....projections.replay.decider import Decider
+from ....projections.replay.replay import replayed
+from .cached_summaries import CachedSummaries
+from .deciders import Summaries, decider_named
+from .new_lineage import check_lineage_name, store_lineage
+from .recordings import decisions_of, recording_of
+from .result import Listing, Replay
+from .view_dump import view_dump
+
+if TYPE_CHECKING:
+    from ...runtime.sessions.stored_session import StoredSession
+
+Progress = Callable[[int, int], None]
+"""Told how many calls are done, and how many there are."""
+
+
+def run_replay(
+    session: "StoredSession",
+    policy: str | Policy,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    limit: int | None = None,
+    summaries: Summaries,
+    model: str | None = None,
+    lineage: str | None = None,
+    dump_views: Path | None = None,
+    progress: Progress | None = None,
+) -> Replay:
+    """What the model would have been sent; see `StoredSession.replay`."""
+    if limit is not None and limit < 1:
+        raise InvalidSettingError(f"a limit cannot be {limit}; it is 1 token or more")
+    if lineage is not None:
+        check_lineage_name(session, lineage)
+    found = session.context_limit(limit=limit, model=model)
+    recording = calibrate(recording_of(session), decisions_of(session, MAIN), MAIN)
+    decider = decider_named(
+        session,
+        policy,
+        settings,
+        found.tokens,
+        summariser=summaries,
+        recording=recording,
+        lineage=lineage or "replay",
+        model=model,
+    )
+    name = policy if isinstance(policy, str) else policy.name
+    if lineage is not None and not isinstance(decider, ByPolicy):
+        raise InvalidSettingError(f"{name!r} decides nothing new that a lineage could hold")
+    listing = Listing(recording)
+    kept = _cached(decider)
+    with ExitStack() as stack:
+        if kept:
+            stack.enter_context(kept.cache)
+        dump = stack.enter_context(view_dump(session.key, dump_views)) if dump_views else None
+        replay = replayed(recording, decider, limit=found.tokens, lineage=lineage or "replay")
+        for served in replay:
+            listing.add(served)
+            if dump:
+                dump.add(served)
+            if progress:
+                progress(served.call.number, len(recording.calls))
+        if kept:
+            kept.check()
+        if lineage is not None and isinstance(decider, ByPolicy):
+            store_lineage(session, lineage, decider.events)
+    return Replay(
+        session=session.key,
+        namespace=session.namespace,
+        policy=name,
+        limit=found.tokens,
+        limit_source=found.source,
+        summariser=summaries.summariser,
+        calls=tuple(listing.calls),
+        lineage=lineage,
+        damaged=kept.cache.damaged if kept else 0,
+        calibration=recording.calibration,
+    )
+
+
+def _cached(decider: Decider) -> CachedSummaries | None:
+    """The summaries that are taken from a cache, where the decider has any."""
+    if not isinstance(decider, ByPolicy):
+        return None
+    writers = decider.writers.summarisers
+    return next((one for one in writers if isinstance(one, CachedSummaries)), None)

@@ -1,0 +1,113 @@
+"""One policy beside a live session: it decides on a lineage of its own, which nobody is served."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from eventsourcing.persistence import IntegrityError
+
+from ....domain.compaction import lineage_id
+from ....domain.compaction_events import CompactBoundary, Summary
+from ....domain.policies.policy import Policy
+from ....domain.ranges import Ranges
+from ....domain.terms import Terms
+from ....projections.recorded import Recorded
+from ....projections.replay.by_policy import Begun, ByPolicy
+from ....projections.replay.fold import Fold
+from ....projections.replay.recording import Call, Recording
+from .recordings import decisions_of
+
+if TYPE_CHECKING:
+    from ...runtime.sessions.stored_session import StoredSession
+
+
+class Shadow:
+    """Decides as a replay does, call by call, and stores what it decides.
+
+    All that it has to know stands in its lineage: a shadow of another process goes on there.
+    """
+
+    def __init__(
+        self,
+        session: "StoredSession",
+        lineage: str,
+        terms: Terms,
+        *,
+        once_a_turn: bool = False,
+        regrowth: float,
+    ) -> None:
+        self.session = session
+        self.lineage = lineage
+        self._terms = terms
+        self._once_a_turn = once_a_turn
+        self._regrowth = regrowth
+        self._log: list[Recorded] = []
+        self._going: tuple[Fold, ByPolicy] | None = None
+
+    @property
+    def policy(self) -> Policy:
+        return self._terms.policy
+
+    def look(self, position: int) -> None:
+        """Decide about the call that is sent the session up to a position."""
+        self._read(position)
+        if self._going is None:
+            self._going = self._resumed(position)
+        fold, decider = self._going
+        fold.advance(position)
+        decider.decided(fold, Call(0, position))
+        fold.called()
+        self._store(decider)
+
+    def _read(self, position: int) -> None:
+        if position <= len(self._log):
+            return
+        events, session = self.session.store.events, self.session
+        chain = events.session_chain(session.namespace, session.key)
+        self._log += events.read(chain, Ranges.span(len(self._log) + 1, position))
+
+    def _resumed(self, position: int) -> tuple[Fold, ByPolicy]:
+        """The fold and the decider as they are after all that was decided so far."""
+        session, events = self.session, self.session.store.events
+        opened = events.opened(session.namespace, session.key)
+        own = events.session_chain(session.namespace, session.key).segments[1:]
+        recording = Recording(
+            key=session.key,
+            namespace=session.namespace,
+            log=self._log,
+            source=opened.source,
+            subject=opened.subject,
+            forks=tuple(segment.first for segment in own),
+        )
+        fold = Fold(recording, self.lineage)
+        begun = None
+        if decisions := decisions_of(session, self.lineage):
+            chain = events.lineage_chain(session.namespace, session.key, self.lineage)
+            version, state = events.lineage_state(chain)
+            last: datetime = decisions[-1].timestamp
+            begun = Begun(version, state, last)
+            summaries = {one.boundary: one for one in decisions if isinstance(one, Summary)}
+            for one in decisions:
+                if isinstance(one, CompactBoundary):
+                    fold.draw(one, summaries.get(one.originator_version))
+            fold.resume(position, state, version)
+        decider = ByPolicy(
+            self._terms,
+            recording,
+            lineage=self.lineage,
+            regrowth=self._regrowth,
+            once_a_turn=self._once_a_turn,
+            begun=begun,
+        )
+        return fold, decider
+
+    def _store(self, decider: ByPolicy) -> None:
+        news, decider.events = decider.events, []
+        if not news:
+            return
+        session, events = self.session, self.session.store.events
+        with events.deciding_on(lineage_id(session.namespace, session.key, self.lineage)):
+            try:
+                events.save(*news)
+            except IntegrityError:
+                # Another process's shadow came first: from now on from where that has come.
+                self._going = None

@@ -1,0 +1,246 @@
+"""Proves invariants 1 to 3, and every fingerprint, on what is stored."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import zip_longest
+
+from ...domain.aggregate import carried, restored
+from ...domain.compaction_events import CompactBoundary, Summary
+from ...domain.errors import CutbankError
+from ...domain.ranges import Ranges
+from ...domain.session import Session, SessionState
+from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled, SessionOpened
+from ...projections.pairs import parted_pairs
+from ...projections.recorded import Recorded
+from ..runtime.sessions.session_store import SessionStore
+from ..runtime.sessions.stored_session import StoredSession
+from ..storage.event_log.chain import Chain
+from ..storage.event_log.event_mapper import loads
+from ..storage.event_log.event_store import EventStore
+from ..storage.event_log.intact import complaints
+from ..storage.event_log.plain_errors import speaking_plainly
+from ..storage.event_log.stored_row import StoredRow
+from ..storage.view_reader import ViewReader
+from ..transcripts.reports import Verdict, Violation
+from .auditing.owners import owners_of
+
+PAGE = 1_000
+
+
+def verify(
+    store: SessionStore,
+    session: StoredSession | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Verdict:
+    """Read one session, or all, and check what the store promises.
+
+    Rules: `log` (positions without gaps, content that matches its hash), `coverage` (each block
+    up to a boundary has one fate), `pairs` (no call without its result), `fingerprint` (each
+    served call's view gives the same bytes again). `progress` is told sessions done and in all.
+    """
+    sessions = [session] if session else store.sessions()
+    verdict = Verdict()
+    for done, one in enumerate(sessions):
+        if progress:
+            progress(done, len(sessions))
+        with speaking_plainly(store.name):
+            verdict.violations += _Session(store.events, one, verdict).violations()
+        verdict.sessions += 1
+    if session is None:
+        with speaking_plainly(store.name):
+            verdict.violations += _catalog(store.events)
+    if progress:
+        progress(len(sessions), len(sessions))
+    return verdict
+
+
+def _catalog(store: EventStore) -> Iterator[Violation]:
+    """The database is sound, and its catalog names every stream that there is."""
+    for complaint in store.recorder.complaints():
+        yield Violation("", "log", f"the database is damaged: {complaint}")
+    if unnamed := store.recorder.unnamed_streams():
+        yield Violation("", "log", f"{unnamed} streams are in no catalog")
+
+
+class _Session:
+    """The checks of one session."""
+
+    def __init__(self, store: EventStore, session: StoredSession, verdict: Verdict) -> None:
+        self.store = store
+        self.session = session
+        self.verdict = verdict
+        self.chain = store.session_chain(session.namespace, session.key)
+        self.blocks = Ranges()
+        self.retractions: list[tuple[int, Ranges]] = []
+        self.calls: list[ModelCalled] = []
+        self.guard = Session(
+            session.id, version=0, state=SessionState(), subject="", clock=store.clock
+        )
+
+    def violations(self) -> list[Violation]:
+        found = list(self._log())
+        for lineage in self.session.lineages or ["main"]:
+            found += self._lineage(lineage)
+        found += self._fingerprints()
+        return found
+
+    def _log(self) -> Iterator[Violation]:
+        """Every event is there, in order, readable and unchanged."""
+        blocks: list[int] = []
+        for segment in self.chain.segments:
+            expected = segment.first
+            for row in self._rows(segment.originator_id, segment.first, segment.last):
+                if row.originator_version != expected:
+                    yield self._violation("log", f"#{expected} is missing", expected)
+                    expected = row.originator_version
+                expected += 1
+                self.verdict.positions += segment is self.chain.segments[-1]
+                yield from self._unchanged(row)
+                recorded = self._recorded(row)
+                if segment is self.chain.segments[-1] and recorded is not None:
+                    yield from self._carried(row, recorded)
+                if recorded is None:
+                    yield self._violation("log", f"#{expected - 1} cannot be read", expected - 1)
+                    continue
+                match recorded.event:
+                    case BlocksRetracted(positions=positions):
+                        self.retractions.append((recorded.position, positions))
+                    case ModelCalled(fingerprint=str()) as call:
+                        self.calls.append(call)
+                    case _ if isinstance(recorded.event, BlockEvent):
+                        blocks.append(recorded.position)
+                    case _:
+                        pass
+        self.blocks = Ranges.of(blocks)
+
+    def _rows(self, originator: object, first: int, last: int | None) -> Iterator[StoredRow]:
+        position = first - 1
+        while True:
+            page = self.store.recorder.select_events(
+                originator,  # type: ignore[arg-type]
+                gt=position,
+                lte=last,
+                limit=PAGE,
+            )
+            yield from page
+            if len(page) < PAGE:
+                return
+            position = page[-1].originator_version
+
+    def _unchanged(self, row: StoredRow) -> Iterator[Violation]:
+        for complaint in complaints(self.store, row):
+            yield self._violation("log", complaint, row.originator_version)
+
+    def _carried(self, row: StoredRow, recorded: Recorded) -> Iterator[Violation]:
+        """The state beside the event is the one that the events up to it make."""
+        try:
+            stored = loads(row.carried)
+        except ValueError:
+            stored = None
+        if not isinstance(stored, dict):
+            position = row.originator_version
+            yield self._violation("log", "the state beside it cannot be read", position)
+            return
+        event = recorded.event
+        if isinstance(event, SessionOpened) and event.fork is not None:
+            # A fork begins with its parent's state, which the parent's own events prove.
+            self.guard.state = restored(SessionState, stored)
+        self.guard.evolve(event)
+        if carried(self.guard.state) != stored:
+            yield self._violation("log", "the state beside it was changed", row.originator_version)
+            self.guard.state = restored(SessionState, stored)
+
+    def _recorded(self, row: StoredRow) -> Recorded | None:
+        try:
+            return self.store.recorded(row)
+        except ValueError:
+            return None
+
+    def _lineage(self, lineage: str) -> Iterator[Violation]:
+        reader = ViewReader(self.store, self.session.namespace, self.session.key, lineage)
+        chain = self.store.lineage_chain(self.session.namespace, self.session.key, lineage)
+        version, _ = self.store.lineage_state(chain)
+        for segment in chain.segments[-1:]:
+            for row in self._rows(segment.originator_id, segment.first, segment.last):
+                for found in self._unchanged(row):
+                    yield replace(found, lineage=lineage)
+        log = self.store.read(chain, Ranges.span(1, version)) if version else []
+        for recorded, following in zip_longest(log, log[1:]):
+            if isinstance(boundary := recorded.event, CompactBoundary):
+                self.verdict.boundaries += 1
+                summary = following.event if following else None
+                summary = summary if isinstance(summary, Summary) else None
+                yield from self._coverage(lineage, boundary, summary)
+        for effective_from in sorted({*self._switches(chain, version), self._head()}):
+            yield from self._pairs(reader, lineage, effective_from)
+
+    def _switches(self, chain: Chain, version: int) -> set[int]:
+        """Positions from which another boundary was served."""
+        states = (self.store.lineage_state(chain, at)[1] for at in range(1, version + 1))
+        head = self._head()
+        return {state.effective_from for state in states if 0 < state.effective_from <= head}
+
+    def _head(self) -> int:
+        return self.store.head(self.chain)[0]
+
+    def _coverage(
+        self, lineage: str, boundary: CompactBoundary, summary: Summary | None
+    ) -> Iterator[Violation]:
+        covers = summary.covers if summary else Ranges()
+        blocks = self.blocks & Ranges.span(1, boundary.after)
+        retracted = Ranges()
+        for position, positions in self.retractions:
+            if position <= boundary.after:
+                retracted |= positions
+        number = boundary.originator_version
+        sets = {"kept": boundary.kept, "hidden": boundary.hidden, "summarised": covers}
+        names = list(sets)
+        for index, one in enumerate(names):
+            for other in names[index + 1 :]:
+                if both := (sets[one] & sets[other]) & blocks:
+                    yield self._violation(
+                        "coverage",
+                        f"boundary {number}: {both} is both {one} and {other}",
+                        both.runs[0][0],
+                        lineage,
+                    )
+        if forgotten := blocks - boundary.kept - boundary.hidden - covers - retracted:
+            yield self._violation(
+                "coverage", f"boundary {number} forgot {forgotten}", forgotten.runs[0][0], lineage
+            )
+        if served := boundary.kept & retracted & blocks:
+            yield self._violation(
+                "coverage",
+                f"boundary {number} keeps retracted {served}",
+                served.runs[0][0],
+                lineage,
+            )
+
+    def _pairs(self, reader: ViewReader, lineage: str, at: int) -> Iterator[Violation]:
+        open_calls = self.store.head(self.chain, at)[1].open_calls.values()
+        for position, complaint in parted_pairs(reader.view(at), set(open_calls)):
+            yield self._violation("pairs", complaint, position, lineage)
+
+    def _fingerprints(self) -> Iterator[Violation]:
+        owners = owners_of(self.store, self.session.namespace, self.session.key)
+        for call in self.calls:
+            self.verdict.calls += 1
+            # What a fork inherits may have seen a version of the lineage that it does not share.
+            reader = ViewReader(self.store, *owners[call.originator_id], call.lineage)
+            try:
+                again = reader.view(call.position, call.lineage_version).fingerprint
+            except CutbankError as error:
+                again = str(error)
+            if again != call.fingerprint:
+                yield self._violation(
+                    "fingerprint",
+                    f"call {call.call_id} saw another view",
+                    call.position,
+                    call.lineage,
+                )
+
+    def _violation(
+        self, rule: str, what: str, position: int | None = None, lineage: str | None = None
+    ) -> Violation:
+        return Violation(self.session.key, rule, what, lineage, position)

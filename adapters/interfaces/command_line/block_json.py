@@ -1,0 +1,58 @@
+"""A block as JSON: `show` and `recall` write what `append --blocks` reads."""
+
+import json
+from typing import Any
+
+from pydantic import ValidationError
+
+from ....domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from ....domain.errors import InvalidSettingError
+from ....domain.record import find_unknown
+
+_CLASSES: dict[str, type[ToolCall | ToolResult]] = {
+    Kind.TOOL_CALL: ToolCall,
+    Kind.TOOL_RESULT: ToolResult,
+}
+
+
+def written(block: AnyBlock) -> dict[str, Any]:
+    """All that was recorded of a block."""
+    fields = block.model_dump(mode="json", exclude_none=True)
+    return {"kind": block.kind.value, **fields}
+
+
+def read_json(text: str, where: str) -> Any:
+    """The value of a JSON text; `where` is what messages call it."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidSettingError(f"{where} is not JSON: {error}") from None
+    except RecursionError:
+        raise InvalidSettingError(f"{where} is nested too deeply") from None
+
+
+def read(text: str, where: str) -> list[AnyBlock]:
+    """The blocks that a JSON list holds; `where` is what messages call it."""
+    entries = read_json(text, where)
+    if not isinstance(entries, list) or not entries:
+        raise InvalidSettingError(f"{where} must hold a JSON list of blocks, and at least one")
+    return [_block(entry, f"{where}: block {number}") for number, entry in enumerate(entries, 1)]
+
+
+def _block(entry: Any, where: str) -> AnyBlock:
+    if not isinstance(entry, dict):
+        raise InvalidSettingError(f"{where} must be a JSON object")
+    fields = dict(entry)
+    kind = fields.get("kind")
+    if kind in _CLASSES:
+        del fields["kind"]
+    try:
+        block = _CLASSES.get(str(kind), Block).model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"])) or "it"
+        raise InvalidSettingError(f"{where}: {name}: {first['msg']}") from None
+    # A log keeps what it does not know; of what a person writes, that is a mistake.
+    if unknown := find_unknown(block):
+        raise InvalidSettingError(f"{where}: {unknown}")
+    return block

@@ -1,0 +1,78 @@
+"""A block in lines for people: what it is and what became of it, and then what it says."""
+
+from collections.abc import Iterable, Iterator
+
+from ....domain.blocks import NOT_SENT, AnyBlock, Block, Media, NativePart, Text, ToolCall
+from ....domain.coverage import Fate
+from ....domain.token_budget import estimate
+from .logged_blocks import Logged
+from .printing import counted
+
+
+def heading(
+    position: int,
+    block: AnyBlock,
+    marks: Iterable[str] = (),
+    tokens: int | None = None,
+    *,
+    brief: bool = False,
+) -> str:
+    """`#12 tool_call Read (call_7), 14 tokens [summarised]`; in brief without the call's id."""
+    name = block.name if isinstance(block, Block | ToolCall) else None
+    words = [f"#{position}", str(block.kind)]
+    words += [name] if name else []
+    words += [] if brief or isinstance(block, Block) else [f"({block.tool_call_id})"]
+    size = counted(estimate(block) if tokens is None else tokens, "token")
+    marked = ", ".join(marks)
+    return f"{' '.join(words)}, {size}" + (f"  [{marked}]" if marked else "")
+
+
+def marks(logged: Logged) -> Iterator[str]:
+    """What is worth saying of a block's fate: nothing where it simply is in the view."""
+    if logged.fate is None:
+        yield "lost to the view, run `cutbank verify`"
+    elif logged.block.kind in NOT_SENT and logged.fate is not Fate.RETRACTED:
+        yield "never sent"
+    elif logged.fate is not Fate.VISIBLE:
+        yield str(logged.fate)
+    if logged.pending:
+        yield f"{logged.pending} from the next boundary on"
+    yield from refusal(logged.block)
+    if logged.is_open:
+        yield "open"
+    if getattr(logged.block, "is_error", False):
+        yield "error"
+
+
+def refusal(block: AnyBlock) -> Iterator[str]:
+    """Why a block is kept raw, where its source could not be read."""
+    if block.origin and block.origin.refused:
+        yield f"not read: {block.origin.refused}"
+
+
+def body(block: AnyBlock) -> Iterator[str]:
+    """What a block says, a piece at a time; for an image or a document a line about it."""
+    if isinstance(block, Block):
+        if block.text:
+            yield block.text
+        if block.media:
+            yield _described(block.media)
+    elif isinstance(block, ToolCall) or isinstance(block.content, str):
+        if block.text:
+            yield block.text
+    else:
+        for part in block.content:
+            match part:
+                case Text():
+                    yield part.text
+                case Media():
+                    yield _described(part)
+                case NativePart():
+                    yield f"[{part.native.provider} item, {len(part.native.item):,} characters]"
+
+
+def _described(media: Media) -> str:
+    what = f"{media.type} {media.mime}, {len(media.data):,} bytes"
+    if media.name:
+        what += f", {media.name}"
+    return f"[{what}{f', at {media.url}' if media.url else ''}]"

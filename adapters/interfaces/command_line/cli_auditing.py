@@ -1,0 +1,145 @@
+"""The verb that tells what happened: the whole story of a session, and what a call was sent."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ....domain.errors import InvalidSettingError
+from ....projections.audit.happenings import Happening, ModelAsked
+from ....projections.audit.shown import REFUTED, Proof
+from ....projections.rendering.catalog import RENDERERS
+from ...analysis.auditing.audit import Audit
+from ...analysis.auditing.audited_call import AuditedCall
+from ...analysis.auditing.diffs import count_of
+from ...runtime.sessions.stored_session import StoredSession
+from . import audit_json, audit_lines, coordinates, handles
+from .database import opened_session
+from .invocation import Invocation
+from .page_option import Html, say_page, write_page
+from .printing import say_json, say_json_story
+from .words import Lineage, SessionName
+
+_NUMBER = re.compile(r"[0-9]{1,15}")
+
+
+def audit(
+    call: Invocation,
+    session: SessionName,
+    *,
+    number: Annotated[
+        str | None,
+        typer.Option(
+            "--call",
+            metavar="N",
+            help="One call: its number, last, or '#12', the handle of its answer or record.",
+        ),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="HANDLE", help="Where the story begins.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="HANDLE", help="Where the story ends.")
+    ] = None,
+    lineage: Lineage = "main",
+    at: Annotated[str | None, typer.Option("--at", metavar="HANDLE", help=coordinates.HELP)] = None,
+    lineage_version: Annotated[
+        int | None,
+        typer.Option(
+            "--lineage-version", min=0, max=2**53, help="As it was at this version of the lineage."
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--as", metavar="FORMAT", help="Say the call's request in another format."),
+    ] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="One line for each thing.")] = False,
+    html: Html = None,
+    full: Annotated[bool, typer.Option("--full", help="Of a page, all text.")] = False,
+) -> None:
+    """Tell what happened, and prove what models were sent."""
+    if form is not None and number is None:
+        raise InvalidSettingError("--as says one call's request: name the call with --call")
+    if form is not None and form not in RENDERERS:
+        raise InvalidSettingError(f"no format {form!r}; there are {', '.join(RENDERERS)}")
+    parts = (start, end, at, lineage_version)
+    if html is not None and any(part is not None for part in parts):
+        raise InvalidSettingError("--html tells a whole session as it is: leave parts of it away")
+    with opened_session(call, session) as found:
+        if number is not None:
+            others = (start, end, at, brief, html, full, lineage_version is not None)
+            if any(others) or lineage != "main":
+                raise InvalidSettingError("--call says itself what it saw: leave the others away")
+            _say_call(call, found, _called(found, number), form)
+            return
+        place = coordinates.looked_at(found, at, lineage, lineage_version)
+        told = found.audit(lineage=place.lineage, at=place.position, lineage_version=place.version)
+        first, last = (
+            None if word is None else coordinates.position(found, word) for word in (start, end)
+        )
+        story = told.between(first or 1, last)
+        if html is not None:
+            write_page(found, html, place.lineage, full=full)
+            if not call.as_json:
+                say_page(html)
+                return
+        refuted = _say_story(call, told, story, brief=brief, page=html)
+    if refuted:
+        raise typer.Exit(1)
+
+
+def _say_story(
+    call: Invocation, told: Audit, story: Iterable[Happening], *, brief: bool, page: Path | None
+) -> bool:
+    """Say it, and tell whether the log contradicts itself."""
+    if not call.as_json:
+        proofs = audit_lines.say_story(told, story, brief=brief)
+        return any(proofs[proof] for proof in REFUTED)
+    proofs = Counter[Proof]()
+    head = {**audit_json.audited(told), "page": None if page is None else str(page)}
+    say_json_story(head, "story", audit_json.told(told, _counted(story, proofs)))
+    return any(proofs[proof] for proof in REFUTED)
+
+
+def _counted(story: Iterable[Happening], proofs: Counter[Proof]) -> Iterator[Happening]:
+    for happening in story:
+        if isinstance(happening, ModelAsked):
+            proofs[happening.shown.proof] += 1
+        yield happening
+
+
+def _say_call(
+    call: Invocation, session: StoredSession, audited: AuditedCall, form: str | None
+) -> None:
+    if call.as_json:
+        say_json(audit_json.audited_call(session.key, audited, form))
+    else:
+        audit_lines.say_call(audited, _compaction_of(session, audited), form)
+    if audited.shown.is_refuted:
+        raise typer.Exit(1)
+
+
+def _compaction_of(session: StoredSession, audited: AuditedCall) -> int | None:
+    """Which compaction the call's view begins at; None where it is all of the log."""
+    if audited.view is None or audited.view.boundary is None:
+        return None
+    lineage = audited.view.coordinate.lineage
+    return count_of(session, audited.view.boundary.originator_version, lineage)
+
+
+def _called(session: StoredSession, word: str) -> AuditedCall:
+    """The call that a word names: `12` is the twelfth, `#12` the one that stands there."""
+    if word.strip().startswith("#"):
+        return session.audited_call(at=handles.position(word, _unasked))
+    if word.strip().lower() == "last":
+        return session.audited_call(len(session.call_index.calls()))
+    if not _NUMBER.fullmatch(word.strip()):
+        raise InvalidSettingError(f"{word!r} is no call: write 12, last, or '#12'")
+    return session.audited_call(int(word))
+
+
+def _unasked(_: int) -> int:
+    raise AssertionError("asked only where a word says `last`")

@@ -1,0 +1,218 @@
+"""The verb for idle hours: work in them, or say how the work stands."""
+
+import json
+import logging
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn
+
+import typer
+
+from ....domain.errors import InvalidSettingError
+from ...runtime.idle.tally import Ended
+from . import idle_lines, session_list
+from .database import address_of_call, opened_store
+from .invocation import DATABASE_VARIABLE, Invocation
+from .printing import say_json
+
+MANY = 256
+SUMMED = ("done", "passed_over", "failed", "lost", "chores_done", "chores_failed", "left_running")
+
+
+def idle(
+    call: Invocation,
+    *,
+    status: Annotated[
+        bool, typer.Option("--status", help="Say how the work stands, and do nothing.")
+    ] = False,
+    last: Annotated[
+        int, typer.Option("--last", min=1, max=1_000, help="How many of each kind --status names.")
+    ] = 5,
+    once: Annotated[
+        bool, typer.Option("--once", help="Do what is due now, and end; 1 if anything failed.")
+    ] = False,
+    processes: Annotated[
+        int, typer.Option("--processes", metavar="N", min=1, max=MANY, help="Workers at once.")
+    ] = 1,
+    health: Annotated[
+        Path | None,
+        typer.Option("--health", metavar="FILE", help="Says every few seconds how it does."),
+    ] = None,
+    grace: Annotated[
+        float,
+        typer.Option("--grace", metavar="SECONDS", min=0, help="For what runs, when it is to end."),
+    ] = 30.0,
+    log: Annotated[
+        Literal["text", "json"], typer.Option("--log", help="The form of lines on stderr.")
+    ] = "text",
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log each look and each beginning.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings only.")] = False,
+    idle_time: Annotated[
+        float | None,
+        typer.Option(
+            "--idle-time", metavar="SECONDS", min=0, help="For idle.time of the settings."
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option("--concurrency", metavar="N", min=1, max=64, help="For idle.concurrency."),
+    ] = None,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option("--namespace", metavar="NAME", help="For idle.namespaces; may be repeated."),
+    ] = None,
+    parent: Annotated[int | None, typer.Option("--parent", hidden=True)] = None,
+) -> None:
+    """Compact sessions that are at rest, until told to stop."""
+    if once and health is not None:
+        raise InvalidSettingError("--once ends by itself: --health is for a worker that goes on")
+    named = namespace or ([call.named] if call.named else [])
+    said = {
+        "CUTBANK_IDLE_TIME": idle_time,
+        "CUTBANK_IDLE_CONCURRENCY": concurrency,
+        "CUTBANK_IDLE_NAMESPACES": json.dumps(named) if named else None,
+    }
+    with _in_environment(said):
+        if status:
+            _say_status(call, last)
+            return
+        with _logging(log, verbose=verbose, quiet=quiet):
+            if processes == 1:
+                ended = _work(call, health, grace, parent, is_once=once)
+                left = _left_alone(call) if once else {}
+                _say_ended(call, _as_json(ended) | {"left_alone": left})
+                code = 0 if ended.went_well or not once else 1
+            else:
+                words = ["idle", "--json", "--grace", str(grace), "--log", log]
+                words += ["--verbose"] * verbose + ["--quiet"] * quiet + ["--once"] * once
+                code = _work_together(call, words, processes, health, grace, is_once=once)
+    raise typer.Exit(code)
+
+
+def _say_status(call: Invocation, last: int) -> None:
+    with opened_store(call) as store:
+        found = store.idle_status(last=last)
+    if call.as_json:
+        say_json(found.as_json())
+    else:
+        idle_lines.say_status(found)
+
+
+def _work(
+    call: Invocation, health: Path | None, grace: float, parent: int | None, *, is_once: bool
+) -> Ended:
+    # Whoever only asks how it stands need not wait for APScheduler to load.
+    from ...runtime.idle.foreground import Foreground  # noqa: PLC0415
+    from ...runtime.idle.single_run import SingleRun  # noqa: PLC0415
+    from ...runtime.idle.worker_log import WorkerLog  # noqa: PLC0415
+
+    with opened_store(call) as store:
+        if is_once:
+            ended = SingleRun(store, heard=[WorkerLog()], grace_s=grace).work()
+        else:
+            ended = Foreground(
+                store, heard=[WorkerLog()], health=health, grace_s=grace, parent=parent
+            ).work()
+        if ended.left_running:
+            # Closing would wait for what does not end.
+            _say_ended(call, _as_json(ended))
+            _leave(1)
+    return ended
+
+
+def _work_together(
+    call: Invocation,
+    words: list[str],
+    processes: int,
+    health: Path | None,
+    grace: float,
+    *,
+    is_once: bool,
+) -> int:
+    from ...runtime.idle.crew import Crew  # noqa: PLC0415 - as above
+
+    # What is wrong is said once, before anybody is started.
+    with opened_store(call) as store:
+        store.settings  # noqa: B018 - it is read now, and refused if it is wrong
+        store.read_models  # noqa: B018 - and these are made
+    if call.settings_file is not None:
+        words += ["--settings", call.settings_file]
+    words += ["--parent", str(os.getpid())]
+    # An address may hold a password, which is nobody's business who lists processes.
+    environ = {**os.environ, DATABASE_VARIABLE: address_of_call(call)}
+    crew = Crew(words, environ, processes=processes, grace_s=grace, health=health, is_once=is_once)
+    code = crew.work()
+    left = _left_alone(call) if is_once else {}
+    document: dict[str, Any] = {
+        "workers": [worker for said in crew.said for worker in said["workers"]],
+        **{name: sum(said[name] for said in crew.said) for name in SUMMED},
+        "trouble": next((said["trouble"] for said in crew.said if said["trouble"]), None),
+        "left_alone": left,
+    }
+    _say_ended(call, document)
+    return code
+
+
+def _as_json(ended: Ended) -> dict[str, Any]:
+    return {
+        "workers": [ended.worker],
+        **ended.counts,
+        "left_running": ended.left_running,
+        "trouble": ended.trouble,
+    }
+
+
+def _say_ended(call: Invocation, document: Mapping[str, Any]) -> None:
+    if call.as_json:
+        say_json(document)
+    else:
+        idle_lines.say_ended(document)
+        idle_lines.say_left_alone(document.get("left_alone", {}))
+
+
+def _left_alone(call: Invocation) -> dict[str, int]:
+    """How many sessions there are in each state, after a run."""
+    with opened_store(call) as store:
+        spaces = store.settings.idle.namespaces
+        listed = session_list.all_of(store, None)
+    return Counter(
+        one["idle"] for one in listed if one["idle"] and (not spaces or one["namespace"] in spaces)
+    )
+
+
+def _logging(
+    form: Literal["text", "json"], *, verbose: bool, quiet: bool
+) -> AbstractContextManager[None]:
+    from ...runtime.idle.worker_log import logging_to_stderr  # noqa: PLC0415 - as above
+
+    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    return logging_to_stderr(form, level)
+
+
+def _leave(code: int) -> NoReturn:
+    """End without waiting for summaries that do not: their leases run out by themselves."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+@contextmanager
+def _in_environment(said: Mapping[str, object]) -> Iterator[None]:
+    """What was said on the command line, where settings are read from: by reloads as well."""
+    given = {name: str(value) for name, value in said.items() if value is not None}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,140 @@
+"""The verb that reads transcripts of other agents into sessions."""
+
+from contextlib import closing
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ....domain.errors import ImportFileError, InvalidSettingError
+from ...runtime.importing.file_import import Manner, Wanted
+from ...runtime.importing.finding import Found, find_on_this_machine, hints
+from ...runtime.importing.importer import import_files, wanted
+from ...transcripts.reports import FileReport
+from . import finding_lines, import_lines
+from .cli_following import follow_paths
+from .database import opened_store
+from .invocation import AnswerIsNoError, Invocation
+from .printing import remark, say_json
+from .progress_bar import progress_bar
+
+
+def import_(
+    call: Invocation,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH",
+            help="Transcripts, or folders of them; else those that are found on this machine.",
+        ),
+    ] = None,
+    *,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Import what is found, and do not ask.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Read files that have not changed as well.")
+    ] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Say at the end what became of all entries.")
+    ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", "-j", metavar="N", min=1, max=64, help="Processes; else one for each core."
+        ),
+    ] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Replace secrets before anything is stored.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on with what is written, until interrupted.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Each file, and all that is wrong in it.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, and only files with errors.")
+    ] = False,
+) -> None:
+    """Import transcripts. Of those imported before, only what is new."""
+    if redact:
+        from ...transcripts.redaction.kinds import secret_kinds  # noqa: PLC0415 - regular expressions by the dozen
+
+        secret_kinds()  # what is missing is said before anything is opened
+    if follow:
+        if not paths:
+            raise InvalidSettingError("--follow needs a PATH: a folder whose files are followed")
+        for option, is_given in {"--again": again, "--jobs": jobs, "--yes": yes}.items():
+            if is_given:
+                raise InvalidSettingError(f"--follow takes no {option}")
+        follow_paths(call, paths, redacts=redact, reports=report, quiet=quiet)
+        return
+    for path in paths or ():
+        if not path.exists():
+            raise ImportFileError(f"{path} does not exist")
+    if not (paths or quiet or call.as_json):
+        for hint in hints():
+            remark(hint)
+    found = [] if paths else _found()
+    if found and not yes:
+        if call.as_json:
+            say_json([finding_lines.as_json(one) for one in found])
+            return
+        finding_lines.agree(found)
+    manner = Manner(call.named, redact)
+    reports: list[FileReport] = []
+    try:
+        with (
+            opened_store(call, creates=True) as store,
+            progress_bar("importing", in_bytes=True, wanted=not quiet) as progress,
+        ):
+            files, refused = _chosen(paths) if paths else (_all(found), [])
+            every = import_files(
+                store, files, manner, progress=progress, skip_unchanged=not again, jobs=jobs
+            )
+            with closing(every):
+                for one in chain(refused, every):
+                    reports.append(one)
+                    if not call.as_json and (verbose or (quiet and one.errors)):
+                        import_lines.say_file(one)
+    except KeyboardInterrupt:
+        remark("what was read is kept: import it again to go on")
+        raise
+    if call.as_json:
+        say_json([asdict(one) for one in reports])
+    else:
+        if not (verbose or quiet):
+            import_lines.say_files(reports)
+        import_lines.say_total(reports)
+        if report:
+            import_lines.say_report(reports)
+    if any(one.errors for one in reports):
+        raise typer.Exit(1)
+
+
+def _found() -> list[Found]:
+    if found := find_on_this_machine():
+        return found
+    raise AnswerIsNoError("no agent has left transcripts in its usual folders: name a PATH")
+
+
+def _all(found: list[Found]) -> list[Wanted]:
+    return [file for one in found for file in one.wanted]
+
+
+def _chosen(paths: list[Path]) -> tuple[list[Wanted], list[FileReport]]:
+    """The files that were named, or lie in folders that were; and what is wrong with the others."""
+    files: list[Wanted] = []
+    refused: list[FileReport] = []
+    for path in paths:
+        try:
+            files += wanted(path)
+        except ImportFileError as error:
+            if len(paths) == 1:
+                raise
+            # The others have their reports, so this one has one as well.
+            refused.append(FileReport(path=str(path), errors=[str(error)]))
+    return files, refused

@@ -1,0 +1,80 @@
+"""Opens the database that was asked for: by name, by the environment, or in the data folder."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from platformdirs import user_data_path
+
+from ....domain.errors import StorageError
+from ...runtime.sessions.session_store import SessionStore, open_store
+from ...runtime.sessions.stored_session import StoredSession
+from ...storage.event_log.databases import holds_log, is_postgres, located, shown
+from ...storage.event_log.plain_errors import speaking_plainly
+from ...storage.private_files import make_folder
+from ...storage.sqlite.adoption import adopt
+from .invocation import DATABASE_VARIABLE, Invocation
+from .session_words import LAST, find_session
+
+
+@contextmanager
+def opened_store(
+    call: Invocation, *, creates: bool = False, adopts: bool = False
+) -> Iterator[SessionStore]:
+    """The database, for as long as the verb needs it; a named one is made if the verb `creates`.
+
+    If it `adopts`, a copy that was made in use is accepted from now on.
+    """
+    address = address_of_call(call, creates=creates)
+    if adopts:
+        adopt(address)
+    with open_store(address, settings=call.settings_file) as store, speaking_plainly(store.name):
+        yield store
+
+
+@contextmanager
+def opened_session(call: Invocation, key: str, *, creates: bool = False) -> Iterator[StoredSession]:
+    """The session that `key` means; opened where there is none, if the verb `creates`."""
+    with opened_store(call, creates=creates) as store:
+        if creates and key != LAST:
+            yield store.session(key, namespace=call.namespace)
+        else:
+            yield find_session(store, key, call.namespace)
+
+
+def address_of_call(call: Invocation, *, creates: bool = False) -> str:
+    """Where the database is that was asked for."""
+    if call.db == "":
+        raise StorageError("--db needs a path or an address")
+    named = call.db or os.environ.get(DATABASE_VARIABLE)
+    if not named:
+        return str(_in_data_folder())
+    if named.startswith("file:"):
+        return named  # SQLite's own notation, which may say that nothing is to be written
+    if is_postgres(named):
+        if not creates and not holds_log(named):
+            raise StorageError(
+                f"{shown(named)} holds no sessions: `import`, `append` and `demo` make the tables"
+            )
+        return named
+    located(named)  # refuses what is no path
+    path = Path(named)
+    with suppress(RuntimeError):  # nobody has that home: the name is taken as it stands
+        path = path.expanduser()
+    if not creates and not path.exists():
+        # Opening makes a file: a slip in the path would be answered by an empty database.
+        raise StorageError(f"{path} does not exist: `import`, `append` and `demo` make it")
+    return str(path)
+
+
+def _in_data_folder() -> Path:
+    """The database of somebody who names none."""
+    folder = user_data_path("cutbank", appauthor=False)
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} cannot be made ({error.strerror}): name a database with --db"
+        ) from None
+    return folder / "cutbank.db"

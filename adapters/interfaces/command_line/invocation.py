@@ -1,0 +1,106 @@
+"""What every verb accepts, before its name or after it: database, namespace, settings, JSON."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from ....domain.errors import CutbankError
+
+DATABASE_VARIABLE = "CUTBANK_DB"
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="DATABASE",
+        help=f"A file or postgresql://...; else ${DATABASE_VARIABLE}, or one in your data folder.",
+    ),
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", metavar="NAME", help="Where session names are looked up."),
+]
+SettingsFile = Annotated[
+    str | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        help="A TOML file; else $CUTBANK_SETTINGS, or the one that `settings --path` names.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer with one JSON document.")]
+
+
+class AnswerIsNoError(CutbankError):
+    """What was asked was right, and the answer is no."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What was asked for besides the verb and its own words."""
+
+    db: str | None = None
+    named: str | None = None
+    """The namespace, where one was named."""
+    as_json: bool = False
+    settings_file: str | None = None
+
+    @property
+    def namespace(self) -> str:
+        return self.named or "default"
+
+    def then(self, later: "Invocation") -> "Invocation":
+        """What was said before a verb and after it; what was said last counts."""
+        return Invocation(
+            db=self.db if later.db is None else later.db,
+            named=self.named if later.named is None else later.named,
+            as_json=self.as_json or later.as_json,
+            settings_file=(
+                self.settings_file if later.settings_file is None else later.settings_file
+            ),
+        )
+
+
+SHARED = {
+    "db": "db",
+    "namespace": "named",
+    "as_json": "as_json",
+    "settings_file": "settings_file",
+}
+"""What each shared option is called in an invocation."""
+
+
+def accepting_all_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb as typer takes it: its own words, and the options that every verb has."""
+
+    context, *shared = inspect.signature(_every_verb).parameters.values()
+    own = list(inspect.signature(verb).parameters.values())[1:]
+    # What a verb takes in a way of its own is not taken twice.
+    taken = {parameter.name for parameter in own}
+    shared = [parameter for parameter in shared if parameter.name not in taken]
+
+    def run(**words: Any) -> None:
+        context = words.pop("context")
+        said = {SHARED[one.name]: words.pop(one.name) for one in shared}
+        verb(context.obj.then(Invocation(**said)), **words)
+
+    parameters = [context, *own, *shared]
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    )
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__doc__ = verb.__doc__
+    return run
+
+
+def _every_verb(
+    context: typer.Context,
+    db: Database = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+    settings_file: SettingsFile = None,
+) -> None:
+    """What is added to the words of each verb; never called."""

@@ -1,0 +1,89 @@
+"""The blocks of a log with what became of each, as the newest view of a lineage has it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....domain.blocks import AnyBlock
+from ....domain.compaction import MAIN
+from ....domain.coverage import Fate, fate
+from ....domain.errors import InvalidPositionError
+from ....domain.ranges import Ranges
+from ...runtime.sessions.recall import PAGE, recalled
+from ...runtime.sessions.stored_session import StoredSession
+from ...storage.view_reader import ViewReader
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """One block of the log."""
+
+    position: int
+    turn: int
+    block: AnyBlock
+    fate: Fate | None
+    """None where the boundary forgot it, which `verify` reports."""
+    pending: str | None = None
+    """What the next boundary will make of it: `pinned`, `unpinned` or `hidden`."""
+    is_open: bool = False
+    """A tool call that nobody has answered."""
+
+
+class BlockLog:
+    """The log of one session as of now, read page by page."""
+
+    def __init__(self, session: StoredSession, lineage: str = MAIN) -> None:
+        self.session = session
+        self.view = session.view(lineage=lineage)
+        self._events = session.store.events
+        self._chain = self._events.session_chain(session.namespace, session.key)
+        reader = ViewReader(self._events, session.namespace, session.key, lineage)
+        self._history = reader.history()[0]
+        self.position = self.view.coordinate.position
+        self.retracted = reader.retracted(self.position)
+
+    def between(self, first: int, last: int) -> Iterator[Logged]:
+        """The blocks from one position to another, both included."""
+        if (end := max(first, last)) > self.position:
+            raise InvalidPositionError(
+                f"#{end} does not exist: the session ends at #{self.position}"
+            )
+        if first > last:
+            raise InvalidPositionError(f"nothing lies between: #{first} comes after #{last}")
+        return self._read(Ranges.span(first, last))
+
+    def _read(self, positions: Ranges) -> Iterator[Logged]:
+        boundary, summary = self.view.boundary, self.view.summary
+        for found in recalled(self._events, self._chain, positions):
+            became = fate(found.position, boundary, summary, self.retracted)
+            yield Logged(
+                position=found.position,
+                turn=found.turn,
+                block=found.block,
+                fate=became,
+                pending=self._pending(found.position, became),
+                is_open=found.position in self._history.open_calls,
+            )
+
+    def newest(self, back: int = 0) -> int:
+        """Where the newest block stands that was not taken back, or the one so many before it."""
+        wanted, last = back, self.position
+        while last > 0:
+            first = max(1, last - PAGE + 1)
+            page = recalled(self._events, self._chain, Ranges.span(first, last))
+            found = [block.position for block in page if block.position not in self.retracted]
+            if wanted < len(found):
+                return found[-1 - wanted]
+            wanted -= len(found)
+            last = first - 1
+        name = f"last-{back}" if back else "last"
+        raise InvalidPositionError(
+            f"{name} does not exist: session {self.session.key!r} has {back - wanted} blocks"
+        )
+
+    def _pending(self, position: int, became: Fate | None) -> str | None:
+        if became is Fate.RETRACTED:
+            return None
+        is_pinned = position in self._history.pinned
+        if is_pinned is not (became is Fate.PINNED):
+            return "pinned" if is_pinned else "unpinned"
+        return "hidden" if position in self._history.hides and not is_pinned else None

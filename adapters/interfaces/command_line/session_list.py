@@ -1,0 +1,101 @@
+"""The list of sessions: from the index, which knows of idle work as well; else from the log."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ....domain.errors import StorageError
+from ...runtime.idle.server_clock import time_of
+from ...runtime.sessions.session_store import SessionStore
+from . import session_json
+from .printing import complain
+from .progress_bar import progress_bar
+
+if TYPE_CHECKING:
+    from ...storage.read_models.costs import Cost
+
+SHORT = 2_000
+"""Events that are read before anybody would look for a progress bar."""
+
+Listed = Mapping[str, Any]
+"""A session as `sessions --json` has it."""
+
+INDEX_ONLY = dict.fromkeys(
+    (
+        *("first_prompt", "model", "said_at", "compactions"),
+        *("in_use", "utilisation", "limit", "limit_source", "idle", "idle_until"),
+    )
+)
+"""What only the index knows."""
+
+
+def all_of(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]:
+    """The sessions of all namespaces, or of one, as `sessions --json` says them.
+
+    Where no index can be kept, they are read from the log one by one, and of idle work and costs
+    nothing is said.
+    """
+    # The log is asked first: what is wrong with it is not to be taken for trouble with the index.
+    newest = store.events.recorder.max_notification_id() or 0
+    now = time_of(store.events)
+    try:
+        models = store.read_models
+        behind = newest - models.positions["index"]
+        if behind > SHORT:
+            with progress_bar("reading what is new") as progress:
+                models.catch_up(progress, search=False)
+        else:
+            models.catch_up(search=False)
+    except StorageError as error:
+        complain(f"{error}; so nothing is known of idle work")
+        return [session_json.described(one) | INDEX_ONLY for one in store.sessions(namespace)]
+    # Whoever loads this module need not load what keeps read models.
+    from ...storage.read_models.session_list import listed  # noqa: PLC0415
+
+    return [
+        asdict(one)
+        | {
+            "incomplete": store.events.recorder.select_incomplete_import(
+                one.namespace, one.session
+            ),
+            "idle": one.idle.value,
+            "idle_until": one.idle_until.isoformat() if one.idle_until else None,
+        }
+        for one in listed(models, namespace, now)
+    ]
+
+
+def add_costs(
+    store: SessionStore, listed: Iterable[Listed], namespace: str | None
+) -> list[dict[str, Any]]:
+    """The same sessions, and what their calls cost as far as it is known; null where it is not."""
+    listed = list(listed)
+    if all(one["idle"] is None for one in listed):
+        return [{**one, **_cost(None)} for one in listed]  # there is no index
+    found = {
+        (cost.namespace, cost.session): cost
+        for cost in store.costs("session", namespace=namespace).rows
+    }
+    return [{**one, **_cost(found.get((one["namespace"], one["session"])))} for one in listed]
+
+
+def _cost(cost: "Cost | None") -> dict[str, Any]:
+    if cost is None:
+        return {"calls": 0, "cost_usd": None, "unpriced_calls": 0, "unreported_calls": 0}
+    unknown = cost.unpriced_calls + cost.unreported_calls
+    return {
+        "calls": cost.calls,
+        "cost_usd": None if unknown == cost.calls else cost.cost_usd,
+        "unpriced_calls": cost.unpriced_calls,
+        "unreported_calls": cost.unreported_calls,
+    }
+
+
+def newest_first(listed: Iterable[Listed]) -> list[Listed]:
+    """By when something was said last."""
+    return sorted(listed, key=lambda one: one["said_at"] or "", reverse=True)
+
+
+def title_of(one: Listed) -> str:
+    """What a session is about: its title, or else its first prompt."""
+    return one["title"] or one["first_prompt"] or ""

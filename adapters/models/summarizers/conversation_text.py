@@ -1,0 +1,138 @@
+"""Says blocks as text for a model to read: each under a head that names its handle and its kind."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ....domain.blocks import NOT_SENT, AnyBlock, Block, Kind, Media, ToolCall, ToolResult
+from ....domain.summaries.extraction.wording import printable
+from ....domain.window import Item
+
+LONGEST: dict[Kind, int] = {
+    Kind.THINKING: 2_000,
+    Kind.TOOL_CALL: 4_000,
+    Kind.TOOL_RESULT: 6_000,
+}
+"""Characters of a block that are shown: what was said is shown whole, what machines said is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One block, or a piece of one, as it is shown."""
+
+    position: int
+    head: str
+    body: str
+
+    def pieces(self, most: int) -> Iterator["Passage"]:
+        """The passage in parts of at most so many characters, cut between lines where possible."""
+        bodies = list(_cut(self.body, most))
+        for number, body in enumerate(bodies, 1):
+            yield replace(self, head=f"{self.head}, part {number} of {len(bodies)}", body=body)
+
+
+Group = tuple[Passage, ...]
+"""Passages that belong together: the pieces of one message, a call and its result."""
+
+
+def groups_of(items: Sequence[Item], shown: dict[Kind, int] | None = None) -> list[Group]:
+    """The blocks as passages, in order, in the groups that are better not parted."""
+    longest = LONGEST if shown is None else shown
+    heads = {item.position: item for item in items}
+    groups: list[Group] = []
+    current: list[Passage] = []
+    for item, is_last in zip(items, _ends(items), strict=True):
+        if item.kind not in NOT_SENT:
+            current += _passages(item, heads, longest)
+        if is_last and current:
+            groups.append(tuple(current))
+            current = []
+    return groups
+
+
+def _passages(item: Item, known: dict[int, Item], longest: dict[Kind, int]) -> Iterator[Passage]:
+    body = printable(_said(item.block)).strip("\n")
+    if body.strip():
+        most = longest.get(item.kind, len(body))
+        yield Passage(item.position, _head(item, known), _within(body, most))
+
+
+def _ends(items: Sequence[Item]) -> list[bool]:
+    """For each block whether a group ends with it: no call is open and its message is over."""
+    last: dict[tuple[str, object], int] = {}
+    for index, item in enumerate(items):
+        for key in _ties(item):
+            last[key] = index
+    ends: list[bool] = []
+    reaches = -1
+    for index, item in enumerate(items):
+        reaches = max(reaches, *(last[key] for key in _ties(item)))
+        ends.append(reaches <= index)
+    return ends
+
+
+def _ties(item: Item) -> list[tuple[str, object]]:
+    """What ties a block to others."""
+    ties: list[tuple[str, object]] = [("block", item.position)]
+    if item.call is not None:
+        ties.append(("block", item.call))
+    if item.block.message_id is not None:
+        ties.append(("message", item.block.message_id))
+    return ties
+
+
+def _head(item: Item, known: dict[int, Item]) -> str:
+    block = item.block
+    if isinstance(block, ToolCall):
+        return f"the agent calls {_named(block)}"
+    if isinstance(block, ToolResult):
+        call = known.get(item.call) if item.call is not None else None
+        of = f" of #{item.call}" if item.call is not None else ""
+        name = f" {_named(call.block)}" if call and isinstance(call.block, ToolCall) else ""
+        return f"result{of}{name}" + (", an error" if block.is_error else "")
+    return _HEADS.get(block.kind, str(block.kind))
+
+
+def _named(call: ToolCall) -> str:
+    return " ".join(printable(call.name).split())[:80]
+
+
+_HEADS = {
+    Kind.USER: "user",
+    Kind.IMAGE: "user shows an image",
+    Kind.DOCUMENT: "user hands over a document",
+    Kind.ASSISTANT: "the agent",
+    Kind.THINKING: "the agent thinks",
+    Kind.DEVELOPER: "the program around the agent (not the user)",
+}
+
+
+def _said(block: AnyBlock) -> str:
+    if isinstance(block, ToolCall):
+        return block.arguments
+    media = block.media if isinstance(block, ToolResult) else [block.media]
+    name = [block.name] if isinstance(block, Block) and block.name else []
+    shown = [_described(medium) for medium in media if medium is not None]
+    return "\n".join([*name, *([block.text] if block.text else []), *shown])
+
+
+def _described(media: Media) -> str:
+    where = media.url if media.url and not media.data else f"{len(media.data):,} bytes"
+    return f"[{media.type} {media.mime} {media.name or ''} {where}]".replace("  ", " ")
+
+
+def _within(text: str, most: int) -> str:
+    """Both ends of a text that is too long, and how much is missing between them."""
+    if len(text) <= most:
+        return text
+    head, tail = most * 2 // 3, most // 3
+    left_out = len(text) - head - tail
+    return f"{text[:head]}\n[... {left_out:,} characters are not shown here ...]\n{text[-tail:]}"
+
+
+def _cut(text: str, most: int) -> Iterator[str]:
+    while len(text) > most:
+        line = text.rfind("\n", most // 2, most)
+        end = line + 1 if line >= 0 else most
+        yield text[:end]
+        text = text[end:]
+    yield text

@@ -1,0 +1,207 @@
+"""Asks a model, one request at a time, and adds up what the answers cost."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.messages import (
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    SystemPromptPart,
+    TextPartDelta,
+    ThinkingPartDelta,
+    ToolCallPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model
+from pydantic_ai.settings import ModelSettings
+
+from ....domain.errors import SummariserFailedError
+from ....domain.session_events import Usage
+from . import prompts
+from .model_errors import told
+
+Priced = Callable[[str, Usage], float | None]
+"""What a call costs in US dollars by the model that answered and its usage; None if unknown."""
+
+FOR_THOUGHT = 4_096
+"""Tokens of output for a model that cannot be kept from thinking before it writes."""
+
+
+LONGEST_TOKEN = 16
+"""Characters for each token of a limit, beyond which a server does not mind the limit at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one request came to."""
+
+    text: str
+    model: str
+    usage: Usage | None
+    cost_usd: float | None
+    was_truncated: bool
+
+
+@dataclass
+class Calls:
+    """The requests of one summary: at most so many at once, each answered in words."""
+
+    model: Model
+    name: str
+    """What the model is called in errors."""
+    keys: str
+    """Where its key comes from."""
+    at_once: asyncio.Semaphore
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    temperature: float | None = None
+    priced: Priced | None = None
+    is_streamed: bool = True
+    replies: list[Reply] = field(default_factory=list)
+
+    async def ask(self, prompt: str, most: int, system: str = prompts.SYSTEM) -> str:
+        """The answer to a prompt in at most so many tokens; `system` tells the model its part."""
+        parts: list[ModelRequestPart] = [SystemPromptPart(system), UserPromptPart(prompt)]
+        settings = self._settings(most)
+        if self.model.profile.get("thinking_always_enabled"):
+            settings["max_tokens"] = most + FOR_THOUGHT
+        return await self.send(ModelRequest(parts=parts), settings)
+
+    async def send(self, request: ModelRequest, settings: ModelSettings) -> str:
+        """The words that a request is answered with."""
+        async with self.at_once:
+            heard = await self._heard(request, settings)
+        if isinstance(heard, Exception):
+            raise heard
+        reply = self._reply(heard)
+        self.replies.append(reply)
+        return reply.text
+
+    async def _heard(
+        self, request: ModelRequest, settings: ModelSettings
+    ) -> ModelResponse | Exception:
+        """The answer, or what to raise in its place.
+
+        That is raised where the provider's own error is no longer handled, for it would stay
+        attached as the context, and its words may quote the key or the conversation.
+        """
+        try:
+            return await self._response(request, settings)
+        except Exception as error:  # noqa: BLE001 - clients raise what they like
+            return told(error, self.name, self.keys)
+
+    def _settings(self, most: int) -> ModelSettings:
+        """For a call that is made once: no cache is written, no retry, no thinking if it can be."""
+        settings = ModelSettings(max_tokens=most, cache=False, max_retries=0, thinking=False)
+        if self.temperature is not None and not self.model.profile.get("supports_thinking"):
+            settings["temperature"] = self.temperature
+        settings.update(self.settings)  # type: ignore[typeddict-item]
+        for name in self.model.unsupported_settings & {"max_retries", "thinking", "temperature"}:
+            settings.pop(name, None)
+        return settings
+
+    async def _response(self, request: ModelRequest, settings: ModelSettings) -> ModelResponse:
+        if not self.is_streamed:
+            return await model_request(self.model, [request], model_settings=settings)
+        async with model_request_stream(self.model, [request], model_settings=settings) as stream:
+            left = settings.get("max_tokens", FOR_THOUGHT) * LONGEST_TOKEN
+            async for event in stream:
+                left -= _characters(event)
+                if left < 0:
+                    raise SummariserFailedError(f"{self.name} answered without an end")
+            return stream.get()
+
+    def _reply(self, response: ModelResponse) -> Reply:
+        if response.finish_reason == "content_filter":
+            raise SummariserFailedError(f"{self.name} refused to sum this up")
+        if response.finish_reason == "error" or _is_cut_short(response):
+            raise SummariserFailedError(
+                f"{self.name} broke off in the middle of its answer", is_transient=True
+            )
+        text = (response.text or "").strip()
+        was_truncated = response.finish_reason == "length"
+        if not text and not was_truncated:
+            did = (
+                "called a tool instead of writing"
+                if any(isinstance(part, ToolCallPart) for part in response.parts)
+                else "answered nothing"
+            )
+            raise SummariserFailedError(f"{self.name} {did}", is_transient=True)
+        usage = _usage(response)
+        model = response.model_name or self.model.model_name
+        return Reply(text, model, usage, self._cost(response, model, usage), was_truncated)
+
+    def _cost(self, response: ModelResponse, model: str, usage: Usage | None) -> float | None:
+        if usage is None:
+            return None
+        if self.priced is not None:
+            return self.priced(model, usage)
+        try:
+            return float(response.cost().total_price)
+        except (LookupError, ValueError):
+            return None  # no price is known of this model
+
+
+def _characters(event: ModelResponseStreamEvent) -> int:
+    match event:
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return len(text)
+        case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=str(text))):
+            return len(text)
+    return 0
+
+
+def _is_cut_short(response: ModelResponse) -> bool:
+    """Whether a provider's answer ended without saying why.
+
+    Where a stream of the Chat Completions API does, pydantic-ai takes it for a full stop, as some
+    servers never say why; but then nothing came of the usage that was asked for, which comes last.
+    """
+    if response.provider_name is None:  # no provider, but a model of somebody's own
+        return False
+    said = "finish_reason" in (response.provider_details or {})
+    return response.finish_reason is None or not (said or response.usage.has_values())
+
+
+def _usage(response: ModelResponse) -> Usage | None:
+    """What the provider reported; None where it reported nothing, or nothing that can be true."""
+    told = response.usage
+    cached = told.cache_read_tokens + told.cache_write_tokens
+    uncached = told.input_tokens - cached
+    counts = (uncached, told.cache_read_tokens, told.cache_write_tokens, told.output_tokens)
+    if told.unmeasured_requests or not told.has_values() or min(counts) < 0:
+        return None
+    return Usage(
+        input=uncached,
+        cache_read=told.cache_read_tokens,
+        cache_write=told.cache_write_tokens,
+        output=told.output_tokens,
+        reasoning=told.output_reasoning_tokens or None,
+    )
+
+
+def usage_of(replies: Sequence[Reply]) -> Usage | None:
+    """The sum over all requests; None where one of them reported nothing."""
+    usages = [reply.usage for reply in replies if reply.usage is not None]
+    if not usages or len(usages) < len(replies):
+        return None
+    fields = {name: [getattr(usage, name) for usage in usages] for name in Usage.model_fields}
+    return Usage(
+        **{
+            name: sum(value for value in values if value is not None)
+            for name, values in fields.items()
+            if any(value is not None for value in values)
+        }
+    )
+
+
+def cost_of(replies: Sequence[Reply]) -> float | None:
+    """The sum over all requests; None where the price of one of them is not known."""
+    costs = [reply.cost_usd for reply in replies]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if costs and len(known) == len(costs) else None

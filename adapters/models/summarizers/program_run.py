@@ -1,0 +1,96 @@
+"""Runs a program in a process group of its own, so that it ends with all that it started."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ....domain.summaries.extraction.wording import folded
+
+LONGEST_OUTPUT = 1_000_000
+"""Bytes; what writes more is no summary, and is ended."""
+_LAST_ERRORS = 4_096
+_LAST_WORDS = 200
+_STDERR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended, and what it had written by then."""
+
+    status: int
+    """Negative where a signal killed it."""
+    output: bytes
+    errors: bytes
+    is_too_long: bool
+
+    @property
+    def last_words(self) -> str:
+        """The last line that it wrote to its standard error."""
+        lines = [folded(line) for line in self.errors.decode("utf-8", "replace").splitlines()]
+        return next((line[:_LAST_WORDS] for line in reversed(lines) if line), "")
+
+
+async def run(argv: Sequence[str], given: bytes, cwd: str | None = None) -> Ended:
+    """Start the program, write to its standard input, and wait for its end.
+
+    Raises OSError where it cannot be started.
+    """
+    loop = asyncio.get_running_loop()
+    transport, running = await loop.subprocess_exec(
+        lambda: _Running(loop), *argv, cwd=cwd, start_new_session=True
+    )
+    try:
+        stdin = transport.get_pipe_transport(0)
+        assert isinstance(stdin, asyncio.WriteTransport)
+        stdin.write(given)
+        stdin.write_eof()
+        await asyncio.shield(running.finished)
+    finally:
+        running.kill()
+        transport.close()
+        await running.finished
+    status = transport.get_returncode()
+    assert status is not None
+    return Ended(status, bytes(running.output), bytes(running.errors), running.is_too_long)
+
+
+class _Running(asyncio.SubprocessProtocol):
+    """Collects what a program writes, and knows when it and its pipes are gone."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.finished: asyncio.Future[None] = loop.create_future()
+        self.output = bytearray()
+        self.errors = bytearray()
+        self.is_too_long = False
+        self._pid: int | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.SubprocessTransport)
+        self._pid = transport.get_pid()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == _STDERR:
+            self.errors += data
+            del self.errors[:-_LAST_ERRORS]
+        elif len(self.output) + len(data) > LONGEST_OUTPUT:
+            self.is_too_long = True
+            self.kill()
+        else:
+            self.output += data
+
+    def process_exited(self) -> None:
+        # Children that it left behind would hold its pipes open.
+        self.kill()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+    def kill(self) -> None:
+        """End the whole group; it leads its session, so the group has its number."""
+        if self._pid is not None and not self.finished.done():
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)

@@ -1,0 +1,190 @@
+"""What of a store an archive holds: sessions whole, and of their forks' parents what they share."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from ....domain.compaction_events import BoundaryActivated, CompactBoundary, CompactionReverted
+from ....domain.errors import ExportError
+from ....domain.session import session_id
+from ...storage.event_log.event_store import EventStore
+
+_AT_ONCE = 500
+_LOOKS = 10
+"""How often a session's streams are looked at again, because somebody wrote to them meanwhile."""
+
+Name = tuple[str, str]
+"""Namespace and key of a session."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamExtent:
+    """A stream's events from its first to `last`."""
+
+    id: UUID
+    lineage: str | None
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class SessionExtent:
+    """A session's own stream, and then those of its lineages."""
+
+    name: Name
+    whole: bool
+    """Whether it is all there is; else it is what its forks share."""
+    streams: list[StreamExtent]
+    fork_of: Name | None
+
+    @property
+    def events(self) -> int:
+        return sum(stream.last - stream.first + 1 for stream in self.streams)
+
+
+def extents(store: EventStore, wanted: Sequence[Name]) -> list[list[SessionExtent]]:
+    """The sessions, with all their forks and what they were forked from, as of now.
+
+    One list a family: parents come before their forks.
+    """
+    return list(_families(_all(store, _with_forks(store, wanted))))
+
+
+def _with_forks(store: EventStore, wanted: Sequence[Name]) -> list[Name]:
+    forks: dict[Name, list[Name]] = {}
+    for stream in store.recorder.select_streams():
+        if stream.lineage is None and (fork := store.opened(stream.namespace, stream.session).fork):
+            forks.setdefault((fork.namespace, fork.key), []).append(
+                (stream.namespace, stream.session)
+            )
+    found = dict.fromkeys(wanted)
+    waiting = list(found)
+    while waiting:
+        for name in forks.get(waiting.pop(), ()):
+            if name not in found:
+                found[name] = None
+                waiting.append(name)
+    return list(found)
+
+
+def _all(store: EventStore, names: Iterable[Name]) -> dict[Name, SessionExtent]:
+    found = {name: _whole(store, name) for name in names}
+    shared: dict[Name, int] = {}
+    waiting = list(found)
+    while waiting:
+        fork = store.opened(*waiting.pop()).fork
+        if fork is None or (parent := (fork.namespace, fork.key)) in found:
+            continue
+        if fork.position > shared.get(parent, 0):
+            shared[parent] = fork.position
+            waiting.append(parent)
+    for name, position in shared.items():
+        found[name] = _shared(store, name, position)
+    return found
+
+
+def _whole(store: EventStore, name: Name) -> SessionExtent:
+    """All of a session as it was at one moment, whoever writes to it meanwhile."""
+    for _ in range(_LOOKS):
+        before = _lineages(store, name)
+        own = _own(store, name)
+        if _lineages(store, name) == before:
+            return _session(store, name, own, before, whole=True)
+    raise ExportError(f"session {name[1]!r} is compacted again and again: try again later")
+
+
+def _own(store: EventStore, name: Name, last: int | None = None) -> StreamExtent:
+    id, first = session_id(*name), store.opened(*name).originator_version
+    if last is None:
+        head = store.recorder.select_head(id)
+        assert head is not None, "the session was opened"
+        last = head[0]
+    return StreamExtent(id, None, first, max(first, last))
+
+
+def _lineages(store: EventStore, name: Name) -> list[StreamExtent]:
+    found = []
+    for stream in store.recorder.select_streams(*name):
+        head = store.recorder.select_head(stream.originator_id)
+        if stream.lineage is not None and head is not None:
+            first = store.lineage_opened(stream.originator_id).originator_version
+            found.append(StreamExtent(stream.originator_id, stream.lineage, first, head[0]))
+    return _bases_first(store, found)
+
+
+def _bases_first(store: EventStore, streams: list[StreamExtent]) -> list[StreamExtent]:
+    """Whoever reads an archive finds what a lineage continues before the lineage."""
+    waiting = {stream.id: stream for stream in streams}
+    ordered = []
+    while waiting:
+        for id in list(waiting):
+            base = store.lineage_opened(id).base
+            if base is None or base.originator_id not in waiting:
+                ordered.append(waiting.pop(id))
+    return ordered
+
+
+def _shared(store: EventStore, name: Name, position: int) -> SessionExtent:
+    """What a session was at a position: its lineages up to what was decided by then."""
+    lineages = [
+        StreamExtent(stream.id, stream.lineage, stream.first, last)
+        for stream in _lineages(store, name)
+        if (last := _decided_by(store, stream, position))
+    ]
+    decided = {stream.id: stream.last for stream in lineages}
+    own = {stream.id for stream in _lineages(store, name)}
+
+    def is_in(stream: StreamExtent) -> bool:
+        # One that continues what was decided later was itself begun later.
+        base = store.lineage_opened(stream.id).base
+        return (
+            base is None
+            or base.originator_id not in own
+            or decided.get(base.originator_id, 0) >= base.version
+        )
+
+    streams = [stream for stream in lineages if is_in(stream)]
+    return _session(store, name, _own(store, name, position), streams, whole=False)
+
+
+def _decided_by(store: EventStore, stream: StreamExtent, position: int) -> int:
+    last = 0
+    while True:
+        page = store.recorder.select_events(stream.id, gt=last, lte=stream.last, limit=_AT_ONCE)
+        for row in page:
+            match store.mapper.to_domain_event(row):
+                case CompactBoundary(after=at) if at > position:
+                    return last
+                case (
+                    BoundaryActivated(effective_from=at) | CompactionReverted(effective_from=at)
+                ) if at > position:
+                    return last
+                case _:
+                    last = row.originator_version
+        if len(page) < _AT_ONCE:
+            return last
+
+
+def _session(
+    store: EventStore,
+    name: Name,
+    own: StreamExtent,
+    lineages: list[StreamExtent],
+    *,
+    whole: bool,
+) -> SessionExtent:
+    fork = store.opened(*name).fork
+    return SessionExtent(
+        name, whole, [own, *lineages], (fork.namespace, fork.key) if fork else None
+    )
+
+
+def _families(found: dict[Name, SessionExtent]) -> Iterator[list[SessionExtent]]:
+    children: dict[Name | None, list[SessionExtent]] = {}
+    for extent in found.values():
+        children.setdefault(extent.fork_of, []).append(extent)
+    for root in children.get(None, ()):
+        family = [root]
+        for one in family:
+            family += children.get(one.name, ())
+        yield family

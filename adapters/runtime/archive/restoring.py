@@ -1,0 +1,225 @@
+"""Restores an archive: all is proved and compared first, then each family is stored at once."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+from uuid import UUID
+
+from eventsourcing.persistence import IntegrityError
+
+from ....domain.compaction_events import CompactBoundary
+from ....domain.errors import ImportFileError
+from ....domain.event import Event
+from ....domain.session_events import BlockAppended, ToolCalled, ToolReturned
+from ...storage.event_log.event_store import EventStore
+from ...storage.event_log.recorder import AppendKey, Batch, ImportRow, Stream
+from ...storage.event_log.stored_row import StoredRow
+from ...transcripts.reports import FileReport
+from ..sessions.session_store import SessionStore
+from .contents import (
+    Contents,
+    FamilyEnds,
+    Imported,
+    Item,
+    SessionBegins,
+    StreamBegins,
+    Subject,
+)
+from .difference import Difference
+from .proof import Proof
+from .renaming import Renaming
+from .writer import NAME
+
+_AT_ONCE = 500
+_BYTES_AT_ONCE = 4_000_000
+_BLOCKS = {one.TOPIC for one in (BlockAppended, ToolCalled, ToolReturned)}
+
+
+def restore_archive(
+    store: SessionStore,
+    path: Path,
+    *,
+    namespace: str | None = None,
+    heard: Callable[[int], None] | None = None,
+) -> FileReport:
+    """Restore the sessions of an archive: the stored events are equal to those that were archived.
+
+    What is there already is not stored again, and an archive that goes further adds the rest. With
+    `namespace` the sessions go there. What cannot be restored whole is refused in one line, before
+    anything is stored.
+    """
+    report = FileReport(path=str(path), format=NAME)
+    plan = _Plan(store.events, report, namespace, heard)
+    try:
+        with path.open("rb") as file:
+            plan.make(file)
+            file.seek(0)
+            plan.carry_out(file)
+        report.complete = True
+    except OSError as error:
+        report.errors.append(f"{path}: cannot be read: {error.strerror or error}")
+    except IntegrityError:
+        report.errors.append(f"{path}: somebody wrote to its sessions meanwhile: import it again")
+    except ImportFileError as error:
+        report.errors.append(f"{path}: {error}")
+        if not plan.begun:
+            # What was counted up to there is no part of any session.
+            report.sessions.clear()
+    return report
+
+
+@dataclass
+class _Plan:
+    """What has to be stored of an archive: made in a first reading, carried out in a second."""
+
+    events: EventStore
+    report: FileReport
+    namespace: str | None
+    heard: Callable[[int], None] | None
+    secrets: dict[str, bytes] = field(default_factory=dict)
+    topics: dict[str, None] = field(default_factory=dict)
+    heads: dict[UUID, int] = field(default_factory=dict)
+    """How far each stream is there already; 0 where it is not."""
+    families: list[tuple[str, list[UUID]]] = field(default_factory=list)
+    """The digest up to each family's end, and its streams."""
+    begun: bool = False
+    """Whether anything of it may have been stored."""
+
+    def make(self, file: BinaryIO) -> None:
+        proof, difference = Proof(), Difference(self.events)
+        contents = Contents(file)
+        names: set[tuple[str, str]] = set()
+
+        def proved() -> Iterator[Item]:
+            for item in contents.items():
+                match item:
+                    case SessionBegins():
+                        proof.session = item
+                    case StreamBegins():
+                        proof.begin(item)
+                    case Subject(name=name, secret=secret):
+                        proof.secrets[name] = secret
+                    case StoredRow():
+                        self._count(proof.event(item))
+                    case _:
+                        pass
+                yield item
+
+        ids: list[UUID] = []
+        for item in self._named(proved()):
+            match item:
+                case SessionBegins(namespace=namespace, key=key):
+                    difference.begin_session(item)
+                    if (namespace, key) in names:
+                        raise ImportFileError(f"it holds two sessions {key!r} for one namespace")
+                    names.add((namespace, key))
+                    self.report.sessions.append(key)
+                case StreamBegins(id=id):
+                    ids.append(id)
+                    self.heads[id] = difference.begin_stream(item)
+                case Subject(name=name, secret=secret):
+                    self._check_secret(name, secret)
+                case StoredRow():
+                    self.topics[item.topic] = None
+                    difference.event(item)
+                case AppendKey():
+                    difference.key(item)
+                case FamilyEnds(digest=digest):
+                    difference.end_session()
+                    self.families.append((digest, ids))
+                    ids = []
+                case _:
+                    pass
+            self._tell(contents.offset // 2)
+
+    def carry_out(self, file: BinaryIO) -> None:
+        self.begun = True
+        for name, secret in self.secrets.items():
+            if self.events.recorder.adopt_subject(name, secret) != secret:
+                raise _another_secret(name)
+        for topic in self.topics:
+            self.events.recorder.name_topic(topic)
+        half = os.fstat(file.fileno()).st_size // 2
+        contents = Contents(file)
+        items = self._named(contents.items())
+        for digest, ids in self.families:
+            with self.events.deciding_on(*ids):
+                try:
+                    self.events.recorder.insert_all(self._batches(items, digest))
+                finally:
+                    for id in ids:
+                        self.events.evict(id)
+            self._tell(half + contents.offset // 2)
+
+    def _named(self, items: Iterator[Item]) -> Iterator[Item]:
+        return items if self.namespace is None else Renaming(self.namespace).renamed(items)
+
+    def _batches(self, items: Iterator[Item], expected: str) -> Iterator[Batch]:
+        """One family, a batch at a time, without what is there already."""
+        batch, size = Batch(), 0
+        session: SessionBegins | None = None
+        added = False
+        for item in items:
+            match item:
+                case SessionBegins():
+                    session, added = item, False
+                case StreamBegins(id=id, lineage=lineage, last=last):
+                    assert session, "a stream is a session's"
+                    added = added or last > self.heads[id]
+                    if not self.heads[id]:
+                        named = Stream(id, session.namespace, session.key, lineage)
+                        batch.streams.append(named)
+                case StoredRow(originator_id=id, originator_version=version):
+                    if version > self.heads[id]:
+                        batch.rows.append(item)
+                        size += len(item.state) + sum(len(body.content) for body in item.bodies)
+                        self.report.added += item.topic in _BLOCKS
+                case AppendKey(originator_id=id, key=name):
+                    if not (self.heads[id] and self.events.recorder.select_key(id, name)):
+                        batch.keys.append(item)
+                case Imported() if added and session:
+                    batch.imports.extend(self._imported(session, item))
+                case FamilyEnds(digest=digest):
+                    if digest != expected:
+                        raise ImportFileError("it was changed while it was read")
+                    break
+                case _:
+                    pass
+            if len(batch.rows) + len(batch.keys) >= _AT_ONCE or size > _BYTES_AT_ONCE:
+                yield batch
+                batch, size = Batch(), 0
+        yield batch
+
+    def _imported(self, session: SessionBegins, item: Imported) -> Iterator[ImportRow]:
+        namespace, key, _ = session
+        # A source of that name may be another one on this machine.
+        found = self.events.recorder.select_import_session(namespace, item.source)
+        if found in (None, key):
+            yield ImportRow(namespace, item.source, item.format, key, item.bytes, item.complete)
+
+    def _check_secret(self, name: str, secret: bytes) -> None:
+        there = self.events.recorder.secret_of(name)
+        if self.secrets.setdefault(name, secret) != secret or there not in (None, secret):
+            raise _another_secret(name)
+
+    def _count(self, event: Event) -> None:
+        report = self.report
+        report.entries += 1
+        report.imported += 1
+        report.ended["imported"] = report.entries
+        report.tool_calls += isinstance(event, ToolCalled)
+        report.tool_results += isinstance(event, ToolReturned)
+        report.compactions += isinstance(event, CompactBoundary)
+
+    def _tell(self, offset: int) -> None:
+        if self.heard:
+            self.heard(offset)
+
+
+def _another_secret(name: str) -> ImportFileError:
+    return ImportFileError(
+        f"the subject {name!r} is known here by another secret, so its events cannot be equal: "
+        "restore the archive into another database"
+    )

@@ -1,0 +1,264 @@
+"""One transcript that is being written: read as far as it is there, line by line."""
+
+import os
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO
+
+from ...transcripts.formats.catalog import FORMATS
+from ...transcripts.formats.format import Format, LineReader
+from ...transcripts.formats.json_lines import LONGEST, Line, parse
+from ...transcripts.formats.source import Source
+from ...transcripts.formats.steps import Problem
+from ...transcripts.reports import FileReport
+from ..importing.file_import import place_of, redactor_of
+from ..importing.links import Links
+from ..importing.transcript_import import TranscriptImport
+from ..sessions.session_store import SessionStore
+
+_COMPARED = 4_096
+"""Bytes at the beginning and at the end of what was read that must not have changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What was added from one file since it was last told of."""
+
+    path: str
+    format: str
+    sessions: tuple[str, ...]
+    entries: int
+    added: int
+    errors: tuple[str, ...]
+    again: bool = False
+    """Whether the file was read again from its beginning, for it was written anew."""
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far a file was read, since it was opened or written anew."""
+
+    file: BinaryIO
+    source: Source
+    reader: LineReader
+    importing: TranscriptImport
+    number: int = 0
+    offset: int = 0
+    is_within: bool = False
+    """Whether the last line that was read had no end yet."""
+    head: bytes = b""
+    tail: bytes = b""
+    told: tuple[int, int, int] = (0, 0, 0)
+    """Of the entries, the blocks and the errors, how many were told."""
+
+
+@dataclass
+class LiveFile:
+    """A file, and its reader. Whatever becomes of the file, nothing of it is stored twice: the
+    keys of what was stored tell."""
+
+    store: SessionStore
+    path: Path
+    namespace: str = "default"
+    links: Links = field(default_factory=Links)
+    redacts: bool = False
+    again: bool = False
+    _reading: _Reading | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it is a transcript that can be followed."""
+        return self._reading is not None
+
+    @property
+    def report(self) -> FileReport | None:
+        """What became of it since it was opened; None where it is not read."""
+        return self._reading.importing.report if self._reading else None
+
+    def advance(self) -> Iterator[News]:
+        """Read what was written since."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            yield from self.end()  # it is gone; what was still written to it is read
+            return
+        if reading := self._reading:
+            known = os.fstat(reading.file.fileno())
+            if (known.st_dev, known.st_ino) != (status.st_dev, status.st_ino):
+                yield from self.end()  # another file has its name
+                self.again = True
+            elif _is_changed(reading):
+                self.close()
+                self.again = True
+        if self._reading is None and not self._open():
+            return
+        yield from self._read()
+
+    def settle(self, *, final: bool = False) -> Iterator[News]:
+        """Nothing more is written for now: what is due where the file ends is stored.
+
+        Where this is `final`, what waited for a line that is still to come is stored as well.
+        """
+        if (reading := self._reading) is None:
+            return
+        if last := _unfinished(reading):
+            self._take(reading, last)
+        for step in reading.reader.close(final=final):
+            # What is missing at the end may be the very next thing to be written.
+            if not isinstance(step, Problem) or step.raw:
+                reading.importing.take(step)
+        reading.importing.rest()
+        yield from self._news(reading)
+
+    def end(self) -> Iterator[News]:
+        """Read what is left, and let the file go."""
+        try:
+            if self._reading:
+                yield from self._read()
+                yield from self.settle(final=True)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Let the file go, wherever it was read to."""
+        if self._reading:
+            self._reading.file.close()
+            self._reading = None
+
+    def _open(self) -> bool:
+        """Begin at the beginning, if it is known by now what the file is."""
+        try:
+            file = self.path.open("rb")
+        except OSError:
+            return False
+        with ExitStack() as opened:
+            opened.enter_context(file)
+            redactor = redactor_of(self.path) if self.redacts else None
+            source = Source(self.path, redact=redactor)
+            try:
+                found = _followed(source)
+                reader = found.begin(source) if found and found.begin else None
+            except OSError:
+                return False
+            if found is None or reader is None:
+                return False
+            report = FileReport(path=str(self.path), format=found.name)
+            if redactor:
+                report.path, report.redacted = redactor.text(report.path), redactor.found
+            place = place_of(self.path, redactor)
+            importing = TranscriptImport(
+                self.store, self.namespace, place, report, heard=None, links=self.links
+            )
+            self._reading = _Reading(file, source, reader, importing)
+            opened.pop_all()  # it stays open until it is let go
+        return True
+
+    def _read(self) -> Iterator[News]:
+        reading = self._reading
+        assert reading is not None, "it was opened"
+        reading.importing.report.complete = False
+        for line in _whole_lines(reading):
+            self._take(reading, line)
+        reading.importing.flush()
+        _remember(reading)
+        yield from self._news(reading)
+
+    def _take(self, reading: _Reading, line: Line) -> None:
+        for step in reading.reader.read(reading.source.redacted(line)):
+            reading.importing.take(step)
+
+    def _news(self, reading: _Reading) -> Iterator[News]:
+        report = reading.importing.report
+        now = (report.entries, report.added, len(report.errors))
+        entries, added, errors = (at - told for at, told in zip(now, reading.told, strict=True))
+        if not (added or errors):
+            return
+        yield News(
+            path=report.path,
+            format=report.format or "",
+            sessions=tuple(report.sessions),
+            entries=entries,
+            added=added,
+            errors=tuple(report.errors[len(report.errors) - errors :]),
+            again=self.again,
+        )
+        reading.told = now
+        self.again = False
+
+
+def _followed(source: Source) -> Format | None:
+    return next((one for one in FORMATS.values() if one.begin and one.recognises(source)), None)
+
+
+def _whole_lines(reading: _Reading) -> Iterator[Line]:
+    """The lines that were ended since; half a line waits for its other half."""
+    file = reading.file
+    file.seek(reading.offset)
+    while raw := file.readline(LONGEST + 1):
+        end = reading.offset + len(raw)
+        is_long = len(raw) > LONGEST and not raw.endswith(b"\n")
+        if is_long:
+            end = _end_of_line(file, end)
+        if end == 0 or not (is_long or raw.endswith(b"\n")):
+            return
+        reading.offset = end
+        reading.number += not reading.is_within
+        reading.is_within = False
+        if is_long:
+            problem = f"longer than {LONGEST:,} bytes"
+            yield Line(reading.number, end, problem=problem)
+        elif body := _body(raw, reading.number):
+            yield parse(body, reading.number, end)
+        file.seek(reading.offset)
+
+
+def _unfinished(reading: _Reading) -> Line | None:
+    """The last line, where all that it lacks is its end: it is a whole object."""
+    reading.file.seek(reading.offset)
+    raw = reading.file.read(LONGEST)
+    body = _body(raw, reading.number + 1)
+    if not body.endswith(b"}") or b"\n" in body:
+        return None
+    line = parse(body, reading.number + 1, reading.offset + len(raw))
+    if line.problem or not isinstance(line.value, dict):
+        return None
+    reading.number += not reading.is_within
+    # It may have been ended since it was last looked at.
+    reading.offset, reading.is_within = line.end, not raw.endswith(b"\n")
+    _remember(reading)
+    return line
+
+
+def _body(raw: bytes, number: int) -> bytes:
+    return raw.removeprefix(BOM_UTF8).strip() if number == 1 else raw.strip()
+
+
+def _end_of_line(file: BinaryIO, end: int) -> int:
+    """Where a line that is too long ends; 0 where it does not yet."""
+    while raw := file.readline(1 << 20):
+        end += len(raw)
+        if raw.endswith(b"\n"):
+            return end
+    return 0
+
+
+def _remember(reading: _Reading) -> None:
+    reading.head, reading.tail = _ends(reading)
+
+
+def _is_changed(reading: _Reading) -> bool:
+    """Whether what was read is not what is there now."""
+    return _ends(reading) != (reading.head, reading.tail)
+
+
+def _ends(reading: _Reading) -> tuple[bytes, bytes]:
+    file, offset = reading.file, reading.offset
+    file.seek(0)
+    head = file.read(min(_COMPARED, offset))
+    file.seek(max(0, offset - _COMPARED))
+    tail = file.read(min(_COMPARED, offset))
+    return blake2b(head).digest(), blake2b(tail).digest()

@@ -1,0 +1,148 @@
+"""What the read models know of idle work: who is due, who is at it, what waits, what it cost."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ....domain.idle import SPEND_WINDOW
+from ....projections.read_models.moments import moment
+from ...storage.read_models.read_models import ReadModels
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A session that may be compacted."""
+
+    id: int
+    namespace: str
+    key: str
+    position: int
+    """Where it stood when it was found due."""
+    lineage_version: int
+    """How far what was decided about it had come then."""
+    attempts: int
+    """How many were begun and came to nothing since something was said in it."""
+    due_at: datetime
+    last_activity: datetime
+    in_use: int
+    """Tokens of context, as far as the index knows."""
+
+
+class DueSessions:
+    """Asks the index; each answer is as new as the last time that it caught up with the log."""
+
+    def __init__(self, models: ReadModels, namespaces: tuple[str, ...] = ()) -> None:
+        self.models = models
+        self.namespaces = namespaces
+
+    def at(self, now: datetime, limit: int) -> list[Due]:
+        """Those that are due at `now`, whoever has waited longest first: O(found)."""
+        where = "due_at <= ?"
+        found = [
+            row
+            for condition, parameters in self._per_namespace()
+            for row in self.models.file.rows(
+                "SELECT due_at, id, namespace, key, position, served_version,"  # noqa: S608 - ours
+                " attempts + (leased_until IS NOT NULL), last_activity, in_use FROM sessions"
+                f" WHERE {condition}{where} ORDER BY due_at LIMIT ?",
+                (*parameters, moment(now), limit),
+            )
+        ]
+        return [
+            Due(
+                id=id,
+                namespace=namespace,
+                key=key,
+                position=position,
+                lineage_version=version,
+                attempts=attempts,
+                due_at=datetime.fromisoformat(due),
+                last_activity=datetime.fromisoformat(last),
+                in_use=tokens,
+            )
+            for due, id, namespace, key, position, version, attempts, last, tokens in sorted(found)[
+                :limit
+            ]
+        ]
+
+    def count(self, now: datetime) -> int:
+        """How many are due at `now`."""
+        return sum(
+            self.models.file.rows(
+                f"SELECT count(*) FROM sessions WHERE {condition}due_at <= ?",  # noqa: S608 - as above
+                (*parameters, moment(now)),
+            )[0][0]
+            for condition, parameters in self._per_namespace()
+        )
+
+    def next_at(self, now: datetime) -> datetime | None:
+        """When the next one is due after `now`; None where none ever is, as things stand."""
+        found = [
+            row[0]
+            for condition, parameters in self._per_namespace()
+            for row in self.models.file.rows(
+                f"SELECT min(due_at) FROM sessions WHERE {condition}due_at > ?",  # noqa: S608 - as above
+                (*parameters, moment(now)),
+            )
+            if row[0]
+        ]
+        return datetime.fromisoformat(min(found)) if found else None
+
+    def pass_over(self, due: Due) -> None:
+        """Look at it no more until something happens in it: as it stands, nothing is to be done."""
+        with self.models.file.transaction() as db:
+            db.conn.execute(
+                "UPDATE sessions SET due_at = NULL WHERE id = ? AND position = ?",
+                (due.id, due.position),
+            )
+
+    def model_of(self, due: Due) -> str | None:
+        """The model that the session's newest call asked."""
+        found = self.models.file.rows(
+            "SELECT model FROM model_calls WHERE session_id = ? ORDER BY id DESC LIMIT 1",
+            (due.id,),
+        )
+        return found[0][0] if found else None
+
+    # Money
+
+    def spent_on(self, due: Due) -> float:
+        """Dollars that idle work has spent on the session, for whatever became of it."""
+        return float(
+            self.models.file.rows(
+                "SELECT coalesce(sum(compactions.cost_usd), 0) FROM compactions"
+                " JOIN compaction_requests ON compaction_requests.id = request_id"
+                " WHERE session_id = ? AND worker IS NOT NULL",
+                (due.id,),
+            )[0][0]
+        )
+
+    def spent_since(self, since: datetime) -> list[tuple[datetime, float]]:
+        """What idle work has spent from then on, in dollars, oldest first."""
+        found = self.models.file.rows(
+            "SELECT recorded_at, compactions.cost_usd FROM compactions"
+            " JOIN compaction_requests ON compaction_requests.id = request_id"
+            " WHERE recorded_at > ? AND compactions.cost_usd > 0 AND worker IS NOT NULL"
+            " ORDER BY recorded_at",
+            (moment(since),),
+        )
+        return [(datetime.fromisoformat(at), cost) for at, cost in found]
+
+    def affordable_at(self, now: datetime, hourly_usd: float | None) -> datetime | None:
+        """When the last 60 minutes will have cost less than that; None where they do now."""
+        if hourly_usd is None:
+            return None
+        spent = self.spent_since(now - SPEND_WINDOW)
+        left = sum(cost for _, cost in spent)
+        if not spent or left < hourly_usd:
+            return None
+        for at, cost in spent:
+            left -= cost
+            if left < hourly_usd:
+                return at + SPEND_WINDOW
+        return now + SPEND_WINDOW
+
+    def _per_namespace(self) -> list[tuple[str, tuple[str, ...]]]:
+        """One query for each namespace, so that an index answers it; one for all without any."""
+        if not self.namespaces:
+            return [("", ())]
+        return [("namespace = ? AND ", (name,)) for name in self.namespaces]

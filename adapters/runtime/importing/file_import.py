@@ -1,0 +1,167 @@
+"""Imports one transcript: recognises it, stores what is new in it, and says how that went."""
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eventsourcing.persistence import PersistenceError
+
+from ....domain.errors import CutbankError, StorageError
+from ...storage.event_log.recorder import ImportRow
+from ...transcripts.formats.catalog import recognise
+from ...transcripts.formats.source import Source
+from ...transcripts.reports import FileReport
+from ..archive.packing import is_gzip
+from ..archive.restoring import restore_archive
+from ..sessions.session_store import SessionStore
+from .links import Links
+from .stamps import stamp_of
+from .transcript_import import TranscriptImport
+
+if TYPE_CHECKING:
+    from ...transcripts.redaction.redactor import Redactor
+
+UNCHANGED = "unchanged"
+NOT_A_TRANSCRIPT = "not a transcript"
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How the files of one import are taken in."""
+
+    namespace: str | None = None
+    """Where sessions go; None: to `default`, and those of an archive to where they were."""
+    redacts: bool = False
+    """Whether secrets are replaced before anything is stored."""
+
+    @property
+    def place(self) -> str:
+        """Where the sessions of transcripts go."""
+        return self.namespace or "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file that is to be imported."""
+
+    path: Path
+    is_named: bool = True
+    """Somebody named it; else it lies in a folder, and may be something else than a transcript."""
+
+
+@dataclass(slots=True)
+class FileImport:
+    """One file's import. What is wrong in it is reported, and the rest imported."""
+
+    store: SessionStore
+    manner: Manner
+    wanted: Wanted
+    links: Links = field(default_factory=Links)
+    """Carries from file to file which call started which sub-agent."""
+    heard: Callable[[int], None] | None = None
+    unsettled: ImportRow | None = None
+    """Says that the file need not be read again: true once the sub-agents are stored, too, that
+    only this file knows the calls of."""
+
+    def run(self) -> FileReport:
+        """Import it. Raises what the database does; what the file does is in the report."""
+        path = self.wanted.path
+        redactor = redactor_of(path) if self.manner.redacts else None
+        report = FileReport(path=redactor.text(str(path)) if redactor else str(path))
+        try:
+            report = self._read(report, redactor)
+        except OSError as error:
+            report.errors.append(f"{report.path}: cannot be read: {error.strerror or error}")
+        except (StorageError, PersistenceError, sqlite3.Error):
+            raise
+        except Exception as error:  # noqa: BLE001 - no file's fault ends another file's import
+            kind = "" if isinstance(error, CutbankError) else f"{type(error).__name__}: "
+            wrong = " ".join(f"{kind}{error}".split())
+            report.errors.append(f"{report.path}: reading stopped: {wrong[:200]}")
+        if redactor:
+            report.redacted = redactor.found
+        return report
+
+    def _read(self, report: FileReport, redactor: "Redactor | None") -> FileReport:
+        path = self.wanted.path
+        source = Source(path, redact=redactor)
+        report.bytes = source.size
+        stamp = stamp_of(path, redacts=self.manner.redacts)
+        if is_gzip(path):
+            return self._restore(report)
+        found = recognise(source)
+        if found is None:
+            self._report_unknown(report)
+            return report
+        report.format = found.name
+        importing = TranscriptImport(
+            self.store,
+            self.manner.place,
+            place_of(path, redactor),
+            report,
+            heard=self.heard,
+            links=self.links,
+            stamp=stamp,
+        )
+        try:
+            for step in found.read(source):
+                importing.take(step)
+            importing.finish()
+        except OSError as error:
+            report.errors.append(f"{report.path}: reading stopped: {error.strerror or error}")
+        finally:
+            if not report.complete:
+                # Whatever ended the reading, what was read is kept and marked as it is.
+                importing.flush()
+        self.unsettled = importing.unsettled
+        return report
+
+    def _restore(self, report: FileReport) -> FileReport:
+        if self.manner.redacts:
+            # Its events are restored as they were, or not at all.
+            reason = "nothing can be left out of an archive: import it without --redact"
+            report.errors.append(f"{report.path}: {reason}")
+            return report
+        namespace, size = self.manner.namespace, report.bytes
+        found = restore_archive(self.store, self.wanted.path, namespace=namespace, heard=self.heard)
+        found.bytes = size
+        return found
+
+    def _report_unknown(self, report: FileReport) -> None:
+        path = self.wanted.path
+        if self.wanted.is_named or path.suffix == ".jsonl":
+            report.errors.append(f"{report.path}: no known transcript format; nothing was imported")
+        else:
+            # Settings, notes and the like have the same endings, and lie in the same folders.
+            report.passed = NOT_A_TRANSCRIPT
+
+
+def unchanged(store: SessionStore, manner: Manner, path: Path) -> FileReport | None:
+    """The report of a file that was imported before and is still the same; None of any other."""
+    try:
+        stamp = stamp_of(path, redacts=manner.redacts)
+        redactor = redactor_of(path) if manner.redacts else None
+        source, size = place_of(path, redactor), Source(path).size
+    except OSError:
+        return None  # it is said where it is read
+    row = store.events.recorder.select_import(manner.place, source)
+    if not (row and row.complete and row.stamp == stamp):
+        return None
+    sessions = [row.session] if row.session else []
+    shown = redactor.text(str(path)) if redactor else str(path)
+    return FileReport(shown, row.format, size, UNCHANGED, sessions=sessions, complete=True)
+
+
+def redactor_of(path: Path) -> "Redactor":
+    """What leaves secrets out of one file. Raises ImportFileError without the extra."""
+    from ...transcripts.redaction.redactor import Redactor  # noqa: PLC0415 - only there with the extra
+
+    return Redactor(str(path))
+
+
+def place_of(path: Path, redactor: "Redactor | None") -> str:
+    """What a transcript is called where it is written down how far it was read."""
+    place = str(path.resolve())
+    return redactor.text(place) if redactor else place

@@ -1,0 +1,44 @@
+"""Which call started which sub-agent, whichever of their files is imported first."""
+
+from collections.abc import Iterable, Iterator
+
+from ....domain.session import session_id
+from ....domain.session_events import Parent
+from ...transcripts.formats.steps import Linked
+from ..sessions.session_store import SessionStore
+
+
+class Links:
+    """What the files of one import have told each other so far."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Linked] = {}
+
+    def begin(self, key: str) -> None:
+        """A file of the session `key` is to be stored from here on."""
+
+    def tell(self, link: Linked) -> None:
+        """A call started the sub-agent."""
+        self.known[link.key] = link
+
+    def end(self, keys: Iterable[str]) -> None:
+        """The file that holds the sessions `keys` is stored: learn what others told meanwhile."""
+
+
+def name_parents(store: SessionStore, namespace: str, links: Iterable[Linked]) -> None:
+    """Say of sub-agents that are stored already which call started them."""
+    links = list(links)
+    missing = {link.key for link in not_stored(store, namespace, links)}
+    for link in links:
+        if link.key in missing:
+            continue  # it is told when it is opened
+        agent = store.session(link.key, namespace=namespace)
+        parent = Parent(namespace=namespace, key=link.parent_key, tool_call_id=link.parent_call)
+        if agent.parent != parent:
+            agent.name_parent(parent)
+
+
+def not_stored(store: SessionStore, namespace: str, links: Iterable[Linked]) -> Iterator[Linked]:
+    """The links to sub-agents whose own file was not imported yet, or is not there."""
+    recorder = store.events.recorder
+    return (link for link in links if recorder.select_head(session_id(namespace, link.key)) is None)

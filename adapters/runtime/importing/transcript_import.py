@@ -1,0 +1,308 @@
+"""Takes in the steps of one transcript: counts them, batches them, and stores them in order."""
+
+from collections.abc import Callable
+
+from eventsourcing.persistence import IntegrityError
+
+from ....domain.blocks import AnyBlock, Block, Origin, ToolCall
+from ....domain.compaction import RECORDED
+from ....domain.session import session_id
+from ....domain.session_events import Parent
+from ....domain.token_budget import characters
+from ...storage.event_log.recorder import ImportRow
+from ...transcripts.formats.steps import (
+    Append,
+    Aside,
+    Asked,
+    Begin,
+    Call,
+    Compacted,
+    EntryRead,
+    Linked,
+    Problem,
+    Rewind,
+    Shortened,
+    Skipped,
+    Step,
+    Unknown,
+)
+from ...transcripts.reports import FileReport
+from ..sessions.session_store import SessionStore
+from ..sessions.stored_session import StoredSession
+from .import_batch import NEVER_ANSWERED, REFUSED, Batched, DecidedBatch, Target
+from .links import Links, name_parents, not_stored
+from .recorded import compact, rewind
+from .shortening import shorten
+
+BATCH_CHARACTERS = 4_000_000
+"""How much text one transaction holds at most, but for a single larger block."""
+
+
+class TranscriptImport:
+    """Turns steps into decisions, a batch at a time."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        namespace: str,
+        source: str,
+        report: FileReport,
+        *,
+        heard: Callable[[int], None] | None,
+        links: Links,
+        stamp: str | None = None,
+    ) -> None:
+        self.links = links
+        self.stamp = stamp
+        """What the file was like when its reading began."""
+        self.told: list[Linked] = []
+        """Of which calls this file says which sub-agents they started."""
+        self.unsettled: ImportRow | None = None
+        self.store = store
+        self.namespace = namespace
+        self.source = source
+        self.report = report
+        self.heard = heard
+        self.targets: dict[str, Target] = {}
+        self.current: Target | None = None
+        self.batch: list[tuple[Target, Batched]] = []
+        self.batched = 0
+        self.offset = 0
+        self.early: list[Problem] = []
+        """What could not be read so far, where no session has begun."""
+
+    def take(self, step: Step) -> None:
+        match step:
+            case Begin(key=key):
+                if step.fork_of and key not in self.targets:
+                    self.flush()  # it begins at what is stored by then
+                if key not in self.targets:
+                    if not self.targets:
+                        self.links.begin(key)
+                    self.targets[key] = Target(step)
+                self.current = self.targets[key]
+                self.current.title = step.title or self.current.title
+                self._keep_early()
+            case Linked():
+                self.told.append(step)
+                self.links.tell(step)
+                name_parents(self.store, self.namespace, [step])
+            case Append(block=block):
+                self._count(block, served=step.served)
+                self._batch(step, characters(block))
+            case Call() | Asked():
+                self._batch(step, 0)
+            case Aside():
+                self._note(step)
+            case Unknown(type=kind):
+                self.report.unknown[kind] = self.report.unknown.get(kind, 0) + 1
+                line = step.line or self.report.entries + 1
+                self.report.unknown_at.setdefault(kind, f"{self.report.path}:{line}")
+                self._note(step)
+            case Rewind() | Compacted() | Shortened():
+                self.report.compactions += isinstance(step, Compacted)
+                self._decide(step)
+            case Skipped(reason=reason):
+                self.report.skipped[reason] = self.report.skipped.get(reason, 0) + 1
+            case Problem(append=Append(block=block)):
+                self._batch(step, characters(block))
+            case Problem(line=line, reason=reason, key=named, raw=raw):
+                self.report.errors.append(f"{self.report.path}:{line}: {reason}")
+                if self.current is None:
+                    self.early.append(step)
+                elif named and raw:
+                    kept = None if step.is_part else line
+                    note = Unknown(named, REFUSED, raw, line=kept, follows=step.follows)
+                    self._note(note, reason)
+            case EntryRead(outcome=outcome, offset=offset):
+                self.report.entries += 1
+                self.report.imported += outcome == "imported"
+                self.report.tool_results += step.answers
+                self.report.ended[outcome] = self.report.ended.get(outcome, 0) + 1
+                self.offset = offset
+                if self.heard:
+                    self.heard(offset)
+
+    def _keep_early(self) -> None:
+        """Keep what could not be read before the first session began."""
+        early, self.early = self.early, []
+        for step in early:
+            if step.key and step.raw:
+                note = Unknown(step.key, REFUSED, step.raw, line=step.line, follows=step.follows)
+                self._note(note, step.reason)
+
+    def finish(self) -> None:
+        """The file was read to its end."""
+        self.flush()
+        self.entitle()
+        self.abandon_orphans()
+        self.links.end(self.targets)
+        known = [self.links.known[key] for key in self.targets if key in self.links.known]
+        name_parents(self.store, self.namespace, [*self.told, *known])
+        self.report.complete = True
+        row = self._row()
+        if row.stamp and any(not_stored(self.store, self.namespace, self.told)):
+            # Were it passed over from now on, those would never know which call started them.
+            self.unsettled, row = row, row._replace(stamp=None)
+        self.store.events.save(imports=[row])
+
+    def rest(self) -> None:
+        """The file ends here for now, and may go on."""
+        self.flush()
+        self.entitle()
+        self.report.complete = True
+        self.store.events.save(imports=[self._row()])
+
+    def flush(self) -> None:
+        """Store the batch in one transaction, with how far the file was read."""
+        batch, self.batch, self.batched = self.batch, [], 0
+        for target, _ in batch:
+            self._open(target)
+        events = self.store.events
+        while batch:
+            with events.deciding_on(*{session_id(self.namespace, it.begin.key) for it, _ in batch}):
+                decided = DecidedBatch(self.store, self.namespace, batch)
+                try:
+                    events.save(
+                        *decided.sessions.values(), keys=decided.keys, imports=[self._row()]
+                    )
+                except IntegrityError:
+                    # Somebody else appended to one of the sessions: decide again on what is stored.
+                    for session in decided.sessions.values():
+                        events.evict(session.id)
+                    for target, _ in batch:
+                        target.stored = None
+                    continue
+                except BaseException:
+                    for session in decided.sessions.values():
+                        events.evict(session.id)
+                    raise
+            decided.settle()
+            self.report.added += decided.added
+            self.report.abandoned += decided.abandoned
+            self.report.tool_results += decided.answered
+            self.report.errors += [f"{self.report.path}:{error}" for error in decided.errors]
+            return
+
+    def _row(self) -> ImportRow:
+        session = next((t.begin.key for t in self.targets.values() if t.session), None)
+        complete = self.report.complete
+        # What is wrong with a file is said at each import, so it is read at each.
+        stamp = self.stamp if complete and not self.report.errors else None
+        return ImportRow(
+            self.namespace,
+            self.source,
+            self.report.format or "",
+            session,
+            self.offset,
+            complete,
+            stamp,
+        )
+
+    def _count(self, block: AnyBlock, *, served: bool) -> None:
+        self.report.tool_calls += served or block.kind == "tool_call"
+        self.report.tool_results += block.kind == "tool_result"
+
+    def _note(self, step: Aside | Unknown, refused: str | None = None) -> None:
+        """Keep an entry raw. Its origin without a rest says that the text is all of it."""
+        origin = Origin(
+            format=self.report.format or "",
+            id=step.source_id,
+            line=step.line,
+            follows=step.follows,
+            refused=refused,
+        )
+        note = Block.note(step.raw, name=step.type, origin=origin)
+        self._batch(Append(step.key, note, step.source_id), len(step.raw))
+
+    def _batch(self, step: Batched, size: int) -> None:
+        if self.current is None:
+            return  # a reader begins a session before it says what is in it
+        if self.batch and self.batched + size > BATCH_CHARACTERS:
+            self.flush()
+        self.batch.append((self.current, step))
+        self.batched += size
+
+    def _open(self, target: Target) -> StoredSession:
+        if target.session is None:
+            begin = target.begin
+            parent = None
+            if begin.parent_key:
+                link = self.links.known.get(begin.key)
+                parent = Parent(
+                    namespace=self.namespace,
+                    key=begin.parent_key,
+                    tool_call_id=begin.parent_call or (link.parent_call if link else None),
+                )
+            is_new = self.store.events.session(self.namespace, begin.key) is None
+            if is_new:
+                target.stored = {}  # nothing in it yet that would have to be looked for
+            if is_new and begin.fork_of:
+                target.session = self._forked(target, begin.fork_of)
+            else:
+                target.session = self.store.session(
+                    begin.key,
+                    namespace=self.namespace,
+                    parent=parent,
+                    source=self.report.format,
+                    title=target.title,
+                    project=begin.project,
+                )
+            self.report.sessions.append(begin.key)
+        return target.session
+
+    def _forked(self, target: Target, fork_of: str) -> StoredSession:
+        """A branch: it leaves the session that holds the last entry that both share."""
+        begin, origin = target.begin, self.targets[fork_of]
+        while begin.fork_at not in origin.positions and origin.begin.fork_of:
+            origin = self.targets[origin.begin.fork_of]
+        shared = origin.positions.get(begin.fork_at or "")
+        return self._open(origin).fork(
+            begin.key,
+            at=shared[1] if shared else 1,  # where they share nothing but a beginning
+            lineage=RECORDED,
+            source=self.report.format,
+            title=target.title,
+        )
+
+    def entitle(self) -> None:
+        """Give the sessions the titles that the source ended with."""
+        for target in self.targets.values():
+            if target.session and target.title and target.session.title != target.title:
+                target.session.retitle(target.title)
+
+    def abandon_orphans(self) -> None:
+        """Close the calls without a result that stand before the prompt that the source ends with.
+
+        Left open they would stay in every view for ever.
+        """
+        for target in self.targets.values():
+            if (session := target.session) is None:
+                continue
+            state = session.state
+            calls = session.recall(*state.open_calls.values()) if state.open_calls else []
+            for call in calls:
+                if call.turn < state.turn and isinstance(call.block, ToolCall):
+                    session.abandon(call.block.tool_call_id, NEVER_ANSWERED)
+                    self.report.abandoned += 1
+
+    def _decide(self, step: Rewind | Compacted | Shortened) -> None:
+        """Take over what the source decided on the session, as far as it is stored by then."""
+        self.flush()
+        target = self.current
+        if target and target.begin.fork_of:
+            self._open(target)  # there is something in it from the first on
+        if target is None or (session := target.session) is None:
+            return
+        while not self.store.events.select_key(session.id, step.key):
+            try:
+                match step:
+                    case Rewind():
+                        rewind(session, target.positions, step)
+                    case Compacted():
+                        compact(session, target.positions, step)
+                    case Shortened():
+                        shorten(session, target.positions, step)
+            except IntegrityError:
+                continue  # somebody else wrote to the session meanwhile: decide again on that
+            return

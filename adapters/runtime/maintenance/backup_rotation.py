@@ -1,0 +1,125 @@
+"""Makes a backup now and then, proves that it is whole, and only then lets the oldest go."""
+
+import os
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+
+from ....domain.errors import StorageError
+from ...storage.event_log.databases import is_postgres
+from ...storage.event_log.plain_errors import speaking_plainly
+from ...storage.event_log.storage import Storage
+from ...storage.sqlite import schema
+from ...storage.sqlite.address import path_of
+from ..sessions.session_store import SessionStore
+from .backup_names import UNFINISHED, BackupNames
+from .chore import GoOn, Work
+from .chore_record import ChoreRecord
+
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass
+class BackupRotation:
+    """Whoever is killed leaves an unfinished file, which the next run removes; and no less."""
+
+    store: SessionStore
+    place: Storage
+    every: timedelta
+    folder: Path
+    keep: int
+    name: str = "backup"
+
+    def run(self, record: ChoreRecord, go_on: GoOn) -> Work:
+        del record, go_on  # a backup is one read of the log: it is not stopped in the middle
+        newest = self.store.events.recorder.max_notification_id()
+        if not newest:
+            return Work(note="the log is empty")
+        try:
+            names = self._names()
+            self._sweep(names)
+            made = self._made(names, newest)
+            self._rotate(names, made)
+            size = made.stat().st_size
+        except OSError as error:
+            raise StorageError(
+                f"no backup can be kept in {self.folder}: {error.strerror or error}; "
+                "check the folder, or set chores.backup_folder"
+            ) from error
+        return Work(note=f"{made.name}, {size:,} bytes")
+
+    def _made(self, names: BackupNames, newest: int) -> Path:
+        """A whole backup under its own name."""
+        target = self._free_path(names, self.store.events.clock())
+        unfinished = Path(f"{target}{UNFINISHED}")
+        try:
+            self.store.backup(unfinished)
+            _check(unfinished, newest)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+        unfinished.rename(target)
+        _sync(self.folder)
+        return target
+
+    def _rotate(self, names: BackupNames, made: Path) -> None:
+        there = [found.name for found in self.folder.iterdir() if _is_file(found)]
+        for name in names.superfluous(there, made.name, self.keep):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def _sweep(self, names: BackupNames) -> None:
+        """Remove what was left unfinished: only one makes backups, and that is this one."""
+        for found in list(self.folder.iterdir()):
+            if names.is_unfinished(found.name) and _is_file(found):
+                found.unlink(missing_ok=True)
+
+    def _free_path(self, names: BackupNames, moment: datetime) -> Path:
+        """No backup takes the place of another, whatever the clock says."""
+        while (path := self.folder / names.at(moment)).exists():
+            moment += timedelta(seconds=1)
+        return path
+
+    def _names(self) -> BackupNames:
+        """Of the log's place and its first event: of two copies of a log each has its own."""
+        address = self.store.name
+        path = None if is_postgres(address) else path_of(address)
+        (first,) = self.store.events.recorder.select_notifications(1, 1)
+        mark = blake2b(f"{path or address}\n".encode(), digest_size=4)
+        mark.update(f"{first.originator_id}\n".encode() + first.state)
+        called = path.stem if path else address.partition("?")[0].rpartition("/")[2]
+        return BackupNames(_NO_NAME.sub("_", called)[:80] or "log", mark.hexdigest())
+
+
+def _check(backup: Path, newest: int) -> None:
+    """Raise StorageError where it does not open, is damaged, or lacks what was there before."""
+    with (
+        speaking_plainly(str(backup)),
+        closing(sqlite3.connect(f"{backup.resolve().as_uri()}?mode=ro", uri=True)) as found,
+    ):
+        is_current = schema.is_current(found, str(backup))
+        (held,) = found.execute(
+            "SELECT coalesce(max(notification_id), 0) FROM stored_events"
+        ).fetchone()
+        wrong = [line for (line,) in found.execute("PRAGMA quick_check(1)") if line != "ok"]
+    if wrong or not is_current or held < newest:
+        why = " ".join((wrong or [f"it ends at {held} of {newest}"])[0].split())
+        raise StorageError(f"{backup} is not whole ({why}): check the disk that it is on")
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _sync(folder: Path) -> None:
+    """Let the new name reach the disk before an old one goes."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,31 @@
+"""Names of sessions and positions of blocks, as callers give them."""
+
+from collections.abc import Iterable
+
+from ....domain.errors import InvalidPositionError
+from ....domain.ranges import Ranges
+
+
+def positions_of(positions: Iterable[int | Ranges]) -> Ranges:
+    """All that was named one by one or in ranges; InvalidPositionError where that is nothing."""
+    wanted = Ranges()
+    for position in positions:
+        if isinstance(position, Ranges):
+            wanted |= position
+        elif position < 1:
+            raise InvalidPositionError(f"positions begin at 1, not {position}")
+        else:
+            wanted |= Ranges.of([position])
+    if not wanted:
+        raise InvalidPositionError("no positions were given")
+    return wanted
+
+
+def check_name(what: str, name: str) -> None:
+    """Raises InvalidPositionError, by `what` it names, for what can be no key or namespace."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidPositionError(f"{what} {name!r} is not valid Unicode") from None
+    if not name or "\0" in name:
+        raise InvalidPositionError(f"{what} {name!r} must have characters, and no NUL among them")

@@ -1,0 +1,66 @@
+"""Completes what is taken back, so that no tool call and result are parted by it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ....domain.errors import InvalidPositionError
+from ....domain.ranges import Ranges
+from ....domain.session_events import BlockEvent, ToolCallAbandoned, ToolCalled, ToolReturned
+from ...storage.event_log.chain import Chain
+from ...storage.event_log.event_store import EventStore
+from .whole_groups import answers_to
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedRetraction:
+    """Blocks to take back, and the calls that wait for an answer again because of it."""
+
+    positions: Ranges
+    reopened: dict[str, int]
+
+
+def closed_retraction(
+    store: EventStore,
+    chain: Chain,
+    wanted: Ranges,
+    *,
+    retracted: Ranges,
+    head: int,
+    open_calls: Mapping[str, int],
+) -> ClosedRetraction:
+    """What has to be taken back with the wanted positions.
+
+    A call takes its result along, wherever that stands. A result that leaves its call behind
+    opens the call again.
+    """
+    if wanted.runs[-1][1] > head:
+        raise InvalidPositionError(
+            f"#{wanted.runs[-1][1]} does not exist: the session ends at #{head}"
+        )
+    log = store.read(chain, wanted - retracted)
+    blocks = {recorded.position for recorded in log if isinstance(recorded.event, BlockEvent)}
+    if not blocks:
+        raise InvalidPositionError(f"{wanted} holds no block that can be taken back")
+    calls = {recorded.position for recorded in log if isinstance(recorded.event, ToolCalled)}
+    answered = {
+        recorded.event.call
+        for recorded in log
+        if isinstance(recorded.event, ToolReturned | ToolCallAbandoned)
+    }
+    waiting = set(open_calls.values())
+    blocks |= answers_to(store, chain, calls - answered - waiting, head, retracted)
+    reopened = {}
+    for recorded in log:
+        event = recorded.event
+        if isinstance(event, ToolReturned | ToolCallAbandoned) and event.call not in calls:
+            name = (
+                event.tool_call_id
+                if isinstance(event, ToolCallAbandoned)
+                else event.block.tool_call_id
+            )
+            if name in open_calls or name in reopened:
+                # Its id was used again since: two open calls of one id could not be told apart.
+                blocks.add(event.call)
+            else:
+                reopened[name] = event.call
+    return ClosedRetraction(Ranges.of(blocks), reopened)

@@ -1,0 +1,129 @@
+"""Measures compactions: the one definition of their size before and after, for all of the program.
+
+Before is the prompt of the newest call that saw the view which a compaction ended, after that of
+the first call that saw what it left, both as the provider counted them. Where either of them is not
+reported, both are estimated with the session's calibration, as the meter told them then. What is
+written in the boundary is told only of one that was never served: the source of an imported one may
+count otherwise (Claude Code's `postTokens` is the summary alone).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import zip_longest
+from math import inf
+from typing import NamedTuple, cast
+
+from ...domain.compaction import MAIN, RECORDED
+from ...domain.compaction_events import BoundaryActivated, CompactBoundary, CompactionReverted
+from ...domain.counting.sizes import Basis, Sizes
+from ...domain.event import Event
+from ...domain.session_events import ModelCalled
+from .event_log.event_store import EventStore
+from .view_reader import ViewReader
+
+FAR = 1_000
+"""Events from a compaction among which a call is looked for."""
+
+
+class Switch(NamedTuple):
+    """A boundary that is served from a position on, and the versions of the views beside it."""
+
+    boundary: int
+    position: int
+    ends: int
+    """The version from which on calls saw the view that this switch ended."""
+    begins: int
+    """The version from which on calls see what it left."""
+    until: float = inf
+    """The version of the next switch."""
+
+
+def measure_compactions(
+    store: EventStore, decisions: Iterable[Event], only: Collection[int] | None = None
+) -> dict[int, Sizes]:
+    """Measure the boundaries of a lineage, each on the lineage that it was decided in.
+
+    Args:
+        store: The log.
+        decisions: All events of the lineage, in order, those that it inherits included.
+        only: The numbers of the boundaries to measure; None for all.
+
+    Returns:
+        Sizes by the number of the boundary.
+    """
+    decisions = list(decisions)
+    switches = {switch.boundary: switch for switch in _switches(decisions)}
+    found: dict[int, Sizes] = {}
+    for event in decisions:
+        number = event.originator_version
+        if isinstance(event, CompactBoundary) and (only is None or number in only):
+            opened = store.lineage_opened(event.originator_id)
+            reader = ViewReader(store, opened.namespace, opened.key, opened.lineage)
+            found[number] = measure_compaction(reader, event, switches.get(number))
+    return found
+
+
+def measure_compaction(
+    reader: ViewReader, boundary: CompactBoundary, switch: Switch | None
+) -> Sizes:
+    """Measure one boundary; `switch` is None of one that was never served."""
+    if switch is not None:
+        before = next(_calls(reader, switch, later=False), None)
+        after = next(_calls(reader, switch, later=True), None)
+        if before is not None and after is not None:
+            return Sizes(before, after, Basis.REPORTED)
+    if switch is None:
+        return Sizes(boundary.pre_tokens, boundary.post_tokens, Basis.ESTIMATED)
+    before, after = (
+        reader.history(switch.position, version)[0].use().used
+        for version in (switch.begins - 1, switch.begins)
+    )
+    return Sizes(before, after, Basis.ESTIMATED)
+
+
+def _switches(decisions: Sequence[Event]) -> Iterator[Switch]:
+    """The boundaries of a lineage that were served, in order."""
+    found = [one for one in decisions if isinstance(one, BoundaryActivated | CompactionReverted)]
+    ends = 0
+    for one, following in zip_longest(found, found[1:]):
+        begins = one.originator_version
+        if isinstance(one, BoundaryActivated):
+            # What another lineage decides that goes on from this one is not of its views.
+            until: float = inf
+            if following is not None and following.originator_id == one.originator_id:
+                until = following.originator_version
+            yield Switch(one.boundary, one.effective_from, ends, begins, until)
+        ends = begins
+
+
+def _calls(reader: ViewReader, switch: Switch, *, later: bool) -> Iterator[int]:
+    """The reported prompts on the view that a switch ended, newest first; or on what it left."""
+    first, end = (switch.begins, switch.until) if later else (switch.ends, switch.begins)
+    store, chain = reader.store, reader.store.session_chain(reader.namespace, reader.key)
+    left = FAR
+    for segment in chain.segments if later else reversed(chain.segments):
+        last = segment.last
+        low, high = segment.first - 1, last
+        if later:
+            low = max(low, switch.position)
+        else:
+            high = switch.position if last is None else min(last, switch.position)
+        if not left or (high is not None and high <= low):
+            continue
+        rows = store.recorder.select_events(
+            segment.originator_id, gt=low, lte=high, desc=not later, limit=left
+        )
+        left -= len(rows)
+        for row in rows:
+            if row.topic == ModelCalled.TOPIC:
+                call = cast(ModelCalled, store.mapper.to_domain_event(row))
+                is_on_it = first <= call.lineage_version < end and _is_of(reader, call)
+                if is_on_it and call.context:
+                    yield call.context
+
+
+def _is_of(reader: ViewReader, call: ModelCalled) -> bool:
+    """Whether a call saw a view of the lineage: `main` begins as what was recorded goes on."""
+    if (reader.lineage, call.lineage) == (RECORDED, MAIN):
+        chain = reader.store.lineage_chain(reader.namespace, reader.key, RECORDED)
+        return call.lineage_version <= reader.store.lineage_state(chain)[0]
+    return call.lineage == reader.lineage or (reader.lineage, call.lineage) == (MAIN, RECORDED)

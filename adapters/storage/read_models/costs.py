@@ -1,0 +1,211 @@
+"""What recorded calls of models cost: summed by day, project, model or session."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from operator import attrgetter
+from typing import NamedTuple
+
+from ....domain.errors import InvalidSettingError
+from ....domain.models import CallCost, ModelFacts, ModelOverride
+from ....domain.session_events import Usage
+from ....projections.read_models.moments import moment
+from .read_models import ReadModels
+
+GROUPS = ("day", "project", "model", "session")
+
+CALLS = """
+    SELECT sessions.namespace, sessions.key, sessions.project, model_calls.model,
+        model_calls.called_at, model_calls.cost_usd, model_calls.input_tokens,
+        model_calls.cached_tokens, model_calls.cache_write_tokens,
+        model_calls.cache_write_1h_tokens, model_calls.output_tokens,
+        model_calls.input_usd, model_calls.cached_usd, model_calls.cache_write_usd,
+        model_calls.output_usd
+    FROM model_calls JOIN sessions ON sessions.id = model_calls.session_id
+    WHERE NOT model_calls.repeated AND model_calls.copy_of IS NULL
+        AND (:namespace IS NULL OR sessions.namespace = :namespace)
+        AND (:since IS NULL OR model_calls.called_at >= :since)
+    ORDER BY model_calls.id
+"""
+
+
+class _Call(NamedTuple):
+    namespace: str
+    session: str
+    project: str | None
+    model: str | None
+    called_at: str
+    reported_usd: float | None
+    input: int | None
+    cache_read: int | None
+    cache_write: int | None
+    cache_write_1h: int | None
+    output: int | None
+    parts: CallCost | None
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(
+            input=self.input,
+            cache_read=self.cache_read,
+            cache_write=self.cache_write,
+            cache_write_1h=self.cache_write_1h,
+            output=self.output,
+        )
+
+    @property
+    def tokens(self) -> int:
+        parts = (self.input, self.cache_read, self.cache_write, self.output)
+        return sum(part or 0 for part in parts)
+
+
+@dataclass(slots=True)
+class Cost:
+    """What some calls came to, in tokens and in US dollars."""
+
+    day: str | None = None
+    """By the clock of this machine; of these four, only what the calls are grouped by is set."""
+    project: str | None = None
+    model: str | None = None
+    session: str | None = None
+    namespace: str | None = None
+    """Of the session."""
+    calls: int = 0
+    input_tokens: int = 0
+    """Of prompts, neither read from a cache nor written into it."""
+    cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    """Of those, the ones that are kept for an hour."""
+    cache_read_tokens: int = 0
+    output_tokens: int = 0
+    input_usd: float = 0.0
+    cache_write_usd: float = 0.0
+    cache_read_usd: float = 0.0
+    output_usd: float = 0.0
+    reported_usd: float = 0.0
+    """Of calls whose cost the log itself tells; what the four above say is of the other calls."""
+    cost_usd: float = 0.0
+    """The sum of these five. It leaves out the calls that the next three count."""
+    unpriced_calls: int = 0
+    """Calls of models whose prices are not known."""
+    unpriced_tokens: int = 0
+    unreported_calls: int = 0
+    """Calls of which the log tells neither a cost nor all of their tokens."""
+
+    def count(self, call: _Call, parts: CallCost | None) -> None:
+        """Add a call, which came to `parts` in dollars where its price is known."""
+        self.calls += 1
+        self.input_tokens += call.input or 0
+        self.cache_write_tokens += call.cache_write or 0
+        self.cache_write_1h_tokens += call.cache_write_1h or 0
+        self.cache_read_tokens += call.cache_read or 0
+        self.output_tokens += call.output or 0
+        if call.reported_usd:
+            self.reported_usd += call.reported_usd
+            self.cost_usd += call.reported_usd
+        elif parts is not None:
+            self.input_usd += parts.input
+            self.cache_write_usd += parts.cache_write
+            self.cache_read_usd += parts.cache_read
+            self.output_usd += parts.output
+            self.cost_usd += sum(parts)
+        elif _is_complete(call):
+            # What is no token costs nothing, whatever its price is.
+            self.unpriced_calls += call.tokens > 0
+            self.unpriced_tokens += call.tokens
+        else:
+            self.unreported_calls += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The costs of recorded calls, and which models have no price."""
+
+    by: str
+    """`day`, `project`, `model` or `session`."""
+    since: str | None
+    """The moment, in UTC, from which calls are counted."""
+    rows: list[Cost]
+    """Days from the first to the last; of others, the most expensive one first."""
+    total: Cost
+    unpriced: list[Cost] = field(default_factory=list)
+    """The models whose prices are not known."""
+
+
+def costs_of(
+    models: ReadModels,
+    overrides: Mapping[str, ModelOverride],
+    *,
+    by: str = "day",
+    since: datetime | None = None,
+    namespace: str | None = None,
+) -> Costs:
+    """Sum the calls that the index holds; each call counts once, however often it was copied.
+
+    `overrides` go before list prices. Raises InvalidSettingError where `by` is none of the groups.
+    """
+    if by not in GROUPS:
+        raise InvalidSettingError(f"costs cannot be summed by {by!r}: use {', '.join(GROUPS)}")
+    start = moment(since) if since else None
+    prices = _Prices(overrides)
+    groups: dict[tuple[str | None, ...], Cost] = {}
+    unpriced: dict[str, Cost] = {}
+    total = Cost()
+    for row in models.file.rows(CALLS, {"namespace": namespace, "since": start}):
+        plain, listed = row[:-4], row[-4:]
+        call = _Call._make((*plain, None if listed[0] is None else CallCost._make(listed)))
+        parts = prices.parts(call)
+        group = _group(call, by)
+        key = (group.day, group.project, group.model, group.session, group.namespace)
+        counted = [groups.setdefault(key, group), total]
+        if not call.reported_usd and parts is None and _is_complete(call) and call.tokens:
+            name = call.model or "unknown"
+            counted.append(unpriced.setdefault(name, Cost(model=name)))
+        for cost in counted:
+            cost.count(call, parts)
+    rows = list(groups.values())
+    rows.sort(key=attrgetter("day") if by == "day" else lambda cost: -cost.cost_usd)
+    by_tokens = sorted(unpriced.values(), key=lambda cost: -cost.unpriced_tokens)
+    return Costs(by, start, rows, total, by_tokens)
+
+
+class _Prices:
+    """Prices of calls that the index has none for, or that somebody knows better."""
+
+    def __init__(self, overrides: Mapping[str, ModelOverride]) -> None:
+        self._overrides = overrides
+        self._facts: dict[tuple[str, date], ModelFacts | None] = {}
+
+    def parts(self, call: _Call) -> CallCost | None:
+        if call.model is None or (call.parts is not None and not self._overrides):
+            return call.parts
+        # Only who has such calls pays for loading the catalog.
+        from ...models.model_catalog import facts_of  # noqa: PLC0415
+
+        time = datetime.fromisoformat(call.called_at)
+        named = (call.model, time.date())
+        if named not in self._facts:
+            self._facts[named] = facts_of(call.model, self._overrides, at=time)
+        facts = self._facts[named]
+        return facts.cost_parts(call.usage) if facts else None
+
+
+def _is_complete(call: _Call) -> bool:
+    return call.usage.context is not None and call.output is not None
+
+
+def _group(call: _Call, by: str) -> Cost:
+    match by:
+        case "day":
+            return Cost(day=day_of(call.called_at))
+        case "project":
+            return Cost(project=call.project)
+        case "model":
+            return Cost(model=call.model)
+        case _:
+            return Cost(session=call.session, namespace=call.namespace)
+
+
+def day_of(written: str) -> str:
+    """The day of a moment by the clock of this machine."""
+    return datetime.fromisoformat(written).astimezone().date().isoformat()

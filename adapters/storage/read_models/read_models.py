@@ -1,0 +1,300 @@
+"""The read models of one log: brought up to date, waited for, searched, made anew."""
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from threading import Condition
+from time import monotonic
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
+
+from ....domain.context_limit import ContextLimit, LoggedContext
+from ....domain.errors import InvalidSettingError, StorageError
+from ....projections.read_models.search_query import Query
+from ...models.context_limits import limit_by
+from ...settings.settings import Settings as UserSettings
+from ..event_log.event_store import EventStore
+from ..event_log.plain_errors import speaking_plainly
+from .feed import Feed, NotThisLogError, advance, news
+from .index_feed import IndexFeed
+from .read_file import Place, ReadFile, is_damage
+from .search import Found, Search
+from .search_feed import SearchFeed
+
+Progress = Callable[[int, int], None]
+T = TypeVar("T")
+POLL_SECONDS = 0.005
+ANEW = 3
+"""How often a file may turn out to be unfit in one call, before the error is the caller's."""
+KEEP_CALLS = (
+    "REPLACE INTO counted_calls (stream, position, digest, format, calls, joins)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
+)
+KEEP_TRACE = (
+    "REPLACE INTO traces (stream, position, digest, format, columns) VALUES (?, ?, ?, ?, ?)"
+)
+
+
+class Kept(NamedTuple):
+    """Of which state of a stream something was kept, and in which form."""
+
+    position: int
+    digest: bytes
+    format: str
+
+
+class ReadModels:
+    """What can be asked of a log besides its sessions, kept in a file that is disposable.
+
+    Any number of threads and processes may keep one file up to date at once.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        name: str,
+        *,
+        log: str = "the log",
+        reckoned: Mapping[str, float] | None = None,
+        user_settings: Callable[[], UserSettings] = UserSettings,
+    ) -> None:
+        """`reckoned` are fields of session_row.Settings, for what the file is to go by.
+
+        `user_settings` are asked how large a session's context is, where the log does not say it.
+        """
+        self.store = store
+        self.name = name
+        self.log = log
+        """What messages call the log."""
+        with speaking_plainly(name):
+            self.file = ReadFile(name, reckoned)
+        self._user_settings = user_settings
+        self._index = IndexFeed(store, self.file, self._limit_of)
+        self._words = SearchFeed(store)
+        self._search = Search(store, self.file)
+        self._advanced = Condition()
+
+    # Positions
+
+    @property
+    def position(self) -> int:
+        """The notification of the log up to which everything is in."""
+        return min(self.positions.values())
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """The same for each feed: `index` (all tables but `blocks`) and `search`."""
+        with speaking_plainly(self.name):
+            found = self.file.rows("SELECT name, position FROM feeds")
+        return {"index": 0, "search": 0} | dict(found)
+
+    @property
+    def made_anew(self) -> str | None:
+        """Why the file had to be made anew since it was opened here, if it had."""
+        return self.file.made_anew
+
+    def wait_for(self, position: int, timeout: float = 10.0) -> None:
+        """Return when all up to a notification of the log is in, whoever takes it in.
+
+        Takes it in itself where nobody else has. Raises TimeoutError.
+        """
+        deadline = monotonic() + timeout
+        while self.position < position:
+            if not self.catch_up():
+                # What is awaited is not in the log yet, or not visible yet.
+                left = deadline - monotonic()
+                if left <= 0:
+                    raise TimeoutError(
+                        f"{self.name} is at {self.position} and did not reach {position}"
+                        f" within {timeout:g} s"
+                    )
+                with self._advanced:
+                    self._advanced.wait(min(POLL_SECONDS, left))
+
+    def stand_by(self, position: int, timeout: float = 10.0) -> None:
+        """The same, and leave it to a follower of this process to take it in."""
+        with self._advanced:
+            if not self._advanced.wait_for(lambda: self.position >= position, timeout):
+                raise TimeoutError(f"{self.name} did not reach {position} within {timeout:g} s")
+
+    # Searching
+
+    def search(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        namespace: str | None = None,
+        limit: int = 20,
+    ) -> list[Found]:
+        """What holds all words of `query` and `"phrases"`, and none of its `-words`.
+
+        Takes in what is new first. The best come first; of a word that very many blocks hold, the
+        newest. `session` searches one session (of `namespace`, or of the default one) and what it
+        shares with the session it was forked from. Raises InvalidSettingError for a query that
+        cannot be understood.
+        """
+        wanted = Query.parsed(query)
+        self.catch_up()
+        streams: list[tuple[str, int | None]] = []
+        if session is not None:
+            chain = self.store.session_chain(namespace or "default", session)
+            streams = [(str(part.originator_id), part.last) for part in chain.segments]
+
+        def found() -> list[Found]:
+            parts = self._search.parts_of(streams)
+            return self._search.find(
+                wanted, parts=parts, namespace=None if session else namespace, limit=limit
+            )
+
+        return self._fit(found)
+
+    # What is kept of streams
+
+    def keep_calls(self, stream: UUID, kept: Kept, calls: bytes, joins: bytes) -> None:
+        """Keep where a stream's calls stand in the place of what was kept of an earlier state.
+
+        `kept_row` reads it.
+        """
+        self._keep(KEEP_CALLS, (str(stream), *kept, calls, joins))
+
+    def kept_trace(self, stream: UUID, kept: Kept) -> bytes | None:
+        """The columns that `keep_trace` was given for this very state of a stream."""
+
+        def found() -> list[tuple[bytes]]:
+            return self.file.rows(
+                "SELECT columns FROM traces"
+                " WHERE stream = ? AND position = ? AND digest = ? AND format = ?",
+                (str(stream), *kept),
+            )
+
+        rows = self._fit(found)
+        return rows[0][0] if rows else None
+
+    def keep_trace(self, stream: UUID, kept: Kept, columns: bytes) -> None:
+        """Keep a stream's columns in the place of those of an earlier state."""
+        self._keep(KEEP_TRACE, (str(stream), *kept, columns))
+
+    def _keep(self, statement: str, row: tuple[object, ...]) -> None:
+        def keep() -> None:
+            with self.file.transaction() as db:
+                db.conn.execute(statement, row)
+
+        self._fit(keep)
+
+    # Keeping up
+
+    def catch_up(
+        self,
+        progress: Progress | None = None,
+        *,
+        search: bool = True,
+        until: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Take in all that is new, the index first; returns how many events that were.
+
+        `search` is whether full-text search catches up as well; `until` is asked between batches
+        whether to stop.
+        """
+        return self._fit(lambda: self._catch_up(progress, search=search, until=until))
+
+    def rebuild(self, progress: Progress | None = None) -> int:
+        """Empty the file and read the whole log again; returns how many events that were."""
+
+        def anew() -> None:
+            with self.file.transaction() as db:
+                self.file.empty(db, None)
+
+        self._fit(anew)
+        return self.catch_up(progress)
+
+    def reckon_by(self, **settings: float) -> None:
+        """Go by these fields of session_row.Settings from now on, also of what is in already."""
+
+        def settle() -> None:
+            self.file.reckon_by(settings)
+
+        self._fit(settle)
+
+    def close(self) -> None:
+        self.file.close()
+
+    def _limit_of(self, logged: LoggedContext) -> ContextLimit:
+        try:
+            known = self._user_settings()
+        except InvalidSettingError:
+            known = UserSettings()  # whoever compacts reports the mistake; an index has to go on
+        return limit_by(known, logged=logged)
+
+    def _catch_up(
+        self, progress: Progress | None, *, search: bool, until: Callable[[], bool]
+    ) -> int:
+        self.file.renew()
+        total = self.store.recorder.max_notification_id() if progress else 0
+        feeds: list[Feed] = [self._index, self._words] if search else [self._index]
+        taken = 0
+        while not until():
+            more = self._advance(self._index)
+            # Text takes its time: between two batches of it the index stays up to date.
+            if not more and search:
+                more = self._advance(self._words, self.file.place(self._index.name).position)
+            if not more:
+                break
+            taken += more
+            if progress:
+                done = sum(self.file.place(feed.name).position for feed in feeds)
+                progress(done, max(done, len(feeds) * total))
+        return taken
+
+    def _advance(self, feed: Feed, stop: int | None = None) -> int:
+        if stop == 0:
+            return 0
+        taken = advance(self.store, self.file, feed, stop)
+        if taken:
+            with self._advanced:
+                self._advanced.notify_all()
+        return taken
+
+    def _fit(self, work: Callable[[], T]) -> T:
+        """Do it on a file that fits the log; one that does not is made anew first."""
+        for _ in range(ANEW):
+            try:
+                with speaking_plainly(self.name):
+                    return self._tried(work)
+            except NotThisLogError:
+                with speaking_plainly(self.name):
+                    self._begin_again()
+        raise StorageError(f"{self.name} cannot be kept: delete it, and look after its disk")
+
+    def _tried(self, work: Callable[[], T]) -> T:
+        for _ in range(ANEW):
+            try:
+                return work()
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error):
+                    raise
+                if not self.file.is_damaged(error):
+                    # The other database that is read here is the log.
+                    with speaking_plainly(self.log):
+                        raise
+                self.file.replace(f"{self.name} was damaged")
+            except (PersistenceError, MapperDeserialisationError):
+                with speaking_plainly(self.log):
+                    raise
+        return work()
+
+    def _begin_again(self) -> None:
+        with self.file.transaction() as db:
+            for feed in (self._index, self._words):
+                place = self.file.place(feed.name, db)
+                if place.position and not self._is_of_this_log(place):
+                    self.file.empty(db, f"{self.name} was made of another state of the log")
+                    return
+
+    def _is_of_this_log(self, place: Place) -> bool:
+        try:
+            news(self.store, place, 1)
+        except NotThisLogError:
+            return False
+        return True

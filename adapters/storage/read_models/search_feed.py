@@ -1,0 +1,84 @@
+"""Feeds full-text search: everything that was said, at its own pace behind the index."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlite_utils import Database
+
+from ....domain.compaction_events import Summary
+from ....projections.read_models.moments import moment, said_at
+from ....projections.read_models.said import SAYING, excerpt, said_in
+from ..event_log.event_store import EventStore
+from ..event_log.recorder import LogNotification
+
+SAYS = {event.TOPIC for event in SAYING}
+BATCH_CHARACTERS = 4_000_000
+"""Text that is indexed in one transaction, about."""
+INSERT_WORDS = "INSERT INTO blocks_fts (rowid, excerpt, session_id) VALUES (?, ?, ?)"
+
+
+class SearchFeed:
+    """A row for each block, and its whole text in the index; its speed is that of the text."""
+
+    name = "search"
+    page = 2_000
+
+    def __init__(self, store: EventStore) -> None:
+        self.store = store
+
+    def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
+        blocks: list[dict[str, Any]] = []
+        words: list[tuple[int, str, str]] = []
+        owners: dict[UUID | str, tuple[int, int | None]] = {}
+        characters = taken = 0
+        for row in events:
+            taken += 1
+            if row.topic not in SAYS:
+                continue
+            event = self.store.mapper.to_domain_event(row)
+            said = said_in(event)
+            assert said is not None, "its topic is among those that say something"
+            if row.originator_id not in owners:
+                owners[row.originator_id] = _owner(db, row)
+            session, lineage = owners[row.originator_id]
+            is_summary = isinstance(event, Summary)
+            blocks.append(
+                {
+                    "id": row.id,
+                    "session_id": session,
+                    "position": None if is_summary else row.originator_version,
+                    "turn": said.turn,
+                    "kind": said.kind,
+                    "name": said.name,
+                    "lineage_id": lineage,
+                    "boundary": event.boundary if isinstance(event, Summary) else None,
+                    "tokens": event.tokens if isinstance(event, Summary) else row.tokens,
+                    "said_at": moment(said_at(event)),
+                    "excerpt": excerpt(said.text),
+                }
+            )
+            words.append((row.id, said.text, session_word(session)))
+            characters += len(said.text)
+            if characters >= BATCH_CHARACTERS:
+                break
+        db.table("blocks").insert_all(blocks)
+        db.conn.executemany(INSERT_WORDS, words)
+        return taken
+
+
+def session_word(session: int) -> str:
+    """What finds a session's blocks in the index; nobody types it."""
+    return f"sessionnumber{session}"
+
+
+def _owner(db: Database, row: LogNotification) -> tuple[int, int | None]:
+    """The session, and for a summary the lineage, that an event belongs to."""
+    stream = str(row.originator_id)
+    if row.topic == Summary.TOPIC:
+        query = "SELECT session_id, id FROM lineages WHERE stream = ?"
+    else:
+        query = "SELECT id, NULL FROM sessions WHERE stream = ?"
+    found: tuple[int, int | None] | None = db.conn.execute(query, (stream,)).fetchone()
+    assert found is not None, "the index is ahead, and knows every stream"
+    return found

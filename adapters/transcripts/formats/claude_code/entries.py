@@ -1,0 +1,117 @@
+"""What an entry of a Claude Code transcript says beside its content: whence, who, how much."""
+
+from typing import Any
+
+from .....domain.blocks import Kind
+from .....domain.session_events import Usage
+from ..reading.fields import Item, take, take_optional
+
+FORMAT = "claude-code"
+
+_NOT_TYPED = (
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "<local-command-caveat>",
+    "<bash-stdout>",
+    "<bash-stderr>",
+    "<system-reminder>",
+    "<task-notification>",
+    "[Request interrupted by user",
+)
+"""How text begins that has the user's role and that no person typed."""
+
+_AUDIT = "audit of a request"
+_BACKUP = "backups of edited files"
+
+SKIPPED = {
+    "progress": "shown while a tool ran",
+    "file-history-snapshot": _BACKUP,
+    "file-history-delta": _BACKUP,
+    "summary": "title of another session",
+    "api-request": _AUDIT,
+    "api-request-blob": _AUDIT,
+    "api-request-resumed": _AUDIT,
+    "api-request-shape": _AUDIT,
+}
+"""Types of entries that say nothing a session holds, and why."""
+
+KEPT = frozenset(
+    (
+        # The state of the program, which it takes up again.
+        *("agent-color", "agent-name", "agent-setting", "agent_metadata", "ai-title"),
+        *("atis-latch", "bridge-session", "continued-in", "cost-state", "custom-title"),
+        *("fork-context-ref", "frame-link", "history-suppression", "last-prompt", "mode"),
+        *("permission-mode", "pr-link", "queue-operation", "relocated", "tag", "tools-used"),
+        # What only the person was shown: other entries name it as the one that they follow.
+        *("system/agents_killed", "system/api_error", "system/away_summary"),
+        *("system/bridge_status", "system/file_snapshot", "system/informational"),
+        *("system/memory_saved", "system/model_fallback", "system/permission_retry"),
+        *("system/scheduled_task_fire", "system/stop_hook_summary", "system/thinking"),
+        "system/turn_duration",
+    )
+)
+"""Types of entries that no model was sent, and without which the session cannot go on."""
+
+TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle"}
+"""Types of entries that name the session, and the field that does."""
+
+
+def kind_of_user_text(entry: Item, text: str) -> Kind:
+    """Whether a person said it: what the harness adds has the user's role as well."""
+    origin = entry.get("origin")
+    by_harness = (
+        entry.get("isMeta") is True
+        or (isinstance(origin, dict) and origin.get("kind", "human") != "human")
+        or text.lstrip().startswith(_NOT_TYPED)
+    )
+    return Kind.DEVELOPER if by_harness else Kind.USER
+
+
+def usage_of(message: Item) -> Usage | None:
+    """What the provider reported of the call so far."""
+    usage = take_optional(message, "usage", dict, "message.")
+    if usage is None:
+        return None
+    counts = {
+        ours: take_optional(usage, theirs, int, "message.usage.")
+        for ours, theirs in (
+            ("input", "input_tokens"),
+            ("cache_read", "cache_read_input_tokens"),
+            ("cache_write", "cache_creation_input_tokens"),
+            ("output", "output_tokens"),
+        )
+    }
+    match usage.get("cache_creation"):
+        case {"ephemeral_1h_input_tokens": int(written)} if written > 0:
+            counts["cache_write_1h"] = written
+        case _:
+            pass
+    return Usage(**counts)
+
+
+def content_of(message: Item) -> list[Any]:
+    """The items of a message: plain text is one item."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return take(message, "content", list, "message.")
+
+
+def text_of(entry: Item) -> str:
+    """The text of an entry's message, as far as there is any."""
+    match entry.get("message"):
+        case {"content": str(text)}:
+            return text
+        case {"content": list(items)}:
+            texts = [item["text"] for item in items if _is_text(item)]
+            return "\n".join(texts)
+        case _:
+            return ""
+
+
+def _is_text(item: Any) -> bool:
+    match item:
+        case {"type": "text", "text": str()}:
+            return True
+        case _:
+            return False

@@ -1,0 +1,247 @@
+"""What a format's writer is given: a session, part by part, in the order of the log."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+
+from ....domain.blocks import NOT_SENT, AnyBlock, Block, Kind, ToolCall, ToolResult
+from ....domain.compaction_events import CompactBoundary, Summary
+from ....domain.messages import Role
+from ....domain.session_events import Fork, ModelCalled, Parent
+from ....projections.history_view import HistoryView
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One block, at its position."""
+
+    position: int
+    turn: int
+    time: datetime
+    """When it was recorded here; when it was said is `block.origin.time`, in the source's words."""
+    block: AnyBlock
+    retracted: bool = False
+    """Taken back since: it is in no view any more."""
+    abandoned: bool = False
+    """A result of cutbank's own making, for a call that nobody will answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A call of a model. It stands after the blocks that it answered with."""
+
+    position: int
+    call: ModelCalled
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A boundary that was served, at the place in the log where it was.
+
+    A compacted view begins with one, of which nothing stands before it.
+    """
+
+    boundary: CompactBoundary
+    summary: Summary | None
+    time: datetime
+
+
+Part = Said | Called | Compacted
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What was said at once: pieces of a model's message are together, even where results of its
+    first calls came before its last piece."""
+
+    role: Role
+    said: tuple[Said, ...]
+    call: ModelCalled | None = None
+    """The call that a model's message answered, where it was recorded."""
+
+    @property
+    def blocks(self) -> list[AnyBlock]:
+        return [one.block for one in self.said]
+
+
+@dataclass
+class Outgoing:
+    """A session on its way out: all of its log, or a compacted view of it."""
+
+    key: str
+    title: str | None
+    source: str | None
+    """The format that the session was imported from."""
+    parent: Parent | None
+    opened: datetime
+    system_prompt: str | None
+    tools: Sequence[JsonValue]
+    settings: dict[str, JsonValue]
+    parts: Callable[[], Iterator[Part]]
+    """All parts, read anew each time."""
+    viewed: Callable[[], HistoryView]
+    is_view: bool = False
+    """Whether this is a compacted view and not the log."""
+    forks: "tuple[Outgoing, ...]" = ()
+    """The sessions that were forked off this one by the same import, without what they share."""
+    fork: Fork | None = None
+    """Where it left another session, if it is a fork."""
+    losses: Counter[str] = field(default_factory=Counter)
+
+    def lose(self, what: str, count: int = 1) -> None:
+        """Say that the target cannot hold this: `images in tool results`, in the plural."""
+        self.losses[what] += count
+
+    @cached_property
+    def view(self) -> HistoryView:
+        """All that is to be written, as one view.
+
+        Of the whole log it has no boundary, but every block that was not taken back.
+        """
+        return self.viewed()
+
+    @cached_property
+    def model(self) -> str | None:
+        """The last model that was called, or asked for in the settings."""
+        called = [part.call.model for part in self.parts() if isinstance(part, Called)]
+        asked = self.settings.get("model")
+        return next(
+            (name for name in reversed(called) if name), asked if isinstance(asked, str) else None
+        )
+
+
+def messages(parts: Iterator[Part]) -> Iterator[Message | Compacted]:
+    """The parts as messages, for a writer of another format than the session came in.
+
+    Tool results follow the message that called for them, and are one message each. What was taken
+    back, notes and artifacts are left out, and a call that was abandoned stays unanswered. At most
+    one model's message is held back.
+    """
+    held: list[Message] = []
+
+    def let_go() -> Iterator[Message]:
+        yield from held
+        held.clear()
+
+    for part in parts:
+        match part:
+            case Compacted():
+                yield from let_go()
+                yield part
+            case Called(call=call):
+                if held and held[0].call is None:
+                    held[0] = Message(held[0].role, held[0].said, call)
+            case Said(block=block, retracted=retracted):
+                if retracted or part.abandoned or block.kind in NOT_SENT:
+                    continue
+                role = _role(block)
+                if held and _is_piece(held, role, block):
+                    held[0] = Message(role, (*held[0].said, part), held[0].call)
+                elif role is Role.TOOL_RESULT and held:
+                    held.append(Message(role, (part,)))
+                else:
+                    yield from let_go()
+                    held.append(Message(role, (part,)))
+    yield from let_go()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a session's own source, to be written back as it came."""
+
+    rest: dict[str, Any] | None
+    """The entry without what its blocks hold; None where it was kept raw."""
+    raw: str | None
+    """The whole entry, where no block was made of it."""
+    said: tuple[Said, ...]
+
+
+def entries(parts: Iterator[Part], own: str) -> Iterator[Entry | Said | Called | Compacted]:
+    """The parts as entries of the format `own`, where they came in it; the others one by one.
+
+    Blocks of one entry share `origin.line` and `origin.id`; the first has the rest of the entry in
+    `origin.entry`. A note with an origin and without a rest is an entry that was kept raw. Blocks
+    that were refused and kept as notes are blocks again.
+    """
+    rest: dict[str, Any] | None = None
+    pieces: list[Said] = []
+
+    def let_go() -> Iterator[Entry]:
+        if pieces:
+            yield Entry(rest, None, tuple(pieces))
+        pieces.clear()
+
+    for part in parts:
+        if not isinstance(part, Said):
+            # A call is recorded between the entries of one message; a compaction is not.
+            if isinstance(part, Compacted):
+                yield from let_go()
+            yield part
+            continue
+        if part.abandoned:
+            continue
+        origin = part.block.origin
+        if origin is None or origin.format != own:
+            yield from let_go()
+            yield part
+        elif origin.entry is not None:
+            yield from let_go()
+            rest = json.loads(origin.entry)
+            pieces.append(_revived(part))
+        elif pieces and _place(part) == _place(pieces[0]):
+            pieces.append(_revived(part))
+        else:
+            yield from let_go()
+            yield Entry(None, part.block.text, (part,))
+    yield from let_go()
+
+
+def _place(said: Said) -> tuple[int | None, str | None] | None:
+    origin = said.block.origin
+    return (origin.line, origin.id) if origin else None
+
+
+def _revived(said: Said) -> Said:
+    """A tool call or result that could stand in no view was kept as a note that holds it."""
+    block = said.block
+    if isinstance(block, Block) and block.kind is Kind.NOTE:
+        kinds: dict[str, type[ToolCall | ToolResult]] = {
+            "tool_call": ToolCall,
+            "tool_result": ToolResult,
+        }
+        if block.origin and (kind := kinds.get(block.name or "")):
+            try:
+                revived = kind.model_validate_json(block.text)
+            except ValidationError:
+                return said  # an item of the source's own that has this name
+            return Said(said.position, said.turn, said.time, revived, said.retracted)
+    return said
+
+
+def _role(block: AnyBlock) -> Role:
+    match block.kind:
+        case Kind.TOOL_RESULT:
+            return Role.TOOL_RESULT
+        case Kind.DEVELOPER:
+            return Role.DEVELOPER
+        case Kind.ASSISTANT | Kind.THINKING | Kind.TOOL_CALL:
+            return Role.ASSISTANT
+        case _:
+            return Role.USER
+
+
+def _is_piece(held: list[Message], role: Role, block: AnyBlock) -> bool:
+    """Whether the block goes on with the message that is held: it has its id, or neither has one
+    and the model wrote both, one after the other."""
+    if role is not held[0].role or role is Role.TOOL_RESULT:
+        return False
+    named = held[0].said[0].block.message_id
+    if named is None and role is Role.ASSISTANT:
+        return block.message_id is None and len(held) == 1
+    return named is not None and named == block.message_id

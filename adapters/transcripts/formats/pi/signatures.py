@@ -1,0 +1,65 @@
+"""A provider's own item of a thought: what pi keeps of it is a signature, which is put back."""
+
+import json
+from typing import Any
+
+from .....domain.blocks import Native
+from ..json_lines import Line
+from ..reading.fields import Item, take, take_optional
+
+ANTHROPIC = "anthropic"
+RESPONSES = "openai-responses"
+
+_RESPONSES_APIS = ("openai-responses", "openai-codex-responses", "azure-openai-responses")
+
+
+def native_of(item: Item, api: Any, line: Line) -> tuple[Native | None, str]:
+    """The provider's item of a thought, where its signature tells it, and what was thought."""
+    thought = take(item, "thinking", str)
+    signature = take_optional(item, "thinkingSignature", str)
+    if item.get("redacted") is True:
+        thought = ""
+    if not signature:
+        return None, thought
+    if api == "anthropic-messages":
+        said = {"type": "thinking", "thinking": thought, "signature": signature}
+        if item.get("redacted") is True:
+            said = {"type": "redacted_thinking", "data": signature}
+        return Native(provider=ANTHROPIC, item=line.json(said)), thought
+    if isinstance(api, str) and api in _RESPONSES_APIS and _is_reasoning(signature):
+        return Native(provider=RESPONSES, item=signature), thought
+    return None, thought
+
+
+def signature_of(native: Native) -> str | None:
+    """What pi keeps of a provider's item; None where it is none that pi keeps."""
+    if native.provider == RESPONSES and _is_reasoning(native.item):
+        return native.item
+    if native.provider != ANTHROPIC:
+        return None
+    match json.loads(native.item):
+        case {"type": "thinking", "signature": str(signature)}:
+            return signature
+        case {"type": "redacted_thinking", "data": str(data)}:
+            return data
+        case _:
+            return None
+
+
+def is_redacted(native: Native) -> bool:
+    """Whether the provider shows nothing of the thought."""
+    match json.loads(native.item) if native.provider == ANTHROPIC else None:
+        case {"type": "redacted_thinking"}:
+            return True
+        case _:
+            return False
+
+
+def _is_reasoning(signature: str) -> bool:
+    if not signature.startswith("{"):
+        return False
+    try:
+        item = json.loads(signature)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(item, dict) and item.get("type") == "reasoning"

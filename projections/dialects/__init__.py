@@ -1,1 +1,0 @@
-"""A compaction said in the words of the program that its policy comes from: records and events."""

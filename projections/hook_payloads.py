@@ -1,0 +1,103 @@
+"""Builds the JSON that hooks and listeners receive, as the Claude Agent SDK and qbit shape it."""
+
+from typing import Any
+from uuid import UUID, uuid5
+
+from ..domain.compaction_events import CompactBoundary, Trigger
+from ..domain.policies.pruning.weighed import Weighed
+from ..domain.utilisation import Pruned, Utilisation
+
+
+def said_trigger(trigger: Trigger | None) -> str:
+    """`manual` where a person asked for it, `auto` else."""
+    return "manual" if trigger is Trigger.MANUAL else "auto"
+
+
+def boundary_uuid(lineage: UUID, boundary: int) -> str:
+    """The same for one boundary whenever it is asked for, and another for each."""
+    return str(uuid5(lineage, str(boundary)))
+
+
+def compact_boundary(
+    session: str, *, lineage: UUID, boundary: int, trigger: Trigger | None, pre_tokens: int
+) -> dict[str, Any]:
+    """The message that is emitted when a boundary is served (SDKCompactBoundaryMessage)."""
+    return {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "compact_metadata": {"trigger": said_trigger(trigger), "pre_tokens": pre_tokens},
+        "uuid": boundary_uuid(lineage, boundary),
+        "session_id": session,
+    }
+
+
+def of_boundary(session: str, boundary: CompactBoundary) -> dict[str, Any]:
+    """The message of a boundary that stands in the log."""
+    return compact_boundary(
+        session,
+        lineage=boundary.originator_id,
+        boundary=boundary.originator_version,
+        trigger=boundary.trigger,
+        pre_tokens=boundary.pre_tokens,
+    )
+
+
+def pre_compact(
+    session: str, trigger: Trigger | None, custom_instructions: str | None
+) -> dict[str, Any]:
+    """What a hook is given before a summary is written (PreCompactHookInput)."""
+    return {
+        "session_id": session,
+        "hook_event_name": "PreCompact",
+        "trigger": said_trigger(trigger),
+        "custom_instructions": custom_instructions,
+    }
+
+
+def session_start(session: str) -> dict[str, Any]:
+    """What a hook is given once the session goes on (SessionStartHookInput)."""
+    return {"session_id": session, "hook_event_name": "SessionStart", "source": "compact"}
+
+
+def context_warning(utilisation: Utilisation) -> dict[str, Any]:
+    """So much is in use that something will have to leave soon."""
+    return {
+        "type": "context_warning",
+        "utilization": utilisation.share,
+        "total_tokens": utilisation.tokens,
+        "max_tokens": utilisation.limit,
+    }
+
+
+def context_pruned(pruned: Pruned, *, as_shipped: bool = False) -> dict[str, Any]:
+    """Messages have left; the program as shipped does not say how many tokens that freed."""
+    told = {
+        "type": "context_pruned",
+        "messages_removed": pruned.messages,
+        "utilization_before": pruned.before.share,
+        "utilization_after": pruned.after.share,
+    }
+    return told if as_shipped else {**told, "tokens_freed": pruned.tokens}
+
+
+def tool_response_truncated(
+    tool_name: str, original_tokens: int, truncated_tokens: int
+) -> dict[str, Any]:
+    """A tool's answer is shown shortened."""
+    return {
+        "type": "tool_response_truncated",
+        "tool_name": tool_name,
+        "original_tokens": original_tokens,
+        "truncated_tokens": truncated_tokens,
+    }
+
+
+def stats(weighed: Weighed) -> dict[str, int]:
+    """Tokens by whose they are; a message that holds a tool result counts as one."""
+    user, assistant, results = weighed.buckets
+    return {
+        "total_tokens": weighed.total,
+        "user_tokens": user,
+        "assistant_tokens": assistant,
+        "tool_result_tokens": results,
+    }
