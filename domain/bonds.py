@@ -3,12 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from .blocks import BY_ASSISTANT, NOT_SENT, AnyBlock, Kind
-
-if TYPE_CHECKING:
-    from .window import Item
+from .item import Item
 
 Group = list["Item"]
 

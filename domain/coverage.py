@@ -15,10 +15,11 @@ from .compaction_events import (
     Trim,
 )
 from .cut_points.carried import leaves_unsaid
+from .item import Item
 from .ranges import Ranges
 from .repairs import made_legal
 from .showing import showing
-from .window import Item, Plan, Window
+from .window import Plan, Window
 
 
 class Fate(StrEnum):

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from .blocks import ToolCall, ToolResult
 from .compaction_events import Digest
-from .window import Item
+from .item import Item
 
 
 class Touch(NamedTuple):

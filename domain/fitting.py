@@ -8,10 +8,11 @@ from .coverage import Settlement, settle
 from .cut_points import legal_cuts
 from .cut_points.carried import is_carried
 from .errors import NothingToCompactError
+from .item import Item
 from .repairs import FOR_SUMMARY
 from .showing import showing
 from .trims import largest_shortened
-from .window import Item, Plan, Window
+from .window import Plan, Window
 
 
 def settle_to_fit(window: Window, plan: Plan) -> Settlement:

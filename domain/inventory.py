@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from .blocks import ToolCall, ToolResult
 from .compaction_events import Artifact, Digest, HiddenBlock, MemoryRead
 from .digest import SHELLS, Touch, answers_to, arguments_of, bare_name, digest_of, names
+from .item import Item
 from .ranges import Ranges
-from .window import Item
 
 MEMORIES = names(
     "memoryread memorysearch readmemory recallmemory searchmemories searchmemory searchnodes"

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from .blocks import BY_ASSISTANT, PROMPTS, Kind
-from .window import Item
+from .item import Item
 
 
 class Role(StrEnum):

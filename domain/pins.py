@@ -6,7 +6,7 @@ from math import inf
 
 from .blocks import PROMPTS, Kind
 from .bonds import bound
-from .window import Item
+from .item import Item
 
 
 @dataclass(frozen=True, slots=True)

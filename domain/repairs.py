@@ -11,6 +11,7 @@ from .cut_points import legal_cuts, nearest
 from .cut_points.carried import carried_over, is_carried, leaves_unsaid
 from .cut_points.shown import never_seen
 from .errors import NothingToCompactError
+from .item import Item, place_of
 from .ranges import Ranges
 from .showing import showing
 from .trims import (
@@ -21,7 +22,7 @@ from .trims import (
     largest_shortened,
     shortened_to,
 )
-from .window import Item, Plan, Window, place_of
+from .window import Plan, Window
 
 FOR_SUMMARY = 20
 """The part of the context that is left to a summary, if it may be as large."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from .compaction_events import Replacement, Trim
 from .cut_points.carried import leaves_unsaid
 from .cut_points.shown import PAIRED
+from .item import Item
 from .ranges import Ranges
 from .trims import trimmed_length
-from .window import Item, Window
+from .window import Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from .blocks import PROMPTS, AnyBlock, Block, Kind, ToolCall
-from .window import Item, Window
+from .item import Item
+from .window import Window
 
 FORMAT = "kdcube"
 """Of blocks whose origin keeps their entry of the timeline, beside what the block itself says."""

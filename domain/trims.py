@@ -6,9 +6,10 @@ from typing import NamedTuple
 from .blocks import Kind
 from .compaction_events import Trim
 from .cut_points.carried import leaves_unsaid
+from .item import Item
 from .ranges import Ranges
 from .token_budget import CHARS_PER_TOKEN
-from .window import Item, Window
+from .window import Window
 
 MARK = 60
 """Characters, at most, of the mark that says what was left out and how to recall it."""

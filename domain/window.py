@@ -6,62 +6,19 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .blocks import AnyBlock, Kind
 from .bonds import bound
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
 from .counting.counter import has_media
 from .counting.gauge import SORTS, Gauge, Sort
+from .item import Item, place_of
 from .models import ModelFacts
 from .pricing import Pricing
 from .ranges import Ranges
 from .session_events import ModelCalled
+from .summaries.summariser import SummaryForm
 from .token_budget import CHARS_PER_TOKEN, estimate
-
-if TYPE_CHECKING:
-    from .summaries.form import SummaryForm
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One visible block, as a policy sees it."""
-
-    position: int
-    block: AnyBlock
-    turn: int
-    tokens: int
-    """Estimated size as shown in the view."""
-    call: int | None = None
-    """For a tool result: the position of its call."""
-    is_open: bool = False
-    """For a tool call: nobody has answered it yet."""
-    is_pinned: bool = False
-    is_unfinished: bool = False
-    """For a piece of a model's message: the model was cut off before it came to an end."""
-    length: int | None = None
-    """Characters of what is shown, where that is not the block's own text."""
-    behind: int | None = None
-    """For a result that came late: the position of the block it stands behind in the view."""
-
-    @property
-    def kind(self) -> Kind:
-        return self.block.kind
-
-    @property
-    def message(self) -> str | None:
-        """The message that it is a piece of; none for a late result, which stands apart from the
-        other pieces."""
-        return self.block.message_id if self.behind is None else None
-
-    @property
-    def place(self) -> int:
-        """Where it stands in the view, as a position; items of a window come in this order."""
-        return self.position if self.behind is None else self.behind
-
-
-place_of = attrgetter("place")
 
 
 @dataclass(frozen=True)
@@ -262,7 +219,7 @@ class Plan:
     turn_tokens: int = 0
     """For a split turn: how large the summary of its beginning may be, where it has an allowance
     of its own."""
-    form: "SummaryForm | None" = None
+    form: SummaryForm | None = None
     """How the summary is asked for and put together; None is cutbank's own way."""
     on_failure: OnFailure = OnFailure.EXTRACTIVE
     """What happens where no summary can be had; a summariser that was named in settings is asked

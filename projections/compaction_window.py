@@ -11,9 +11,10 @@ from ..domain.blocks import BY_ASSISTANT
 from ..domain.bonds import as_shown
 from ..domain.compaction_events import Trigger
 from ..domain.deferred import Deferred
+from ..domain.item import Item, place_of
 from ..domain.models import ModelFacts
 from ..domain.ranges import Ranges
-from ..domain.window import Item, Window, place_of
+from ..domain.window import Window
 from .history_view import Entry, History, HistoryView
 
 

@@ -11,6 +11,7 @@ from ..domain.coverage import Settlement, newly_hidden
 from ..domain.errors import NothingToCompactError, PolicyFailedError
 from ..domain.fitting import settle_to_fit, summary_budget
 from ..domain.inventory import inventory_of
+from ..domain.item import Item
 from ..domain.planned_price import order_of, pricing_of
 from ..domain.pricing_in_words import in_words
 from ..domain.ranges import Ranges
@@ -20,7 +21,7 @@ from ..domain.summaries.notice import HIDDEN, Notice
 from ..domain.summaries.summariser import Draft, Material
 from ..domain.terms import Terms
 from ..domain.token_budget import estimate_text
-from ..domain.window import Item, Plan, Window
+from ..domain.window import Plan, Window
 from .history_view import HistoryView
 from .rendering.catalog import render
 

@@ -2,8 +2,9 @@
 
 from bisect import bisect_right
 
+from ..item import Item, place_of
 from ..ranges import Ranges
-from ..window import Item, Window, place_of
+from ..window import Window
 
 
 def is_carried(item: Item) -> bool:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..blocks import ToolCall, ToolResult
+from ..item import Item
 from ..ranges import Ranges
-from ..window import Item
 
 
 @dataclass(frozen=True, slots=True)

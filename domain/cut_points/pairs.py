@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from ..blocks import ToolCall, ToolResult
-from ..window import Item, Window
+from ..item import Item
+from ..window import Window
 from .spans import cuts_outside
 
 

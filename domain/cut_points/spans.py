@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from ..window import Item
+from ..item import Item
 
 
 def cuts_outside(items: Sequence[Item], spans: Iterable[tuple[int, int]]) -> frozenset[int]:

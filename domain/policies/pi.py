@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 from ..blocks import NOT_SENT, Kind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
+from ..item import Item, place_of
 from ..messages import Role, message_start, role_of
 from ..summaries.forms.pi import PiForm
-from ..window import Item, Plan, Window, place_of
+from ..window import Plan, Window
 from .cutting.budget_walk import reached
 from .measuring.measure import Measure, Rounding, Unit
 from .measuring.pi_estimate import Estimate, answer_end, size

@@ -7,8 +7,9 @@ from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
 
 from ..errors import InvalidSettingError
+from ..item import Item
 from ..utilisation import Pruned, Utilisation
-from ..window import Item, Plan, Window
+from ..window import Plan, Window
 
 
 class Policy(Protocol):

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from ..compaction_events import Trigger, Trim
 from ..errors import NothingToCompactError
+from ..item import Item
 from ..messages import message_end, message_start
 from ..summaries.forms.claude_sdk import ClaudeSdkForm
 from ..trims import shortened
-from ..window import Item, OnFailure, Plan, Window
+from ..window import OnFailure, Plan, Window
 from .cutting.budget_walk import reached
 from .cutting.zones import Zones, stepped_back
 from .measuring.context_budget import MAX_OUTPUT, ContextBudget

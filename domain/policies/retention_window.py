@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 from ..blocks import Block, Kind, ToolCall
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
+from ..item import Item
 from ..messages import Role, message_start, role_of
 from ..summaries.forms.tunacode import TunacodeForm
 from ..summaries.plain_parts import parts_of
-from ..window import Item, OnFailure, Plan, Window
+from ..window import OnFailure, Plan, Window
 from .cutting.budget_walk import reached
 from .measuring.measure import Measure, Rounding, Unit
 from .policy import check, setting

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
+from ..item import Item
 from ..summaries.forms.kdcube import KdcubeForm
-from ..window import Item, OnFailure, Plan, Window
+from ..window import OnFailure, Plan, Window
 from .cutting.budget_walk import reached
 from .cutting.timeline_boundaries import TimelineBoundaries
 from .measuring.measure import Unit

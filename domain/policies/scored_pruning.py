@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
+from ..item import Item
 from ..messages import messages_of
 from ..ranges import Ranges
 from ..token_budget import estimate_text
 from ..utilisation import Level, Marks, Pruned, Utilisation
-from ..window import Item, Plan, Window
+from ..window import Plan, Window
 from .measuring.measure import Measure, Rounding, Unit
 from .measuring.message_sizes import ResultText, message_tokens
 from .policy import check, refusal, setting

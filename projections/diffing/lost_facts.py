@@ -7,11 +7,11 @@ from typing import Literal
 from ...domain.fidelity.anchors import AnchorKind
 from ...domain.fidelity.generic import GENERIC_KEYS
 from ...domain.fidelity.rows import BY_AGENT, Said
+from ...domain.item import Item
 from ...domain.ranges import Ranges
 from ...domain.summaries.extraction.findings import remarks_of
 from ...domain.summaries.extraction.requests import rules_of
 from ...domain.summaries.extraction.sections import Line, Section, carried
-from ...domain.window import Item
 from ..history_view import HistoryView
 from .log_text import Log
 from .view_text import ViewText

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from ...domain.blocks import Block, Kind, ToolCall
 from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.counting.sizes import Sizes
+from ...domain.item import Item
 from ...domain.ranges import Ranges
 from ...domain.shares import Share, shares_of
-from ...domain.window import Item
 from ..entry import Entry
 from ..history_view import Coordinate, HistoryView
 from .log_text import Log

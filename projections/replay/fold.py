@@ -8,6 +8,7 @@ from typing import Any
 from ...domain.bonds import Runs
 from ...domain.compaction import CompactionState
 from ...domain.compaction_events import CompactBoundary, Summary
+from ...domain.item import Item
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
     BlockPinned,
@@ -20,7 +21,6 @@ from ...domain.session_events import (
     ToolsSet,
 )
 from ...domain.token_budget import estimate_text
-from ...domain.window import Item
 from ..entry import Entry
 from ..history_view import Coordinate, History, HistoryView, encoded
 from ..recorded import Recorded

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ...domain.bonds import as_shown
-from ...domain.window import Item, place_of
+from ...domain.item import Item, place_of
 from ..compaction_window import item_of, items_of
 from ..entry import Entry
 from ..history_view import History

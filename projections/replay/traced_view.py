@@ -7,8 +7,8 @@ from itertools import chain
 from typing import NamedTuple, cast
 
 from ...domain.blocks import AnyBlock, Kind
+from ...domain.item import Item
 from ...domain.pins import PinRules
-from ...domain.window import Item
 from .trace import KINDS, Trace
 
 

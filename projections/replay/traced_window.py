@@ -6,7 +6,8 @@ from typing import overload
 
 from ...domain.compaction_events import Trigger
 from ...domain.deferred import Deferred
-from ...domain.window import Item, Window
+from ...domain.item import Item
+from ...domain.window import Window
 from .traced_view import TracedView
 
 

@@ -11,11 +11,11 @@ from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import digest_of
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.gate import check
 from cutbank.domain.summaries.summariser import Material
-from cutbank.domain.window import Item
 
 from .figure import Figure, Found, Options
 from .timing import alone

@@ -9,10 +9,11 @@ from time import thread_time
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import POLICIES, policy_named
 from cutbank.domain.policies.policy import Policy, presets_of
 from cutbank.domain.token_budget import estimate
-from cutbank.domain.window import Item, Window
+from cutbank.domain.window import Window
 
 from .figure import Figure, Found, Options
 from .timing import alone

@@ -21,7 +21,7 @@ import cutbank
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.storage.event_log import plain_errors
-from cutbank.adapters.storage.event_log.databases import shown
+from cutbank.adapters.storage.event_log.addresses import shown
 from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.adapters.storage.postgres import datastore, schema
 from cutbank.adapters.storage.postgres.address import Address

@@ -10,7 +10,8 @@ from cutbank.domain.cut_points import legal_cuts, nearest
 from cutbank.domain.cut_points.carried import carried_over, leaves_something_to_go
 from cutbank.domain.cut_points.messages import keeps_messages_whole
 from cutbank.domain.cut_points.pairs import keeps_pairs_together
-from cutbank.domain.window import Item, Window
+from cutbank.domain.item import Item
+from cutbank.domain.window import Window
 
 BLOCKS = {"u": Block.user, "a": Block.assistant, "t": Block.thinking}
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import bare_name, digest_of, touched
-from cutbank.domain.window import Item
+from cutbank.domain.item import Item
 
 PATCH = """*** Begin Patch
 *** Update File: src/a.py

@@ -5,8 +5,8 @@ import json
 from cutbank.domain.blocks import AnyBlock, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest, HiddenBlock
 from cutbank.domain.inventory import inventory_of
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.window import Item
 
 
 def items(*blocks: AnyBlock, begins: int = 1) -> list[Item]:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
+from cutbank.domain.item import Item
 from cutbank.domain.messages import messages_back, messages_of
-from cutbank.domain.window import Item
 
 BLOCKS: tuple[AnyBlock, ...] = (
     Block.user("words"),

@@ -6,10 +6,11 @@ import pytest
 
 from cutbank.domain.blocks import Block
 from cutbank.domain.coverage import settle
+from cutbank.domain.item import Item
 from cutbank.domain.models import ModelFacts, Prices
 from cutbank.domain.planned_price import order_of, pricing_of
 from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.window import Item, Plan, Window
+from cutbank.domain.window import Plan, Window
 
 SONNET = ModelFacts(
     "sonnet", prices=(Prices(input=3, output=15, cache_read=0.3, cache_write=3.75),)

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from cutbank.domain.blocks import Block, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Replacement, Trigger, Trim
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.trims import effective, shortened, trimmed_length
-from cutbank.domain.window import Item, Window
+from cutbank.domain.window import Window
 
 MOST = 12
 POSITIONS = st.integers(1, MOST)

@@ -24,13 +24,13 @@ from cutbank.domain.counting.counter import CharsPerToken
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.errors import SummariserFailedError
 from cutbank.domain.hooks import Happening, Moment, Verdict
+from cutbank.domain.item import Item
 from cutbank.domain.policies.measuring.context_budget import ContextBudget
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkForm
-from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.window import Item, Window
+from cutbank.domain.summaries.summariser import Draft, Material, Part
+from cutbank.domain.window import Window
 from cutbank.projections.history_view import HistoryView
 from cutbank.projections.hook_payloads import of_boundary, said_trigger
 from cutbank.projections.rendering.catalog import render

@@ -18,12 +18,12 @@ from cutbank.domain.coverage import settle
 from cutbank.domain.cut_points.pairs import without_call
 from cutbank.domain.errors import NothingToCompactError, SummariserFailedError
 from cutbank.domain.hooks import Happening, Moment
+from cutbank.domain.item import Item
 from cutbank.domain.overflow.systems import SETS
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
-from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.kdcube import TURN_CONTEXT, KdcubeForm
-from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.window import Item, Window
+from cutbank.domain.summaries.summariser import Draft, Material, Part
+from cutbank.domain.window import Window
 from cutbank.projections.rendering.cache_points import cache_points
 from cutbank.projections.rendering.catalog import render
 

@@ -31,9 +31,8 @@ from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Parent, Usage
-from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.klaude import FORMS, LEAD, Way
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summariser import Draft, Material, Part
 from cutbank.projections.planned import Planned
 from cutbank.projections.rendering.catalog import render
 

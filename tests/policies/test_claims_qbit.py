@@ -11,11 +11,12 @@ from cutbank.adapters.settings.context_settings import ContextSettings
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.cut_points.orphans import orphans
+from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.utilisation import Colour, Level, Pruned, Utilisation, colour_of
-from cutbank.domain.window import Item, Window
+from cutbank.domain.window import Window
 
 PLAIN = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)
 AS_SHIPPED = policy_named(

@@ -34,15 +34,15 @@ from cutbank.domain.errors import (
     NothingToCompactError,
 )
 from cutbank.domain.hooks import Happening, Moment
+from cutbank.domain.item import Item
 from cutbank.domain.overflow import SETS, recognised
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.retention_window import RetentionWindow
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.tunacode import CLIPPED, TunacodeForm
-from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.window import Item, Window
+from cutbank.domain.summaries.summariser import Draft, Material, Part
+from cutbank.domain.window import Window
 from cutbank.projections.rendering.catalog import render
 
 LIMIT = 8_000

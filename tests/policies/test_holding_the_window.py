@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.domain.blocks import Kind
+from cutbank.domain.item import Item
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.window import Item
 
 Act = tuple[str, int]
 """What is said, and how many characters long it is."""

@@ -9,13 +9,14 @@ from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.coverage import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
+from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkForm
 from cutbank.domain.summaries.summariser import Material
-from cutbank.domain.window import Item, OnFailure, Plan, Window
+from cutbank.domain.window import OnFailure, Plan, Window
 
 POLICY = PreserveZone(max_output_tokens=0)
 PRESETS = pytest.mark.parametrize("name", ["claude-sdk", "preserve-zone@as_shipped"])

@@ -13,13 +13,14 @@ from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Trigger
 from cutbank.domain.coverage import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
+from cutbank.domain.item import Item
 from cutbank.domain.models import ModelFacts
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES, policy_named
 from cutbank.domain.policies.policy import check, configured, refusal, settings_of
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.forms.klaude import FORMS, Way
-from cutbank.domain.window import Item, Plan, Window
+from cutbank.domain.window import Plan, Window
 
 POLICY = ReserveHeadroom(reserve_tokens=20, keep_tokens=30)
 

@@ -9,9 +9,10 @@ from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, 
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.coverage import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
+from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.retention_window import RetentionWindow
-from cutbank.domain.window import Item, Plan, Window
+from cutbank.domain.window import Plan, Window
 
 POLICY = RetentionWindow(keep_recent_tokens=30, reserve_tokens=20)
 IN_TEXT = replace(POLICY, unit="code-points")

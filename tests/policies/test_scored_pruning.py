@@ -17,6 +17,7 @@ from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.cut_points.orphans import orphans
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
+from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.measuring.message_sizes import as_debugged
 from cutbank.domain.policies.policy import settings_of
@@ -24,7 +25,7 @@ from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.tool_output import OutputKind, ends_within, kind_of
 from cutbank.domain.utilisation import Level, Pruned, Utilisation
-from cutbank.domain.window import Item, Window
+from cutbank.domain.window import Window
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policies" / "scored-pruning.md").read_text("utf-8")
 PLAIN = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)

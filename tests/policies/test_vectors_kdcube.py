@@ -11,10 +11,10 @@ from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.cut_points.pairs import without_call
+from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import TimelineCut
-from cutbank.domain.summaries.form import Part
 from cutbank.domain.summaries.forms.kdcube import files_of
-from cutbank.domain.window import Item
+from cutbank.domain.summaries.summariser import Part
 
 
 def told(cut: TimelineCut | None) -> dict[str, Any] | None:

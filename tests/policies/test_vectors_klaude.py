@@ -14,7 +14,7 @@ from cutbank.domain.messages import Role, messages_of
 from cutbank.domain.overflow import SETS
 from cutbank.domain.policies.cutting.sent_history import sent_history
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
-from cutbank.domain.summaries.form import Part
+from cutbank.domain.summaries.summariser import Part
 from cutbank.domain.window import Window
 
 FILES = pytest.mark.parametrize("file", SYSTEMS)

@@ -17,10 +17,11 @@ from neutral_blocks import block_of, images_of, is_cut_off, turn_of
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.retention_window import RetentionWindow, newest_first
 from cutbank.domain.summaries.forms.tunacode import TunacodeForm
-from cutbank.domain.window import Item, Window
+from cutbank.domain.window import Window
 
 UNSENT = {"turn_header", "artifact", "note", "developer", "summary"}
 """Neutral blocks of which TunaCode has no message: those and their summary are told apart."""

@@ -7,7 +7,7 @@ from dialects import kdcube
 
 from cutbank.domain import timeline
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin, ToolCall, ToolResult
-from cutbank.domain.window import Item
+from cutbank.domain.item import Item
 
 
 def hidden(path: str, replacement: str) -> Block:

@@ -10,13 +10,14 @@ from token_sessions import Act, Talk, acts, recording_of
 from cutbank.domain.blocks import Block, Kind, ToolCall, ToolResult
 from cutbank.domain.compaction import MAIN
 from cutbank.domain.compaction_events import Trim
+from cutbank.domain.item import Item
 from cutbank.domain.pins import NO_PINS, PinRules
 from cutbank.domain.policies.catalog import POLICIES, policy_named
 from cutbank.domain.policies.policy import NEVER, Policy, lets_be
 from cutbank.domain.summaries.sized import Sized
 from cutbank.domain.terms import Terms
 from cutbank.domain.trims import trimmed, trimmed_length
-from cutbank.domain.window import Item, Window
+from cutbank.domain.window import Window
 from cutbank.projections.replay.by_policy import ByPolicy
 from cutbank.projections.replay.calibration import calibrate
 from cutbank.projections.replay.recording import Recording

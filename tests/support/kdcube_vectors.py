@@ -9,10 +9,11 @@ from neutral_timeline import timeline_window
 from vector_files import Vector
 
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
-from cutbank.domain.summaries.form import Asked, Part
-from cutbank.domain.window import Item, Window
+from cutbank.domain.summaries.summariser import Asked, Part
+from cutbank.domain.window import Window
 
 SYNTHETIC = {Part.HISTORY: "SUM", Part.TURN: "PRE"}
 """What the original was given for summaries."""

@@ -14,6 +14,7 @@ from cutbank.domain.compaction_events import CompactBoundary, Digest, Summary, T
 from cutbank.domain.coverage import split_turn
 from cutbank.domain.digest import digest_of
 from cutbank.domain.event import Event
+from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
@@ -27,7 +28,7 @@ from cutbank.domain.session_events import (
 from cutbank.domain.summaries.forms.klaude import FORMS, KlaudeForm
 from cutbank.domain.summaries.summariser import Material
 from cutbank.domain.token_budget import estimate, estimate_text
-from cutbank.domain.window import Item, Window
+from cutbank.domain.window import Window
 from cutbank.projections.compaction_window import window_of
 from cutbank.projections.history_view import Coordinate, History
 from cutbank.projections.recorded import Recorded

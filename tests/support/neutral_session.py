@@ -13,6 +13,7 @@ from neutral_blocks import Neutral, block_of, images_of, turn_of
 from cutbank.domain.blocks import AnyBlock, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Digest, Summary, Trigger
 from cutbank.domain.event import Event
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import (
     BlockAppended,
@@ -22,7 +23,7 @@ from cutbank.domain.session_events import (
     Usage,
 )
 from cutbank.domain.token_budget import estimate
-from cutbank.domain.window import Item, Window
+from cutbank.domain.window import Window
 from cutbank.projections.compaction_window import window_of
 from cutbank.projections.history_view import Coordinate, History
 from cutbank.projections.recorded import Recorded

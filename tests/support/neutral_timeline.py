@@ -10,8 +10,9 @@ from neutral_blocks import Neutral, block_of, turn_of
 
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.window import Item, Window
+from cutbank.domain.window import Window
 
 TIME = "2026-02-09T00:00:00Z"
 """What every block of the vectors is stamped with."""

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cutbank.domain.summaries.form import Asked, Part
-from cutbank.domain.summaries.summariser import Material
-from cutbank.domain.window import Item
+from cutbank.domain.item import Item
+from cutbank.domain.summaries.summariser import Asked, Material, Part
 
 LEAD = "What happened before:"
 SPLIT = "**Turn Context (split turn):**"

@@ -7,11 +7,12 @@ from neutral_blocks import block_of, images_of, turn_of
 
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.policy import Policy
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.token_budget import estimate
-from cutbank.domain.window import Item, Window
+from cutbank.domain.window import Window
 
 LEFT_OUT = {"turn_header", "artifact", "note", "summary"}
 """Kinds that the original has no messages for."""

@@ -12,9 +12,10 @@ from cutbank.domain.bonds import as_shown, bound
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, Trim
 from cutbank.domain.coverage import Fate, Settlement, fate, settle
 from cutbank.domain.errors import NothingToCompactError
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.token_budget import estimate
-from cutbank.domain.window import Item, Plan, Window
+from cutbank.domain.window import Plan, Window
 
 Act = tuple[str, int]
 

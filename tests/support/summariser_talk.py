@@ -10,10 +10,10 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import digest_of
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summariser import Material
 from cutbank.domain.token_budget import estimate
-from cutbank.domain.window import Item
 
 
 def items_of(*blocks: AnyBlock, begins: int = 1) -> tuple[Item, ...]:

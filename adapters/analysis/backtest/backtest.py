@@ -14,7 +14,7 @@ from ....domain.backtest.result import Control, Measured
 from ....domain.errors import BacktestError, CacheFileError
 from ....domain.models import ModelFacts
 from ...models.context_limits import facts_by
-from ...storage.event_log.databases import is_postgres
+from ...storage.event_log.addresses import is_postgres
 from ...storage.sqlite.address import is_in_memory
 from ..replaying.deciders import SIZED
 from .cache import Cache, cache_in

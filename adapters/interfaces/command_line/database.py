@@ -10,7 +10,8 @@ from platformdirs import user_data_path
 from ....domain.errors import StorageError
 from ...runtime.sessions.session_store import SessionStore, open_store
 from ...runtime.sessions.stored_session import StoredSession
-from ...storage.event_log.databases import holds_log, is_postgres, located, shown
+from ...storage.event_log.addresses import is_postgres, located, shown
+from ...storage.event_log.databases import holds_log
 from ...storage.event_log.plain_errors import speaking_plainly
 from ...storage.private_files import make_folder
 from ...storage.sqlite.adoption import adopt

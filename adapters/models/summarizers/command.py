@@ -8,8 +8,8 @@ from os import EX_TEMPFAIL
 from pathlib import Path
 
 from ....domain.errors import InvalidSettingError, SummariserFailedError
+from ....domain.item import Item
 from ....domain.summaries.summariser import Draft, Material
-from ....domain.window import Item
 from . import command_exchange
 from .program_run import Ended, run
 

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from ....domain.blocks import Block, Media, ToolCall, ToolResult
 from ....domain.errors import SummariserFailedError
+from ....domain.item import Item
 from ....domain.ranges import Ranges
 from ....domain.session_events import Usage
 from ....domain.summaries.summariser import Draft, Material
-from ....domain.window import Item
 from .cited_lines import written
 
 VERSION = 1

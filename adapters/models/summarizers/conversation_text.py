@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ....domain.blocks import NOT_SENT, AnyBlock, Block, Kind, Media, ToolCall, ToolResult
+from ....domain.item import Item
 from ....domain.summaries.extraction.wording import printable
-from ....domain.window import Item
 
 LONGEST: dict[Kind, int] = {
     Kind.THINKING: 2_000,

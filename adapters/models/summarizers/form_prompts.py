@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ....domain.summaries.form import Asked, Part, SummaryForm
+from ....domain.summaries.summariser import Asked, Part, SummaryForm
 from .fence import Fence
 from .prompts import ABOUT, ABOUT_TURN, joined
 

@@ -6,9 +6,8 @@ from typing import Protocol
 from ....domain.errors import SummariserFailedError
 from ....domain.ranges import Ranges
 from ....domain.summaries.extraction.wording import printable
-from ....domain.summaries.form import Asked, SummaryForm
 from ....domain.summaries.gate import ALWAYS_SMALL
-from ....domain.summaries.summariser import Material
+from ....domain.summaries.summariser import Asked, Material, SummaryForm
 from ....domain.token_budget import estimate_text
 from . import form_prompts, prompts
 from .chunks import Count

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ....domain.blocks import Kind
 from ....domain.errors import InvalidSettingError, SummariserFailedError
+from ....domain.item import Item
 from ....domain.summaries.extraction.facts import Fact
 from ....domain.summaries.extraction.file_lists import file_lists
 from ....domain.summaries.summariser import Draft, Material
 from ....domain.token_budget import CHARS_PER_TOKEN, estimate_text
-from ....domain.window import Item
 from . import prompts
 from .chunks import Count, cautious
 from .cited_lines import sections_of, written

@@ -10,9 +10,9 @@ from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
 from ....domain.blocks import NOT_SENT, Kind, ToolCall
+from ....domain.item import Item
 from ....domain.summaries.extraction.wording import folded
 from ....domain.summaries.summariser import Material
-from ....domain.window import Item
 from . import prompts
 from .chunks import Count
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from ....domain.item import Item
 from ....domain.ranges import Ranges
 from ....domain.summaries.extraction.facts import Fact, Sort, facts_of
 from ....domain.summaries.extraction.sections import Section
 from ....domain.summaries.extraction.wording import folded, with_handles
-from ....domain.window import Item
 
 SHARE = 0.12
 """Part of a summary's room that is kept for facts which the model does not name."""

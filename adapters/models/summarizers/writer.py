@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ....domain.item import Item
 from ....domain.ranges import Ranges
 from ....domain.summaries.extraction.sections import Section
 from ....domain.token_budget import estimate_text
-from ....domain.window import Item
 from . import prompts
 from .chunks import Count
 from .conversation_text import groups_of

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ....domain.compaction_events import Trigger, Trim
+from ....domain.item import Item
 from ....domain.policies.threshold import Due, due
 from ....domain.shares import Share, shares_of
 from ....domain.summaries.extractive import Extractive
 from ....domain.trims import trimmed_length
-from ....domain.window import Item, Plan, Window
+from ....domain.window import Plan, Window
 from ....projections.planned import Planned
 from .order import Order
 

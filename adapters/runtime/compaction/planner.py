@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
+from ....domain.item import Item
 from ....domain.ranges import Ranges
-from ....domain.window import Item, Window
+from ....domain.window import Window
 from ....projections.history_view import Entry, History
 from ....projections.planned import Planned, planned
 from ...storage.event_log.event_store import EventStore

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from ....domain.errors import StorageError
-from ...storage.event_log.databases import is_postgres
+from ...storage.event_log.addresses import is_postgres
 from ...storage.event_log.plain_errors import speaking_plainly
 from ...storage.event_log.storage import Storage
 from ...storage.sqlite import schema

@@ -25,7 +25,8 @@ from ....domain.session_events import (
     Parent,
 )
 from ....projections.tally import Tally
-from ...storage.event_log.databases import environment, is_postgres, located, shown
+from ...storage.event_log.addresses import is_postgres, located, shown
+from ...storage.event_log.databases import environment
 from ...storage.event_log.event_store import EventStore, utc_now
 from ...storage.event_log.plain_errors import speaking_plainly
 from ...storage.private_files import is_shared

@@ -5,15 +5,15 @@ import sys
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ..compaction.watch import Watch
 
 if TYPE_CHECKING:
     from ...storage.view_reader import ViewReader
     from ..compaction.order import Order
-    from ..compaction.outcome import Outcome
     from ..idle.notices import Notice
+    from .waiting import Compacts
 
 logger = logging.getLogger("cutbank.telemetry")
 
@@ -42,13 +42,7 @@ def hear(notice: "Notice") -> None:
     measure(notice)
 
 
-class Compacts(Protocol):
-    """Whatever compacts by itself, and knows what came of it."""
-
-    last: "Outcome | None"
-
-
-L = TypeVar("L", bound=Compacts)
+L = TypeVar("L", bound="Compacts")
 V = TypeVar("V")
 
 

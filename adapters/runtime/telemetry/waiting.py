@@ -3,19 +3,23 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from ..compaction.outcome import Outcome
 from .instruments import instruments
 from .unharmed import unharmed
-
-if TYPE_CHECKING:
-    from .in_use import Compacts
 
 COMPACTED, SERVED, FAILED = "compacted", "served", "failed"
 
 
+class Compacts(Protocol):
+    """Whatever compacts by itself, and knows what came of it."""
+
+    last: Outcome | None
+
+
 @contextmanager
-def waiting(loop: "Compacts") -> Iterator[None]:
+def waiting(loop: Compacts) -> Iterator[None]:
     """What happens within is what the agent waits for."""
     began, before, outcome = monotonic(), loop.last, FAILED
     try:

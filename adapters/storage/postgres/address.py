@@ -9,7 +9,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from ....domain.errors import StorageError
-from ..event_log.databases import located, pairs_of, shown
+from ..event_log.addresses import located, pairs_of, shown
 
 DEFAULT_SCHEMA = "cutbank"
 DEFAULTS: dict[str, Any] = {

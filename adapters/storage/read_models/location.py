@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from platformdirs import user_state_path
 
 from ....domain.errors import StorageError
-from ..event_log.databases import is_postgres, shown
+from ..event_log.addresses import is_postgres, shown
 from ..private_files import make_folder
 from ..sqlite.address import address_of, is_in_memory
 

@@ -11,9 +11,10 @@ from uuid import UUID
 from ...blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from ...compaction_events import CompactBoundary, Summary, Trigger
 from ...coverage import Settlement
+from ...item import Item
 from ...ranges import Ranges
 from ...token_budget import CHARS_PER_TOKEN
-from ...window import Item, Window
+from ...window import Window
 
 LIMIT = 20_000
 LIMITS = (LIMIT, 500, 0)

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from ...compaction_events import Digest
+from ...item import Item
 from ...messages import messages_of
 from ...ranges import Ranges
 from ...summaries.forms.pi import files_of
 from ...summaries.summariser import Material
-from ...window import Item, Window
+from ...window import Window
 from ..measuring.measure import Unit
 from ..pi import Pi
 

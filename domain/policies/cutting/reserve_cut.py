@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...blocks import AnyBlock, Kind, ToolCall, ToolResult
+from ...item import Item
 from ...messages import Message, Role, messages_back, role_of
 from ...token_budget import IMAGE_CHARS
-from ...window import Item, Window
+from ...window import Window
 from ..measuring.measure import Measure
 from .budget_walk import reached
 

@@ -7,8 +7,8 @@ from operator import attrgetter
 
 from ... import timeline
 from ...blocks import PROMPTS, Kind
+from ...item import Item
 from ...messages import message_start
-from ...window import Item
 
 NEAR = 64
 """Blocks that most turns have fewer of: a turn's beginning is looked for here first."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...blocks import PROMPTS, Kind
+from ...item import Item
 from ...messages import message_end, message_start
-from ...window import Item
 
 
 @dataclass(frozen=True, slots=True)

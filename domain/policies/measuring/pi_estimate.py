@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...blocks import BY_ASSISTANT, AnyBlock, Block, Kind, Text, ToolCall
-from ...window import Item
+from ...item import Item
 from .measure import Measure
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...blocks import AnyBlock, Kind, Text, ToolCall, ToolResult
+from ...item import Item
 from ...messages import role_of
-from ...window import Item
 from .measure import Measure
 
 

@@ -6,7 +6,8 @@ from itertools import accumulate
 from types import MappingProxyType
 
 from ... import timeline
-from ...window import Item, Window
+from ...item import Item
+from ...window import Window
 from .measure import Measure, Rounding, Unit
 
 RECKONED = Unit.RECKONED.value

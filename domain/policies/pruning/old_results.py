@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ...blocks import Kind
 from ...compaction_events import Trim
+from ...item import Item
 from ...messages import message_start, role_of
-from ...window import Item
 from ..measuring.measure import Measure
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from ...blocks import ToolCall
 from ...digest import READS, bare_name, names
+from ...item import Item
 from ...messages import Role
-from ...window import Item
 
 SCORES = {Role.USER: 850, Role.DEVELOPER: 850, Role.TOOL_RESULT: 600, Role.ASSISTANT: 500}
 """Of 1,000; instructions are said in the user's place."""

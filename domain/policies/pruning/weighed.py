@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ...item import Item
 from ...messages import Message, Role
-from ...window import Item
 from .scores import only_look, priorities, score
 from .selection import Ranked
 

@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from ...blocks import ToolCall, ToolResult
 from ...digest import SHELLS, Touch, answers_to, arguments_of, bare_name, touched
+from ...item import Item
 from ...ranges import Ranges
-from ...window import Item
 from .commands import (
     LABEL,
     brief,

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from ...item import Item
 from ...ranges import Ranges
-from ...window import Item
 from ..summariser import Material
 from .actions import actions_of
 from .findings import is_over, media_of, plans_of, progress_of, remarks_of

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...blocks import AnyBlock, Kind
+from ...item import Item
 from ...ranges import Ranges
-from ...window import Item
 from .facts import LONGEST as ENDS
 from .facts import Fact, searched, words_of
 from .once_per_block import OncePerBlock

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...blocks import BY_ASSISTANT, AnyBlock, Kind, ToolCall, ToolResult
 from ...digest import arguments_of, names, strings_in
-from ...window import Item
+from ...item import Item
 from .once_per_block import OncePerBlock
 from .wording import REMEMBERED
 

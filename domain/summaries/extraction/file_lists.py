@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from ...blocks import ToolCall
 from ...compaction_events import Digest
 from ...digest import touched
-from ...window import Item
+from ...item import Item
 from ..quotes import quote_in
 from .wording import folded
 

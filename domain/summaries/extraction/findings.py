@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...blocks import AnyBlock, Block, Kind
+from ...item import Item
 from ...ranges import Ranges
-from ...window import Item
 from .actions import Action, Deed
 from .commands import targets_of
 from .once_per_block import OncePerBlock

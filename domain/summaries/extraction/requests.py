@@ -6,8 +6,8 @@ from functools import lru_cache
 from itertools import islice
 
 from ...blocks import Kind
+from ...item import Item
 from ...ranges import Ranges
-from ...window import Item
 from .prose import is_constraint, sentences
 from .sections import Line, Section
 from .wording import ELLIPSIS, printable, tidied

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from ...blocks import ToolCall, ToolResult
 from ...digest import arguments_of, bare_name
-from ...window import Item
+from ...item import Item
 from .wording import tidied
 
 

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...blocks import Kind, ToolCall
+from ...item import Item
 from ...messages import Message, Role, messages_of
-from ...window import Item
-from ..form import Asked, Part
-from ..summariser import Material
+from ..summariser import Asked, Material, Part
 
 LABELS = {
     Role.USER: "user",

@@ -10,9 +10,8 @@ from pydantic import JsonValue
 from ... import timeline
 from ...blocks import AnyBlock, ToolCall
 from ...digest import arguments_of
-from ...window import Item
-from ..form import Asked, Part
-from ..summariser import Material
+from ...item import Item
+from ..summariser import Asked, Material, Part
 
 NO_HISTORY = "No prior history."
 """What stands above a split turn's beginning where nothing came before it."""

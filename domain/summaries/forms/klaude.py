@@ -9,11 +9,10 @@ from types import MappingProxyType
 from ...blocks import Kind, ToolCall
 from ...compaction_events import Digest
 from ...digest import Touch, touched
+from ...item import Item
 from ...messages import Message, Role, messages_of
-from ...window import Item
 from ..extraction.file_lists import MODIFIED, READ, as_line
-from ..form import Asked, Part
-from ..summariser import Material
+from ..summariser import Asked, Material, Part
 from .klaude_files import by_arguments, by_name
 
 LEAD = "The conversation history before this point was compacted into the following summary:"

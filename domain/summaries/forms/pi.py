@@ -8,10 +8,9 @@ from typing import Any
 
 from ...blocks import AnyBlock, Kind, Text, ToolCall, ToolResult
 from ...compaction_events import Digest
+from ...item import Item
 from ...messages import Message, Role, messages_of
-from ...window import Item
-from ..form import Asked, Part
-from ..summariser import Material
+from ..summariser import Asked, Material, Part
 
 RESULT_UNITS = 2_000
 """UTF-16 units of a tool's answer that a writer is shown."""

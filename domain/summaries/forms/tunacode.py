@@ -5,11 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...blocks import ToolCall
+from ...item import Item
 from ...messages import Role, messages_of
-from ...window import Item
-from ..form import Asked, Part
 from ..plain_parts import parts_of
-from ..summariser import Material
+from ..summariser import Asked, Material, Part
 
 CLIPPED = "...[truncated]"
 LABELS = {

@@ -16,10 +16,10 @@ from cutbank.adapters.runtime.compaction import by_settings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.storage.sqlite.proven_rows import key_of
 from cutbank.domain.errors import InvalidSettingError, MissingSummariesError
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.window import Item
 
 DRAFT = Draft("They spoke of clay.", {"Goal": "clay"}, Ranges.span(3, 4), model="m", cost_usd=0.5)
 LIMIT = 1_500

@@ -23,9 +23,8 @@ from cutbank.domain.errors import (
 )
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries import forms
-from cutbank.domain.summaries.form import SummaryForm
 from cutbank.domain.summaries.gate import check
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summariser import Draft, Material, SummaryForm
 
 GOAL = "## Goal\n- make the parser's tests green"
 TURN = "### Original Request\n- the same"

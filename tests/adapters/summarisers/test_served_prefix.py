@@ -19,10 +19,10 @@ from summariser_talk import Scripted, always, material_of
 import cutbank
 from cutbank.adapters.models.summarizers.llm import Llm
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.window import Item
 from cutbank.projections.rendering.catalog import render
 
 TOOLS: list[JsonValue] = [

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import digest_of
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.gate import check
 from cutbank.domain.summaries.quotes import comparable, quotes_in, stands_in
 from cutbank.domain.summaries.summariser import Draft, Material
 from cutbank.domain.token_budget import estimate, estimate_text
-from cutbank.domain.window import Item
 
 
 @dataclass

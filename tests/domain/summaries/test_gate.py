@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.errors import RejectedSummaryError
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.gate import ALWAYS_SMALL, RULES, TOLERANCE, Case, check
 from cutbank.domain.summaries.scripts import LATIN, dominant, is_latin
 from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.window import Item
 
 USER_TEXTS = ["Fix the  parser,\nplease: it says “line 3...” and stops.", "Never push to main!"]
 MATERIAL = Material(

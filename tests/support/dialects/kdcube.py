@@ -8,11 +8,11 @@ from typing import Any
 from cutbank.domain import timeline
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin
 from cutbank.domain.inventory import Made, made, remembered
+from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import RollingTimeline, TimelineCut
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.form import Asked
-from cutbank.domain.summaries.summariser import Material
-from cutbank.domain.window import Item, Window
+from cutbank.domain.summaries.summariser import Asked, Material
+from cutbank.domain.window import Window
 from cutbank.projections.rendering.cache_points import cache_points
 
 Entry = dict[str, Any]

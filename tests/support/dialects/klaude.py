@@ -9,8 +9,8 @@ from typing import Any
 
 from cutbank.domain.blocks import Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest, Trigger
+from cutbank.domain.item import Item
 from cutbank.domain.messages import Message, Role, messages_of
-from cutbank.domain.window import Item
 
 PREVIEW = 30
 """Characters of a message that a brief shows."""

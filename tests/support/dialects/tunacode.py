@@ -6,9 +6,9 @@ from typing import Any, Self
 
 from cutbank.domain.blocks import Kind, ToolCall
 from cutbank.domain.compaction_events import CompactBoundary, Summary
+from cutbank.domain.item import Item
 from cutbank.domain.messages import messages_of
 from cutbank.domain.summaries.plain_parts import parts_of
-from cutbank.domain.window import Item
 
 HEADER = "[Compaction summary]"
 FLAG = "compaction_summary"

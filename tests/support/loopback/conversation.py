@@ -1,10 +1,10 @@
 """A conversation that is to be summed up, and what a model may say of it."""
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
+from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.gate import check
 from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.window import Item
 
 GOAL = "Make the parser accept comments. Never touch the migrations folder."
 _BLOCKS: tuple[AnyBlock, ...] = (

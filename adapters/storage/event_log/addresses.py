@@ -1,0 +1,86 @@
+"""Reads the address of a database, and shows it without its password."""
+
+import re
+
+from ....domain.errors import StorageError
+from ..sqlite.address import absolute
+
+_URL = re.compile(r"\s*(postgres(?:ql)?)(?:\+\w+)?://(.*)", re.IGNORECASE | re.DOTALL)
+_KEYWORDS = (
+    r"application_name|channel_binding|client_encoding|connect_timeout|dbname|"
+    r"fallback_application_name|gssencmode|hostaddr|host|keepalives\w*|krbsrvname|"
+    r"load_balance_hosts|options|passfile|password|port|replication|require_auth|schema|"
+    r"service|ssl\w*|target_session_attrs|tcp_user_timeout|user"
+)
+"""Parameters of libpq, and `schema`, which is ours."""
+_PAIRS = re.compile(rf"\s*(?:{_KEYWORDS})\s*=", re.IGNORECASE)
+_PAIR = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s'\\]|\\.)*)(?:\s+|$)", re.DOTALL)
+_PUBLIC = re.compile(rf"(?!\w*password)(?:{_KEYWORDS})", re.IGNORECASE)
+_PASSWORD = re.compile(r"(password\s*=).*|(?<=://).*@", re.IGNORECASE | re.DOTALL)
+_SCHEME = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_NO_PORT = re.compile(r"[^/?:\[]*:(?!\d*(?:[/?,]|$))")
+HIDDEN = "(hidden)"
+
+
+def is_postgres(address: str) -> bool:
+    """Whether the address is a server's, as a URL or as libpq's `host=... dbname=...`."""
+    return bool(_URL.match(address) or _PAIRS.match(address))
+
+
+def located(address: str) -> str:
+    """The same database by an address that does not depend on the current folder.
+
+    Raises StorageError for what is neither a server's address nor a path.
+    """
+    if url := _URL.match(address):
+        scheme, rest = url.groups()
+        return f"{scheme.lower()}://{rest.strip()}"
+    if is_postgres(address):
+        return address.strip()
+    if _PASSWORD.search(address) or _SCHEME.match(address):
+        raise StorageError(
+            f"{shown(address)} is neither a path nor an address: give a path, or "
+            f"postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+        )
+    return absolute(address)
+
+
+def shown(address: str) -> str:
+    """The address without any password, for messages."""
+    if url := _URL.match(address):
+        return _shown_url(url[1].lower(), url[2].strip())
+    if is_postgres(address):
+        pairs = pairs_of(address)
+        if pairs is None:
+            return f"a PostgreSQL address {HIDDEN}"
+        public = [f"{name}={value}" for name, value in pairs if _is_public(name, value)]
+        return " ".join(public) or f"a PostgreSQL address {HIDDEN}"
+    return _PASSWORD.sub(rf"\1{HIDDEN}", address)
+
+
+def pairs_of(address: str) -> list[tuple[str, str]] | None:
+    """Names and values of libpq's notation, each as it is written; None if it is malformed."""
+    pairs, end = [], 0
+    while end < len(address):
+        if not (pair := _PAIR.match(address, end)):
+            return None
+        pairs.append((pair[1], pair[2]))
+        end = pair.end()
+    return pairs
+
+
+def _shown_url(scheme: str, rest: str) -> str:
+    # Whatever stands before the last @ may be part of a password that was not percent-encoded.
+    credentials, at, place = rest.rpartition("@")
+    if ("?" in credentials and "=" in credentials) or (not at and _NO_PORT.match(rest)):
+        # It may as well be a password among the parameters, or one without its host.
+        return f"{scheme}://{HIDDEN}"
+    place, _, query = place.partition("?")
+    words = [word.partition("=") for word in query.split("&")]
+    told = "&".join(f"{name}={value}" for name, _, value in words if _is_public(name, value))
+    user = credentials.partition(":")[0] + at
+    return f"{scheme}://{user}{place}{'?' if told else ''}{told}"
+
+
+def _is_public(name: str, value: str) -> bool:
+    return bool(_PUBLIC.fullmatch(name)) and "password" not in value.lower()
