@@ -4,8 +4,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .adapters.analysis.auditing.audit import audit as audit
+    from .adapters.analysis.auditing.audited_call import audit_call as audit_call
+    from .adapters.analysis.auditing.diffs import diff as diff
+    from .adapters.analysis.auditing.lineages import lineage_tree as lineage_tree
+    from .adapters.analysis.backtest.backtest import backtest as backtest
+    from .adapters.analysis.replaying.run import replay as replay
+    from .adapters.interfaces.opening import open as open
+    from .adapters.runtime.async_agent_loop import AsyncAgentLoop as AsyncAgentLoop
+    from .adapters.runtime.compaction.options import CompactionOptions as CompactionOptions
+    from .adapters.runtime.compaction.options import LoopOptions as LoopOptions
+    from .adapters.runtime.exporting.exporter import export as export
+    from .adapters.runtime.idle.current_status import get_idle_status as get_idle_status
+    from .adapters.runtime.idle.scheduler import start_scheduler as start_scheduler
+    from .adapters.runtime.importing.importer import import_transcripts as import_transcripts
     from .adapters.runtime.sessions.session_store import SessionStore as SessionStore
-    from .adapters.runtime.sessions.session_store import open_store as open
+    from .adapters.runtime.sessions.status_meter import find_context_limit as find_context_limit
+    from .adapters.runtime.sessions.status_meter import measure_context as measure_context
     from .adapters.runtime.sessions.stored_session import StoredSession as StoredSession
     from .domain.blocks import Block as Block
     from .domain.blocks import ToolCall as ToolCall
@@ -22,6 +37,21 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "CompactionOptions": (".adapters.runtime.compaction.options", "CompactionOptions"),
+    "LoopOptions": (".adapters.runtime.compaction.options", "LoopOptions"),
+    "AsyncAgentLoop": (".adapters.runtime.async_agent_loop", "AsyncAgentLoop"),
+    "audit": (".adapters.analysis.auditing.audit", "audit"),
+    "audit_call": (".adapters.analysis.auditing.audited_call", "audit_call"),
+    "diff": (".adapters.analysis.auditing.diffs", "diff"),
+    "lineage_tree": (".adapters.analysis.auditing.lineages", "lineage_tree"),
+    "replay": (".adapters.analysis.replaying.run", "replay"),
+    "export": (".adapters.runtime.exporting.exporter", "export"),
+    "measure_context": (".adapters.runtime.sessions.status_meter", "measure_context"),
+    "find_context_limit": (".adapters.runtime.sessions.status_meter", "find_context_limit"),
+    "import_transcripts": (".adapters.runtime.importing.importer", "import_transcripts"),
+    "backtest": (".adapters.analysis.backtest.backtest", "backtest"),
+    "start_scheduler": (".adapters.runtime.idle.scheduler", "start_scheduler"),
+    "get_idle_status": (".adapters.runtime.idle.current_status", "get_idle_status"),
     "Block": (".domain.blocks", "Block"),
     "HistoryView": (".projections.history_view", "HistoryView"),
     "NothingToCompactError": (".domain.errors", "NothingToCompactError"),
@@ -34,13 +64,16 @@ _HOMES = {
     "Window": (".domain.window", "Window"),
     "check_policy": (".domain.policies.contract.check_policy", "check_policy"),
     "check_settings": (".domain.policies.policy", "check"),
-    "open": (".adapters.runtime.sessions.session_store", "open_store"),
+    "open": (".adapters.interfaces.opening", "open"),
     "setting": (".domain.policies.policy", "setting"),
 }
 
 __all__ = [
+    "AsyncAgentLoop",
     "Block",
+    "CompactionOptions",
     "HistoryView",
+    "LoopOptions",
     "NothingToCompactError",
     "Plan",
     "Policy",
@@ -49,10 +82,22 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Window",
+    "audit",
+    "audit_call",
+    "backtest",
     "check_policy",
     "check_settings",
+    "diff",
+    "export",
+    "find_context_limit",
+    "get_idle_status",
+    "import_transcripts",
+    "lineage_tree",
+    "measure_context",
     "open",
+    "replay",
     "setting",
+    "start_scheduler",
 ]
 
 

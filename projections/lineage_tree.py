@@ -164,7 +164,7 @@ class LineageTree:
         return found[::-1]
 
 
-def lineage_tree(
+def grow_tree(
     decisions: Iterable[Event],
     *,
     session: str,

@@ -75,12 +75,12 @@ class _Session:
         self.retractions: list[tuple[int, Ranges]] = []
         self.calls: list[ModelCalled] = []
         self.guard = Session(
-            session.id, version=0, state=SessionState(), subject="", clock=store.clock
+            session.log.id, version=0, state=SessionState(), subject="", clock=store.clock
         )
 
     def violations(self) -> list[Violation]:
         found = list(self._log())
-        for lineage in self.session.lineages or ["main"]:
+        for lineage in self.session.log.lineages or ["main"]:
             found += self._lineage(lineage)
         found += self._fingerprints()
         return found

@@ -1,11 +1,10 @@
 """An agent's three calls: before it asks a model, after, and when the model refuses."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import ceil
 from os import getpid
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 from uuid import uuid4
 
 from ...domain.compaction import MAIN, lineage_id
@@ -19,52 +18,62 @@ from ...domain.errors import (
 )
 from ...domain.hooks import Happening, Moment
 from ...domain.overflow import recognised
-from ...domain.policies.policy import is_due, warning_of
+from ...domain.policies.policy import Policy, is_due, warning_of
 from ...domain.session_events import Usage
-from ...domain.terms import REGROWTH
 from ...projections.history_view import HistoryView
 from ...projections.hook_payloads import context_warning
 from ...projections.rendering.catalog import RENDERERS
 from ..settings.policy_catalog import policy_named
 from ..storage.event_log.plain_errors import speaking_plainly
 from .compaction.ahead import prepared_ahead
+from .compaction.by_settings import chain_by, habits_by, order_by, policy_by
 from .compaction.cancellation import Cancellation
 from .compaction.compactor import REPLANS
+from .compaction.listeners import told
+from .compaction.options import LoopHabits, LoopOptions
 from .compaction.order import Order
 from .compaction.outcome import Outcome
 from .compaction.overflow_advice import refused
 from .compaction.seen import Seen
-from .compaction.story import told
 from .compaction.summary_chain import UnwrittenError
 from .compaction.swap import Coming, Swap
+from .sessions.session_log import SessionLog
+from .sessions.store_context import ShadowPolicies
 from .telemetry.in_use import timed
 
-if TYPE_CHECKING:
-    from ..analysis.replaying.shadow import Shadow
-    from .sessions.stored_session import StoredSession
 
-
-@dataclass(frozen=True)
-class Habits:
-    """When a loop compacts by itself."""
-
-    auto: bool = True
-    """Whether the policy is asked before each call."""
-    once_a_turn: bool = False
-    """Whether one compaction by threshold has to do for all calls of a turn."""
-    regrowth: float = REGROWTH
-    """The part of the limit by which a session has to grow before it is tried again, once a
-    compaction came to nothing."""
-    prepare_at: float | None = None
-    """The part of the policy's threshold from which on a summary is written ahead, in a thread that
-    the agent does not wait for; None leaves that to whoever prepares boundaries besides."""
-
-    def __post_init__(self) -> None:
-        if self.prepare_at is not None and not 0 < self.prepare_at <= 1:
-            raise InvalidSettingError(
-                f"prepare_at cannot be {self.prepare_at}; it is a part of the policy's threshold, "
-                "above 0 and up to 1, or None"
-            )
+def open_loop(
+    log: SessionLog,
+    policy: str | Policy | None = None,
+    *,
+    limit: int | None = None,
+    model: str | None = None,
+    options: LoopOptions | None = None,
+) -> "AgentLoop":
+    """Make the loop of a session; see `StoredSession.loop`."""
+    options = options or LoopOptions()
+    settings, lineage = log.settings, options.lineage
+    order = order_by(
+        settings,
+        model,
+        log.logged_context(lineage, limit),
+        policy=policy_by(settings, policy, options.settings),
+        limit=limit,
+        chain=chain_by(settings, model, tuple(options.summarizers))
+        if options.summarizers is not None
+        else None,
+        pins=options.pins,
+        instructions=options.instructions,
+        tracked_files=options.tracked_files,
+    )
+    habits = habits_by(settings, options)
+    if options.shadows and lineage != MAIN:
+        raise InvalidSettingError(f"shadows run next to {MAIN}, not next to {lineage}")
+    shadows = None
+    names = settings.shadow.policies if options.shadows is None else options.shadows
+    if names and lineage == MAIN and log.context.start_shadows:
+        shadows = log.context.start_shadows(log, names, order, habits)
+    return AgentLoop(log, order, model=model, lineage=lineage, habits=habits, shadows=shadows)
 
 
 class AgentLoop:
@@ -78,25 +87,24 @@ class AgentLoop:
 
     def __init__(
         self,
-        session: "StoredSession",
+        log: SessionLog,
         order: Order,
         *,
-        model: str | None = None,
-        lineage: str = MAIN,
-        habits: Habits = Habits(),
-        shadows: Sequence["Shadow"] = (),
+        model: str | None,
+        lineage: str,
+        habits: LoopHabits,
+        shadows: ShadowPolicies | None = None,
     ) -> None:
-        self.session = session
+        self.log = log
         self.order = order
         self.model = model
         self.lineage = lineage
         self.habits = habits
-        self.shadows = tuple(shadows)
-        """Other policies, which decide on lineages of their own and are never served."""
+        self.shadows = shadows
         self.last: Outcome | None = None
         """What the newest compaction of this loop did, or why it did nothing."""
-        self._compactor = session.compactor(lineage)
-        self._lineage_id = lineage_id(session.namespace, session.key, lineage)
+        self._compactor = log.compactor(lineage)
+        self._lineage_id = lineage_id(log.namespace, log.key, lineage)
         self._swap = Swap(self._compactor)
         self._unasked = replace(order, trigger=Trigger.THRESHOLD)
         self._running: Cancellation | None = None
@@ -110,12 +118,12 @@ class AgentLoop:
         Where a compaction comes to nothing, the view is served as it is; listeners and the log
         are told why. Raises CompactionCancelledError after `cancel()`.
         """
-        with speaking_plainly(self.session.store.name):
+        with speaking_plainly(self.log.context.name):
             seen, view = self._prepared()
             if view.boundary == seen.view.boundary and self.habits.auto:
                 self._warn(seen)
-            for shadow in self.shadows:
-                self.session.store.shadows.look(shadow, view.coordinate.position)
+            if self.shadows:
+                self.shadows.decide(view.coordinate.position)
             return view
 
     def record_call(
@@ -136,7 +144,7 @@ class AgentLoop:
         format that the view was sent in, `stop_reason` why the model stopped.
         """
         known = RENDERERS.get(renderer)
-        self.session.record_call(
+        self.log.record_call(
             view,
             call_id=call_id or uuid4().hex,
             renderer=known.label if known else renderer,
@@ -147,7 +155,7 @@ class AgentLoop:
             stop_reason=stop_reason,
         )
 
-    def overflowed(self, error: object) -> HistoryView:
+    def handle_overflow(self, error: object) -> HistoryView:
         """What to send instead, after a provider refused the view as too long.
 
         `error` is the provider's exception, or the body of its answer. Compacts whatever the
@@ -160,7 +168,7 @@ class AgentLoop:
             if isinstance(error, BaseException):
                 raise error
             raise InvalidSettingError(f"this is no refusal for length: {str(error)[:200]}")
-        with speaking_plainly(self.session.store.name):
+        with speaking_plainly(self.log.context.name):
             if overflow.limit:
                 self._lower_limit(overflow.limit)
             order = replace(self.order, trigger=Trigger.OVERFLOW, usage=overflow.tokens)
@@ -170,7 +178,7 @@ class AgentLoop:
                 order = replace(order, usage=order.limit)
                 seen = self._compactor.planner.seen(order)
             at = seen.view.coordinate
-            self.session.record_overflow(
+            self.log.record_overflow(
                 overflow.message,
                 model=self.model,
                 lineage=at.lineage,
@@ -241,8 +249,8 @@ class AgentLoop:
         if listeners and (warning := warning_of(self.order.policy, seen.window)):
             happening = Happening(
                 Moment.CONTEXT_WARNING,
-                self.session.key,
-                self.session.namespace,
+                self.log.key,
+                self.log.namespace,
                 self.lineage,
                 policy=self.order.policy.name,
                 message=context_warning(warning),
@@ -255,7 +263,7 @@ class AgentLoop:
             is_due(self.order.policy, seen.window)
             and not seen.history.is_same_request
             and not self._was_this_turns(seen)
-            and self.session.parent is None
+            and self.log.parent is None
         )
 
     def _was_this_turns(self, seen: Seen) -> bool:
@@ -317,12 +325,12 @@ class AgentLoop:
             or self._is_futile(seen)
         ):
             return
-        preparations, size = self.session.store.preparations, seen.state.tokens
+        preparations, size = self.log.context.preparations, seen.state.tokens
         if preparations.is_in_vain(self._lineage_id, size, self.habits.regrowth * self.order.limit):
             return
         used = ceil(seen.window.used / part)
         larger = replace(seen.window, in_use=used, usage=used)
-        if not is_due(self.order.policy, larger) or self.session.parent is not None:
+        if not is_due(self.order.policy, larger) or self.log.parent is not None:
             return
         ahead = replace(
             self._unasked,
@@ -330,14 +338,14 @@ class AgentLoop:
             activate=False,
             by=f"prepare() of process {getpid()}",
         )
-        work = partial(prepared_ahead, self._compactor, self.session.store.name, ahead)
+        work = partial(prepared_ahead, self._compactor, self.log.context.name, ahead)
         preparations.begin(self._lineage_id, size, work)
 
     def _has_waited(self) -> bool:
         """Whether a summary was being written ahead, which is sooner there than another one."""
         self._running = running = Cancellation()
         try:
-            return self.session.store.preparations.join(self._lineage_id, running)
+            return self.log.context.preparations.join(self._lineage_id, running)
         finally:
             self._running = None
 
@@ -356,7 +364,7 @@ class AgentLoop:
             return False  # whoever asked may be at it still
         request = cast(CompactionRequested, self._compactor.reader.decision(requested))
         if not request.activate:
-            if self.session.store.preparations.is_at(self._lineage_id):
+            if self.log.context.preparations.is_at(self._lineage_id):
                 return False  # it outlives its lease, as where a machine has slept
             self._compactor.decisions.give_up(
                 requested, "whoever prepared a boundary has died at it"

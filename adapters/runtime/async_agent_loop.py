@@ -24,9 +24,9 @@ class AsyncAgentLoop:
         """As `AgentLoop.record_call`."""
         await self._in_a_thread(lambda: self.loop.record_call(view, **call))
 
-    async def overflowed(self, error: object) -> HistoryView:
-        """As `AgentLoop.overflowed`."""
-        return await self._in_a_thread(lambda: self.loop.overflowed(error))
+    async def handle_overflow(self, error: object) -> HistoryView:
+        """As `AgentLoop.handle_overflow`."""
+        return await self._in_a_thread(lambda: self.loop.handle_overflow(error))
 
     async def _in_a_thread(self, call: Callable[[], T]) -> T:
         working = asyncio.ensure_future(asyncio.to_thread(call))

@@ -4,9 +4,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from uuid import UUID
 
+from ....domain.compaction import MAIN
 from ....domain.counting.sizes import Sizes
 from ....domain.errors import InvalidPositionError
 from ....domain.event import Event
@@ -20,16 +21,16 @@ from ....projections.history_view import Coordinate
 from ....projections.recorded import Recorded as Logged
 from ....projections.replay.numbering import Numbered
 from ...runtime.sessions.recall import block_of
+from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
+from ...storage.event_log.plain_errors import speaking_plainly
 from ...storage.view_reader import ViewReader
 from .audited_call import lineage_of, witness
+from .call_index import find_calls
 from .diffs import boundaries_of
 from .owners import Owner, owners_of
 from .showings import Showings
 from .told_times import told_at
-
-if TYPE_CHECKING:
-    from ...runtime.sessions.stored_session import StoredSession
 
 PAGE = 500
 
@@ -47,13 +48,13 @@ class Audit:
 
     def __init__(
         self,
-        session: "StoredSession",
+        session: StoredSession,
         lineage: str,
         at: int | None = None,
         lineage_version: int | None = None,
     ) -> None:
         self.session = session
-        self._store = session.store.events
+        self._store = session.log.events
         self._chain = self._store.session_chain(session.namespace, session.key)
         reader = ViewReader(self._store, session.namespace, session.key, lineage)
         self.coordinate: Coordinate
@@ -107,7 +108,7 @@ class Audit:
     @cached_property
     def calls(self) -> Sequence[Numbered]:
         """The calls of all of the log, in order; the first has the number 1."""
-        return self.session.call_index.calls()
+        return find_calls(self.session).calls()
 
     def between(self, first: int = 1, last: int | None = None) -> Iterator[Happening]:
         """What happened from one position to another, both included; to the end without `last`.
@@ -226,3 +227,21 @@ class Audit:
             found.append(event)
             at = event.previous
         return found[::-1]
+
+
+def audit(
+    session: StoredSession,
+    *,
+    lineage: str = MAIN,
+    at: int | None = None,
+    lineage_version: int | None = None,
+) -> Audit:
+    """Return everything that happened up to a coordinate, from before any compaction, in order.
+
+    `between()` of the answer yields it page by page: blocks with their status, calls with what they
+    were sent and whether that is proved, decisions, and every other event. Sizes are estimated
+    tokens. Raises NotFoundError for a position, lineage or version that does not exist.
+    """
+    with speaking_plainly(session.log.context.name):
+        session.log.check_lineage(lineage)
+        return Audit(session, lineage, at, lineage_version)

@@ -1,7 +1,6 @@
 """One call of a model: what it was sent, rebuilt from the log, and whether that is proved."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ....domain.compaction import MAIN, RECORDED
 from ....domain.counting.sizes import Basis, Size
@@ -14,11 +13,11 @@ from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import BY_LABEL, render
 from ....projections.rendering.sendable import JsonObject
 from ....projections.replay.numbering import Numbered
+from ...runtime.sessions.stored_session import StoredSession
+from ...storage.event_log.plain_errors import speaking_plainly
+from .call_index import find_calls
 from .owners import Owner, owners_of
 from .showings import Showings
-
-if TYPE_CHECKING:
-    from ...runtime.sessions.stored_session import StoredSession
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,27 @@ class AuditedCall:
         return render(self.view, form or self.form)
 
 
-def call_by_number(session: "StoredSession", number: int) -> AuditedCall:
+def audit_call(
+    session: StoredSession, number: int | None = None, *, at: int | None = None
+) -> AuditedCall:
+    """Return what one call of a model was sent: rebuilt, and proved by its fingerprint.
+
+    `number` is the call's, from 1 on, as `audit` and replays count; `at` the position of its
+    record, or of a block of its answer. `shown.proof` says whether the view is what was sent,
+    `request()` gives the body. Raises NotFoundError if there is no such call, and
+    InvalidPositionError if `at` names none.
+    """
+    with speaking_plainly(session.log.context.name):
+        if at is not None:
+            return call_by_handle(session, at)
+        if number is None:
+            raise InvalidPositionError("no call was named: give its number, or a handle with `at`")
+        return call_by_number(session, number)
+
+
+def call_by_number(session: StoredSession, number: int) -> AuditedCall:
     """The call of that number; raises NotFoundError where there is none."""
-    calls = session.call_index.calls()
+    calls = find_calls(session).calls()
     if not calls:
         raise NotFoundError(f"session {session.key!r} tells of no call of a model")
     if not 1 <= number <= len(calls):
@@ -73,9 +90,9 @@ def call_by_number(session: "StoredSession", number: int) -> AuditedCall:
     return _audited(session, number, calls[number - 1])
 
 
-def call_by_handle(session: "StoredSession", position: int) -> AuditedCall:
+def call_by_handle(session: StoredSession, position: int) -> AuditedCall:
     """The call whose record, or a block of whose answer, stands at a position."""
-    events = session.store.events
+    events = session.log.events
     chain = events.session_chain(session.namespace, session.key)
     head = events.head(chain)[0]
     if not 1 <= position <= head:
@@ -83,7 +100,7 @@ def call_by_handle(session: "StoredSession", position: int) -> AuditedCall:
     event = events.read(chain, Ranges.of([position]))[0].event
     if isinstance(event, ModelCalled):
         return _audited(session, None, Numbered(event.position, (), event))
-    calls = session.call_index.calls()
+    calls = find_calls(session).calls()
     for number, call in enumerate(calls, start=1):
         if position in call.answer:
             return _audited(session, number, call)
@@ -115,8 +132,8 @@ def lineage_of(told: Event) -> str:
             return MAIN
 
 
-def _audited(session: "StoredSession", number: int | None, call: Numbered) -> AuditedCall:
-    events = session.store.events
+def _audited(session: StoredSession, number: int | None, call: Numbered) -> AuditedCall:
+    events = session.log.events
     chain = events.session_chain(session.namespace, session.key)
     told = events.read(chain, Ranges.of([witness(call)]))[0].event
     reported = told if isinstance(told, ModelCalled) else None

@@ -3,11 +3,13 @@
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from ....domain.blocks import BY_ASSISTANT
 from ....domain.session_events import BlockAppended, ModelCalled, ToolCalled
 from ....projections.replay.numbering import Answers, Message, Numbered, in_order, numbered
+from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_mapper import loads
 from ...storage.event_log.event_store import EventStore
@@ -16,15 +18,21 @@ from ...storage.process_forks import reopen_in_children
 from .counted import Counted, Record
 from .kept_calls import Count, KeptCalls
 
-if TYPE_CHECKING:
-    from ...runtime.sessions.stored_session import StoredSession
-
 PAGE = 2_000
 WORTH_KEEPING = 10_000
 """Events that are counted sooner than what was kept is found and opened."""
 WRITTEN = frozenset(map(str, BY_ASSISTANT))
 NAMES = frozenset({"call_id", "message_id"})
 """Text by which calls are told apart; it may be so long that it is stored apart."""
+
+
+_indexes: WeakKeyDictionary[StoredSession, "CallIndex"] = WeakKeyDictionary()
+"""The index of each session object that was asked; counted once, and then only what is new."""
+
+
+def find_calls(session: StoredSession) -> "CallIndex":
+    """Return the index of the session's calls, by number."""
+    return _indexes.setdefault(session, CallIndex(session))
 
 
 class CallIndex:
@@ -35,10 +43,10 @@ class CallIndex:
     session the count is kept among the read models, to go on from.
     """
 
-    def __init__(self, session: "StoredSession") -> None:
-        self.store = session.store.events
+    def __init__(self, session: StoredSession) -> None:
+        self.store = session.log.events
         self.namespace, self.key = session.namespace, session.key
-        self._kept = KeptCalls(session.store, session.id)
+        self._kept = KeptCalls(session.log)
         self._kept_upto = 0
         self._position = 0
         self._calls = Counted()

@@ -1,18 +1,15 @@
 """Keeps the counted calls of a session among the read models, for whoever asks next."""
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
+from typing import NamedTuple
 
 from ....domain.errors import StorageError
 from ....projections.replay.numbering import Joins
+from ...runtime.sessions.session_log import SessionLog
 from ...storage.event_log.event_mapper import dumps, loads
 from ...storage.read_models.kept_row import kept_row
 from ...storage.read_models.location import read_models_of
 from .counted import FORMAT, Counted
-
-if TYPE_CHECKING:
-    from ...runtime.sessions.session_store import SessionStore
 
 NEWEST = "SELECT position, digest, calls, joins FROM counted_calls WHERE stream = ? AND format = ?"
 
@@ -40,14 +37,14 @@ class Count(NamedTuple):
 class KeptCalls:
     """The newest count of one session's calls that was kept."""
 
-    def __init__(self, store: "SessionStore", stream: UUID) -> None:
-        self.store = store
-        self.stream = stream
+    def __init__(self, log: SessionLog) -> None:
+        self.context = log.context
+        self.stream = log.id
 
     def newest(self) -> Count | None:
         """None where nothing was kept."""
         try:
-            name = read_models_of(self.store.name)
+            name = read_models_of(self.context.name)
         except StorageError:
             return None  # nowhere to keep anything
         row = kept_row(name, NEWEST, (str(self.stream), FORMAT))
@@ -59,7 +56,7 @@ class KeptCalls:
         packed = dumps([messages, *joins[1:]])
         # What is kept saves time and nothing else: who cannot keep it has counted all the same.
         with suppress(StorageError):
-            models = self.store.read_models
+            models = self.context.read_models
             # It is there by now; whoever only reads does without sqlite-utils.
             from ...storage.read_models.read_models import Kept  # noqa: PLC0415
 

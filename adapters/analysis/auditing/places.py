@@ -3,13 +3,10 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ....domain.compaction import MAIN
 from ....domain.errors import InvalidPositionError
-
-if TYPE_CHECKING:
-    from ...runtime.sessions.stored_session import StoredSession
+from ...runtime.sessions.stored_session import StoredSession
 
 HOW = "write [LINEAGE][@VERSION][#POSITION], as main@3#120, or recorded, or #120"
 _PLACE = re.compile(
@@ -47,8 +44,8 @@ class Place:
 
 
 def place_of(
-    session: "StoredSession", named: str, lineage: str, position: Callable[[str], int] = int
+    session: StoredSession, named: str, lineage: str, position: Callable[[str], int] = int
 ) -> Place:
     """The view that is named, as Place.parsed has it; a lineage that exists may be called
     anything."""
-    return Place(named) if named in session.lineages else Place.parsed(named, lineage, position)
+    return Place(named) if named in session.log.lineages else Place.parsed(named, lineage, position)

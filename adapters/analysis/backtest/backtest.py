@@ -1,20 +1,23 @@
 """Runs a backtest: what is known already comes from the cache, the rest from whoever measures."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ....domain.backtest.cell import Cell, Outcome, Setup
 from ....domain.backtest.result import Control, Measured
 from ....domain.errors import BacktestError, CacheFileError
 from ....domain.models import ModelFacts
 from ...models.context_limits import facts_by
+from ...runtime.sessions.session_store import SessionStore
+from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.addresses import is_postgres
+from ...storage.event_log.plain_errors import speaking_plainly
 from ...storage.sqlite.address import is_in_memory
 from ..replaying.deciders import SIZED
 from .cache import Cache, cache_in
@@ -23,10 +26,6 @@ from .crew import TIMEOUT_S, Crew
 from .errands import Answer, ControlsAt, Errand, Item, Order, Place, Read, Result, named
 from .fingerprint import fingerprint
 from .grid import Grid
-
-if TYPE_CHECKING:
-    from ...runtime.sessions.session_store import SessionStore
-    from ...runtime.sessions.stored_session import StoredSession
 
 Progress = Callable[[int, int], None]
 
@@ -65,12 +64,63 @@ class Running:
             )
 
 
+def backtest(
+    store: SessionStore,
+    policies: Sequence[str],
+    *,
+    sessions: Sequence[StoredSession] | None = None,
+    limits: Sequence[int] = (32_000,),
+    settings: Mapping[str, Sequence[Any]] | None = None,
+    budgets: Sequence[int | None] = (None,),
+    summarizer: str = "extractive",
+    model: str | None = None,
+    jobs: int | None = None,
+    timeout_s: float = TIMEOUT_S,
+    cluster: str | None = None,
+    cache: str | Path | None = None,
+    progress: Progress | None = None,
+    remark: Callable[[str], None] | None = None,
+) -> Measured:
+    """Measure what each session, of all or of `sessions`, would have cost under each setup.
+
+    Setups are all of `policies` (`NAME[@PRESET]`, `none`, `recorded`) with all values of `settings`
+    (`{"keep_tokens": [8000, 16000], "pi.keep_tokens": [...]}`), all `limits` (tokens of a prompt)
+    and all `budgets` (tokens of a summary; None leaves it to the policy). Prices are those of
+    `model`, else of the recorded one. Nothing is written to this database. `jobs` processes
+    measure, or the workers of the Dask `cluster` at that address; a cell that takes more than
+    `timeout_s` seconds, or whose process ends, is a row that says so. `cache` is a file that keeps
+    what was measured. `progress` is called with how many cells and controls are done, and of how
+    many; `remark` with a line for each thing worth knowing. The same sessions and setups give the
+    same answer, but for its seconds, however it is run. Raises InvalidSettingError for a policy,
+    setting or number that cannot be, BacktestError for a cache or cluster that cannot be used.
+    """
+    grid = Grid(
+        policies=tuple(policies),
+        limits=tuple(limits),
+        settings=settings or {},
+        budgets=tuple(budgets),
+        summariser=summarizer,
+        model=model,
+    )
+    running = Running(
+        jobs=jobs,
+        timeout_s=timeout_s,
+        cluster=cluster,
+        cache=Path(cache) if cache is not None else None,
+        progress=progress,
+        remark=remark,
+    )
+    found = store.sessions() if sessions is None else sessions
+    with speaking_plainly(store.name):
+        return Backtest(store, found, grid, running).measured()
+
+
 @dataclass
 class Backtest:
     """One backtest of some sessions of one database."""
 
-    store: "SessionStore"
-    sessions: Sequence["StoredSession"]
+    store: SessionStore
+    sessions: Sequence[StoredSession]
     grid: Grid
     running: Running = Running()
     _results: dict[tuple[str, int], Result] = field(default_factory=dict, init=False)
@@ -144,7 +194,7 @@ class Backtest:
 
     def _address(self, stack: ExitStack) -> str:
         """A database that other processes can open: this, or a copy of what is in memory."""
-        opening = self.store.opening
+        opening = self.store.context.opening
         if opening is not None and not is_in_memory(opening.address):
             return opening.address
         if is_postgres(self.store.name):

@@ -3,18 +3,16 @@
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....domain.backtest.cell import Outcome
 from ....domain.errors import BacktestError
+from ...runtime.sessions.session_store import SessionStore
 from ...storage.event_log.plain_errors import speaking_plainly
 from .crew import Crew, Hand
 from .errands import Answer, Ask, Errand, Order, Place, Read, of_all, said_of
 from .fingerprint import measuring_code
 from .session_log import SessionLog, read_of
-
-if TYPE_CHECKING:
-    from ...runtime.sessions.session_store import SessionStore
 
 ADDRESS = re.compile(r"[a-z]+://.+:\d+/?")
 CONNECT_S = 10.0
@@ -35,7 +33,7 @@ class Cluster:
     """
 
     address: str
-    store: "SessionStore"
+    store: SessionStore
     errands: Iterable[Errand]
     ask: Ask
     timeout_s: float

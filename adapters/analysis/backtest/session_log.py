@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from ....domain.backtest.cell import Cell, Setup
 from ....domain.compaction import MAIN
@@ -17,12 +16,10 @@ from ....projections.read_models.moments import said_at
 from ....projections.replay.calibration import calibrate
 from ....projections.replay.recording import Recording
 from ....projections.replay.session_time import SessionTime
+from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.event_mapper import dumps
 from ..replaying.recordings import decisions_of, recording_of
 from .errands import Read
-
-if TYPE_CHECKING:
-    from ...runtime.sessions.stored_session import StoredSession
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ class SessionLog:
     """The compactions that took place: those of the session's source, and those served since."""
 
     @classmethod
-    def of(cls, session: "StoredSession") -> "SessionLog":
+    def of(cls, session: StoredSession) -> "SessionLog":
         decisions = decisions_of(session, MAIN)
         return cls(calibrate(recording_of(session), decisions, MAIN), decisions)
 

@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 
 from ....domain.errors import BacktestError
 from ...runtime.importing.importer import Progress, import_path
-from ...runtime.sessions.session_store import Opening, SessionStore, open_store
+from ...runtime.sessions.session_store import SessionStore, open_store
+from ...runtime.sessions.store_context import Opening
 from ...settings.settings import Settings
 from ...transcripts.reports import FileReport
 
@@ -34,7 +35,7 @@ def imported(
                 wrong = next((error for one in reports for error in one.errors), "no transcripts")
                 raise BacktestError(f"{path} holds no session: {wrong}")
             # Those that measure only read, and need no clock.
-            store.opening = Opening(address, "NORMAL", compress=False)
+            store.context.opening = Opening(address, "NORMAL", compress=False)
             yield store, reports
 
 

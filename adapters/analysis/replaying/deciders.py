@@ -20,11 +20,11 @@ from ...models.context_limits import facts_by
 from ...runtime.compaction import by_settings
 from ...runtime.compaction.cancellation import Cancellation
 from ...runtime.compaction.summary_chain import SummaryChain
+from ...runtime.sessions.stored_session import StoredSession
 from ...settings.policy_catalog import policy_named
 from .recordings import decisions_of, recording_of
 
 if TYPE_CHECKING:
-    from ...runtime.sessions.stored_session import StoredSession
     from ...settings.settings import Settings
     from .cached_summaries import CachedSummaries
 
@@ -70,7 +70,7 @@ class Summaries:
 
 
 def decider_named(
-    session: "StoredSession",
+    session: StoredSession,
     policy: str | Policy,
     settings: Mapping[str, Any] | None = None,
     limit: int | None = None,
@@ -94,7 +94,7 @@ def decider_named(
         return Never()
     if policy == AS_RECORDED:
         return AsRecorded(decisions_of(session, MAIN), MAIN)
-    known = session.store.settings
+    known = session.log.settings
     order = by_settings.order_by(
         known,
         model,
@@ -113,13 +113,13 @@ def decider_named(
     )
 
 
-def writers_by(wanted: Summaries, session: "StoredSession", model: str | None = None) -> Writers:
+def writers_by(wanted: Summaries, session: StoredSession, model: str | None = None) -> Writers:
     """Who writes the summaries of a replay of the session."""
     match wanted.summariser:
         case "recorded":
             first: tuple[Summariser, ...] = (RecordedSummaries.of(decisions_of(session, MAIN)),)
         case "llm":
-            first = (cached_by(wanted, session.store.settings, model),)
+            first = (cached_by(wanted, session.log.settings, model),)
         case "sized":
             assert wanted.budget is not None, "was checked when it was made"
             # The policy says what a summary may take at most, as it does for any other.

@@ -1,19 +1,16 @@
 """Reads whole sessions, and what was decided on them, for replays."""
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....projections.replay.recording import Recording
-
-if TYPE_CHECKING:
-    from ...runtime.sessions.stored_session import StoredSession
+from ...runtime.sessions.stored_session import StoredSession
 
 
-def recording_of(session: "StoredSession", *, at: int | None = None) -> Recording:
+def recording_of(session: StoredSession, *, at: int | None = None) -> Recording:
     """All events of a session up to `at`, or to its end."""
-    events = session.store.events
+    events = session.log.events
     chain = events.session_chain(session.namespace, session.key)
     head = events.head(chain, at)[0]
     opened = events.opened(session.namespace, session.key)
@@ -28,13 +25,13 @@ def recording_of(session: "StoredSession", *, at: int | None = None) -> Recordin
 
 
 def decisions_of(
-    session: "StoredSession", lineage: str, *, without: Collection[type[Event]] = ()
+    session: StoredSession, lineage: str, *, without: Collection[type[Event]] = ()
 ) -> list[Event]:
     """All events of a lineage, those that it continues included; none where there are none.
 
     What is `without` is not read: a late summary names each block that it stands for.
     """
-    events = session.store.events
+    events = session.log.events
     chain = events.lineage_chain(session.namespace, session.key, lineage)
     version = events.lineage_state(chain)[0]
     unread = {event_class.TOPIC for event_class in without}

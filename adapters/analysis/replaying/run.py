@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....domain.compaction import MAIN
 from ....domain.errors import InvalidSettingError
@@ -12,6 +12,8 @@ from ....projections.replay.by_policy import ByPolicy
 from ....projections.replay.calibration import calibrate
 from ....projections.replay.decider import Decider
 from ....projections.replay.replay import replayed
+from ...runtime.sessions.stored_session import StoredSession
+from ...storage.event_log.plain_errors import speaking_plainly
 from .cached_summaries import CachedSummaries
 from .deciders import Summaries, decider_named
 from .new_lineage import check_lineage_name, store_lineage
@@ -19,15 +21,62 @@ from .recordings import decisions_of, recording_of
 from .result import Listing, Replay
 from .view_dump import view_dump
 
-if TYPE_CHECKING:
-    from ...runtime.sessions.stored_session import StoredSession
-
 Progress = Callable[[int, int], None]
 """Told how many calls are done, and how many there are."""
 
 
+def replay(
+    session: StoredSession,
+    policy: str | Policy,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    limit: int | None = None,
+    summarizer: str = "extractive",
+    budget: int | None = None,
+    model: str | None = None,
+    lineage: str | None = None,
+    dump_views: str | Path | None = None,
+    cache: str | Path | None = None,
+    allow_llm: bool = False,
+    progress: Progress | None = None,
+) -> Replay:
+    """Return what the model would have been sent at each recorded call, had `policy` decided.
+
+    `policy` is a name or a value, `settings` its fields; `none` never compacts, `recorded` does as
+    was done. `limit` is the tokens that a prompt may have, `model` the agent's; `summarizer` is
+    `extractive`, `recorded` or `llm`, `budget` the tokens that each summary may take. A model's
+    summaries are taken from `cache`, a file, or else from the one in the user's cache folder;
+    `allow_llm` has the model of the settings asked for what is missing. Nothing is written but what
+    is asked for: `lineage` stores the decisions under a new name, and `dump_views` each view, as
+    JSON Lines in a new file. `progress` is called with how many calls are done, of how many.
+    Tokens are estimates.
+
+    Raises PolicyFailedError if the policy raises, MissingSummariesError if a model would have to
+    be asked, InvalidSettingError, NotFoundError, ConflictError and ExportError.
+    """
+    summaries = Summaries(
+        summarizer,
+        budget,
+        cache=Path(cache) if cache is not None else None,
+        allow_llm=allow_llm,
+        counts_missing=True,
+    )
+    with speaking_plainly(session.log.context.name):
+        return run_replay(
+            session,
+            policy,
+            settings,
+            limit=limit,
+            summaries=summaries,
+            model=model,
+            lineage=lineage,
+            dump_views=Path(dump_views) if dump_views is not None else None,
+            progress=progress,
+        )
+
+
 def run_replay(
-    session: "StoredSession",
+    session: StoredSession,
     policy: str | Policy,
     settings: Mapping[str, Any] | None = None,
     *,
@@ -38,12 +87,12 @@ def run_replay(
     dump_views: Path | None = None,
     progress: Progress | None = None,
 ) -> Replay:
-    """What the model would have been sent; see `StoredSession.replay`."""
+    """What the model would have been sent; see `replay`."""
     if limit is not None and limit < 1:
         raise InvalidSettingError(f"a limit cannot be {limit}; it is 1 token or more")
     if lineage is not None:
         check_lineage_name(session, lineage)
-    found = session.context_limit(limit=limit, model=model)
+    found = session.log.find_context_limit(limit=limit, model=model)
     recording = calibrate(recording_of(session), decisions_of(session, MAIN), MAIN)
     decider = decider_named(
         session,
@@ -64,8 +113,8 @@ def run_replay(
         if kept:
             stack.enter_context(kept.cache)
         dump = stack.enter_context(view_dump(session.key, dump_views)) if dump_views else None
-        replay = replayed(recording, decider, limit=found.tokens, lineage=lineage or "replay")
-        for served in replay:
+        run = replayed(recording, decider, limit=found.tokens, lineage=lineage or "replay")
+        for served in run:
             listing.add(served)
             if dump:
                 dump.add(served)

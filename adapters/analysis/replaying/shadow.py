@@ -1,7 +1,6 @@
 """One policy beside a live session: it decides on a lineage of its own, which nobody is served."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import IntegrityError
 
@@ -14,10 +13,8 @@ from ....projections.recorded import Recorded
 from ....projections.replay.by_policy import Begun, ByPolicy
 from ....projections.replay.fold import Fold
 from ....projections.replay.recording import Call, Recording
+from ...runtime.sessions.stored_session import StoredSession
 from .recordings import decisions_of
-
-if TYPE_CHECKING:
-    from ...runtime.sessions.stored_session import StoredSession
 
 
 class Shadow:
@@ -28,7 +25,7 @@ class Shadow:
 
     def __init__(
         self,
-        session: "StoredSession",
+        session: StoredSession,
         lineage: str,
         terms: Terms,
         *,
@@ -61,13 +58,13 @@ class Shadow:
     def _read(self, position: int) -> None:
         if position <= len(self._log):
             return
-        events, session = self.session.store.events, self.session
+        events, session = self.session.log.events, self.session
         chain = events.session_chain(session.namespace, session.key)
         self._log += events.read(chain, Ranges.span(len(self._log) + 1, position))
 
     def _resumed(self, position: int) -> tuple[Fold, ByPolicy]:
         """The fold and the decider as they are after all that was decided so far."""
-        session, events = self.session, self.session.store.events
+        session, events = self.session, self.session.log.events
         opened = events.opened(session.namespace, session.key)
         own = events.session_chain(session.namespace, session.key).segments[1:]
         recording = Recording(
@@ -104,7 +101,7 @@ class Shadow:
         news, decider.events = decider.events, []
         if not news:
             return
-        session, events = self.session, self.session.store.events
+        session, events = self.session, self.session.log.events
         with events.deciding_on(lineage_id(session.namespace, session.key, self.lineage)):
             try:
                 events.save(*news)

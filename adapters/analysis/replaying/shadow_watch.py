@@ -6,7 +6,7 @@ from threading import Condition, Thread, current_thread
 from weakref import WeakSet
 
 from ....domain.hooks import Happening, Moment
-from ...runtime.compaction.story import told
+from ...runtime.compaction.listeners import told
 from .shadow import Shadow
 
 LAST_WORDS_S = 5.0
@@ -93,4 +93,4 @@ def _tell(shadow: Shadow, error: Exception) -> None:
         reason=str(error),
         error=type(error).__name__,
     )
-    told(session.store.all_listeners, happening)
+    told(session.log.listeners, happening)

@@ -2,22 +2,56 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ....domain.errors import InvalidSettingError
 from ....domain.policies.policy import Policy
 from ....domain.terms import Terms
+from ...runtime.compaction.options import LoopHabits
+from ...runtime.sessions.session_log import SessionLog
+from ...runtime.sessions.store_context import StoreContext
+from ...runtime.sessions.stored_session import StoredSession
 from ...settings.policy_catalog import policy_named
 from .new_lineage import SHADOW
 from .shadow import Shadow
+from .shadow_watch import ShadowWatch
 
-if TYPE_CHECKING:
-    from ...runtime.agent_loop import Habits
-    from ...runtime.sessions.stored_session import StoredSession
+
+class LoopShadows:
+    """The shadow policies of one loop, decided in the thread of their store."""
+
+    def __init__(self, watch: ShadowWatch, shadows: Sequence[Shadow]) -> None:
+        self.watch = watch
+        self.shadows = tuple(shadows)
+
+    def decide(self, position: int) -> None:
+        """Have each shadow decide about a call, soon; returns at once, and raises nothing."""
+        for shadow in self.shadows:
+            self.watch.look(shadow, position)
+
+
+def start_shadows(
+    log: SessionLog, policies: Sequence[str | Policy], terms: Terms, habits: LoopHabits
+) -> LoopShadows:
+    """Start the shadow policies of a loop, on the agent's own terms.
+
+    Raises InvalidSettingError for a policy that does not exist, or is named twice.
+    """
+    return LoopShadows(shadow_watch_of(log.context), shadows_of(log, policies, terms, habits))
+
+
+def shadow_watch_of(context: StoreContext) -> ShadowWatch:
+    """Return the thread of a store's shadows, which starts with the first of them."""
+    with context.starting:
+        for work in context.background:
+            if isinstance(work, ShadowWatch):
+                return work
+        watch = ShadowWatch()
+        context.background.append(watch)
+        return watch
 
 
 def shadows_of(
-    session: "StoredSession", policies: Sequence[str | Policy], terms: Terms, habits: "Habits"
+    log: SessionLog, policies: Sequence[str | Policy], terms: Terms, habits: LoopHabits
 ) -> tuple[Shadow, ...]:
     """A shadow for each policy, on the agent's own terms but for that.
 
@@ -31,7 +65,7 @@ def shadows_of(
         # Nobody's program is asked from a thread of ours.
         own = replace(terms, policy=policy, tracked_files=None)
         shadows[label] = Shadow(
-            session,
+            StoredSession(log),
             SHADOW + label,
             own,
             once_a_turn=habits.once_a_turn,

@@ -1,25 +1,21 @@
 """Traces of stored sessions, kept among the read models once they were made."""
 
-from typing import TYPE_CHECKING
-
 from ....domain.ranges import Ranges
 from ....projections.replay.trace import FORMAT, NotByTokens, Trace, trace_of
+from ...runtime.sessions.stored_session import StoredSession
 from ...storage.read_models.read_models import Kept
 from .recordings import recording_of
-
-if TYPE_CHECKING:
-    from ...runtime.sessions.stored_session import StoredSession
 
 LARGEST = 500_000_000
 """Bytes of a trace that is kept; SQLite holds no value of twice as many."""
 
 
-def trace_of_session(session: "StoredSession") -> Trace | NotByTokens:
+def trace_of_session(session: StoredSession) -> Trace | NotByTokens:
     """A session's trace; why there is none, where its replays look at more than tokens.
 
     Made from all events the first time, and read back as it is until the session goes on.
     """
-    events, models = session.store.events, session.store.read_models
+    events, models = session.log.events, session.log.context.read_models
     chain = events.session_chain(session.namespace, session.key)
     if len(chain.segments) > 1:
         return NotByTokens("the session is a fork")

@@ -91,7 +91,7 @@ def _seen(call: AuditedCall) -> str:
 
 def _say_session(audit: Audit) -> None:
     session = audit.session
-    title = f" - {session.title}" if session.title else ""
+    title = f" - {session.log.title}" if session.log.title else ""
     say(f"{session.key}{title}", bold=True)
     say(
         f"{counted(audit.turns, 'turn')}, {counted(audit.blocks, 'block')},"

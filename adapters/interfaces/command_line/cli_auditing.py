@@ -13,7 +13,9 @@ from ....projections.audit.happenings import Happening, ModelAsked
 from ....projections.audit.shown import REFUTED, Proof
 from ....projections.rendering.catalog import RENDERERS
 from ...analysis.auditing.audit import Audit
-from ...analysis.auditing.audited_call import AuditedCall
+from ...analysis.auditing.audit import audit as audit_session
+from ...analysis.auditing.audited_call import AuditedCall, audit_call
+from ...analysis.auditing.call_index import find_calls
 from ...analysis.auditing.diffs import count_of
 from ...runtime.sessions.stored_session import StoredSession
 from . import audit_json, audit_lines, coordinates, handles
@@ -76,7 +78,9 @@ def audit(
             _say_call(call, found, _called(found, number), form)
             return
         place = coordinates.looked_at(found, at, lineage, lineage_version)
-        told = found.audit(lineage=place.lineage, at=place.position, lineage_version=place.version)
+        told = audit_session(
+            found, lineage=place.lineage, at=place.position, lineage_version=place.version
+        )
         first, last = (
             None if word is None else coordinates.position(found, word) for word in (start, end)
         )
@@ -133,12 +137,12 @@ def _compaction_of(session: StoredSession, audited: AuditedCall) -> int | None:
 def _called(session: StoredSession, word: str) -> AuditedCall:
     """The call that a word names: `12` is the twelfth, `#12` the one that stands there."""
     if word.strip().startswith("#"):
-        return session.audited_call(at=handles.position(word, _unasked))
+        return audit_call(session, at=handles.position(word, _unasked))
     if word.strip().lower() == "last":
-        return session.audited_call(len(session.call_index.calls()))
+        return audit_call(session, len(find_calls(session).calls()))
     if not _NUMBER.fullmatch(word.strip()):
         raise InvalidSettingError(f"{word!r} is no call: write 12, last, or '#12'")
-    return session.audited_call(int(word))
+    return audit_call(session, int(word))
 
 
 def _unasked(_: int) -> int:

@@ -10,6 +10,7 @@ import typer
 from ....domain.backtest.cell import Outcome
 from ....domain.backtest.result import Measured
 from ....domain.errors import ExportError, InvalidSettingError, NotFoundError
+from ...analysis.backtest.backtest import backtest as run_backtest
 from ...analysis.backtest.grid import LIMIT
 from ...analysis.backtest.in_words import command_of
 from ...analysis.replaying.deciders import SUMMARISERS
@@ -133,13 +134,14 @@ def backtest(
         _sessions(call, target, quiet=quiet) as (store, sessions, unread),
         progress_bar("measuring", wanted=not quiet) as progress,
     ):
-        measured = store.backtest(
+        measured = run_backtest(
+            store,
             asked,
             sessions=sessions,
             limits=prompts,
             settings=tried,
             budgets=sizes,
-            summariser=summariser,
+            summarizer=summariser,
             model=model,
             jobs=jobs,
             timeout_s=timeout,

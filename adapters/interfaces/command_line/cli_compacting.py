@@ -11,6 +11,7 @@ from ....domain.errors import NotFoundError
 from ....domain.pricing_in_words import in_words
 from ...analysis.auditing.diffs import count_of
 from ...models.context_limits import overrides_by
+from ...runtime.compaction.options import CompactionOptions
 from ...runtime.compaction.outcome import Outcome
 from .compacting_notice import compacting_notice
 from .compaction_price import priced, pricing_as_json
@@ -82,20 +83,22 @@ def compact(
     """
     with (
         opened_session(call, session) as found,
-        compacting_notice(found.store.listeners, is_wanted=not call.as_json),
+        compacting_notice(found.log.context.added_listeners, is_wanted=not call.as_json),
     ):
         outcome = found.compact(
             policy,
-            settings=settings_of(settings or []),
             limit=limit,
             model=model,
-            lineage=lineage,
-            trigger=Trigger.THRESHOLD if if_due else Trigger.MANUAL,
-            instructions=instructions,
-            activate=not prepare,
-            dry_run=dry_run,
+            options=CompactionOptions(
+                settings=settings_of(settings or []),
+                lineage=lineage,
+                trigger=Trigger.THRESHOLD if if_due else Trigger.MANUAL,
+                instructions=instructions,
+                activate=not prepare,
+                dry_run=dry_run,
+            ),
         )
-        known = found.store.settings
+        known = found.log.settings
         count = outcome.boundary and count_of(found, outcome.boundary, lineage)
     pricing = None
     if dry_run:
@@ -120,7 +123,7 @@ def activate(call: Invocation, session: SessionName, lineage: Lineage = MAIN) ->
     """Serve the boundary that was prepared."""
     with opened_session(call, session) as found:
         before = found.view(lineage=lineage)
-        if found.prepared(lineage=lineage) is None:
+        if found.log.find_prepared(lineage=lineage) is None:
             raise AnswerIsNoError(f"nothing is prepared of {found.key!r} on {lineage}")
         boundary = found.activate(lineage=lineage)
         count = count_of(found, boundary, lineage)

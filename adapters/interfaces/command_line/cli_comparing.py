@@ -47,9 +47,9 @@ def diff(
             None if word is None else coordinates.place(found, word, lineage)
             for word in (before, after)
         )
-        found.check_lineage(lineage)
+        found.log.check_lineage(lineage)
         boundary = None if number is None else diffs.boundary_of(found, number, lineage)
-        compared = diffs.diff(found, boundary, lineage, *places)
+        compared = diffs.compare(found, boundary, lineage, *places)
         counts = _counts(found, compared)
         if html is not None:
             write_page(found, html, lineage, full=full)
@@ -75,7 +75,7 @@ def lineage(
     """Show which summary stands for what, compaction by compaction."""
     with opened_session(call, session) as found:
         if named is not None:
-            found.check_lineage(named)
+            found.log.check_lineage(named)
         trees = trees_of(found, [named] if named else lineages_of(found))
         if html is not None:
             write_page(found, html, named, full=full)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 
 from ....domain.errors import InvalidSettingError
+from ...runtime.idle.current_status import get_idle_status
 from ...runtime.idle.tally import Ended
 from . import idle_lines, session_list
 from .database import address_of_call, opened_store
@@ -97,7 +98,7 @@ def idle(
 
 def _say_status(call: Invocation, last: int) -> None:
     with opened_store(call) as store:
-        found = store.idle_status(last=last)
+        found = get_idle_status(store, last=last)
     if call.as_json:
         say_json(found.as_json())
     else:

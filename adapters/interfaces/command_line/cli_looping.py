@@ -124,7 +124,7 @@ def overflowed(
     text = read_text(PIPED) if error == PIPED else error
     with opened_session(call, session) as found:
         loop = found.loop(model=model, limit=limit)
-        _say(call, loop, loop.overflowed(text), form)
+        _say(call, loop, loop.handle_overflow(text), form)
 
 
 def _say(call: Invocation, loop: AgentLoop, view: HistoryView, form: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from ....domain.utilisation import Colour
 from ....projections.hook_payloads import stats
+from ...runtime.sessions.status_meter import measure_context
 from .cli_looping import Limit, Model
 from .database import opened_session
 from .invocation import Invocation
@@ -28,8 +29,8 @@ def meter(
 ) -> None:
     """Show how full a session's context is."""
     with opened_session(call, session) as found:
-        found.check_lineage(lineage)
-        read = found.meter(model=model, limit=limit, lineage=lineage)
+        found.log.check_lineage(lineage)
+        read = measure_context(found, model=model, limit=limit, lineage=lineage)
     in_use = read.in_use
     if call.as_json:
         counted = stats(read.weighed)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ...analysis.replaying import run
 from ...analysis.replaying.deciders import SUMMARISERS
 from .completing import policy_names, policy_settings
 from .database import opened_session
@@ -86,11 +87,12 @@ def replay(
         opened_session(call, session) as found,
         progress_bar("calls", wanted=not call.as_json) as progress,
     ):
-        done = found.replay(
+        done = run.replay(
+            found,
             policy,
             settings=settings_of(settings or []),
             limit=limit,
-            summariser=summariser,
+            summarizer=summariser,
             budget=budget,
             model=model,
             lineage=lineage,

@@ -35,7 +35,7 @@ def wake(
     if (at is not None) + (after is not None) + cancel != 1:
         raise InvalidSettingError("wake takes one of --at TIME, --in SPAN and --cancel")
     with opened_session(call, session) as found:
-        now = found.store.events.clock()
+        now = found.log.events.clock()
         moment = None if cancel else _moment(now, at, after)
         if moment is not None and moment <= now:
             raise InvalidSettingError(f"{moment.isoformat(timespec='seconds')} is past: say when")

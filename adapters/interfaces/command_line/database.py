@@ -8,13 +8,14 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from ....domain.errors import StorageError
-from ...runtime.sessions.session_store import SessionStore, open_store
+from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.addresses import is_postgres, located, shown
 from ...storage.event_log.databases import holds_log
 from ...storage.event_log.plain_errors import speaking_plainly
 from ...storage.private_files import make_folder
 from ...storage.sqlite.adoption import adopt
+from ..opening import open as open_store
 from .invocation import DATABASE_VARIABLE, Invocation
 from .session_words import LAST, find_session
 

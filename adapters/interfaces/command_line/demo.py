@@ -80,7 +80,7 @@ def _by_size(
     """The sessions that were imported, the largest first."""
     names = dict.fromkeys(name for report in reports for name in report.sessions)
     found = [store.session(name, namespace=call.namespace, create=False) for name in names]
-    return sorted(found, key=lambda session: -session.state.tokens)
+    return sorted(found, key=lambda session: -session.log.state.tokens)
 
 
 def _counts(reports: list[FileReport]) -> dict[str, Any]:

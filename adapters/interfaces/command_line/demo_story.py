@@ -36,8 +36,8 @@ def tell_opening(*, sample: bool) -> None:
 def tell_import(
     reports: Sequence[FileReport], sessions: Sequence[StoredSession], seconds: float
 ) -> None:
-    tokens = sum(session.state.tokens for session in sessions)
-    blocks = sum(session.state.blocks for session in sessions)
+    tokens = sum(session.log.state.tokens for session in sessions)
+    blocks = sum(session.log.state.blocks for session in sessions)
     _step("1. Import", seconds)
     _tell(
         f"{counted(len(reports), 'transcript')} read: {counted(len(sessions), 'session')}, "

@@ -34,7 +34,7 @@ class BlockLog:
     def __init__(self, session: StoredSession, lineage: str = MAIN) -> None:
         self.session = session
         self.view = session.view(lineage=lineage)
-        self._events = session.store.events
+        self._events = session.log.events
         self._chain = self._events.session_chain(session.namespace, session.key)
         reader = ViewReader(self._events, session.namespace, session.key, lineage)
         self._history = reader.history()[0]

@@ -14,13 +14,13 @@ from .logged_blocks import BlockLog, Logged
 
 def described(session: StoredSession) -> dict[str, Any]:
     """A session in a list of sessions: all of it read in O(1)."""
-    state, parent, fork = session.state, session.parent, session.forked_from
+    state, parent, fork = session.log.state, session.log.parent, session.log.forked_from
     return {
         "session": session.key,
         "namespace": session.namespace,
-        "title": session.title,
-        "project": session.project,
-        "source": session.source,
+        "title": session.log.title,
+        "project": session.log.project,
+        "source": session.log.source,
         "parent": parent.key if parent else None,
         "forked_from": fork.key if fork else None,
         "position": session.position,
@@ -29,9 +29,9 @@ def described(session: StoredSession) -> dict[str, Any]:
         "tokens": state.tokens,
         "open_calls": len(state.open_calls),
         "closed": state.closed,
-        "prepared": session.prepared(),
-        "incomplete": session.incomplete_import,
-        "lineages": session.lineages,
+        "prepared": session.log.find_prepared(),
+        "incomplete": session.log.incomplete_import,
+        "lineages": session.log.lineages,
     }
 
 

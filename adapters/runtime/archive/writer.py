@@ -12,6 +12,7 @@ from ...storage.event_log.stored_row import StoredRow
 from ...storage.private_files import open_new
 from ...transcripts.reports import ExportReport
 from ..exporting.new_file import new_file
+from ..sessions.session_log import list_logs
 from ..sessions.stored_session import StoredSession
 from .extents import Name, SessionExtent, StreamExtent, extents
 from .packing import Packer
@@ -32,17 +33,17 @@ def write_archive(
     """
     if not sessions:
         raise ExportError("there is no session to write: name one")
-    store = sessions[0].store
-    with speaking_plainly(store.name):
+    context = sessions[0].log.context
+    with speaking_plainly(context.name):
         wanted = [(one.namespace, one.key) for one in sessions]
         if sub_agents:
             wanted += _agents_of(sessions)
-        families = extents(store.events, wanted)
+        families = extents(context.events, wanted)
         if isinstance(target, Path):
             with new_file(target) as beside, open_new(beside) as file:
-                written = _Archive(store.events, file).write(families)
+                written = _Archive(context.events, file).write(families)
         else:
-            written = _Archive(store.events, target).write(families)
+            written = _Archive(context.events, target).write(families)
     whole = [one.name[1] for family in families for one in family if one.whole]
     return ExportReport(
         session=sessions[0].key,
@@ -57,7 +58,7 @@ def write_archive(
 def _agents_of(sessions: Sequence[StoredSession]) -> Iterator[Name]:
     """The sessions that work for these, and those that work for them."""
     working: dict[Name, list[Name]] = {}
-    for one in sessions[0].store.sessions():
+    for one in list_logs(sessions[0].log.context):
         if parent := one.parent:
             working.setdefault((parent.namespace, parent.key), []).append((one.namespace, one.key))
     waiting = [(one.namespace, one.key) for one in sessions]

@@ -7,13 +7,65 @@ from typing import Any
 from ....domain.context_limit import NOTHING_LOGGED, LoggedContext
 from ....domain.errors import InvalidSettingError
 from ....domain.models import ModelOverride
+from ....domain.policies.policy import Policy
 from ....domain.summaries.extractive import Extractive
 from ....domain.summaries.summariser import Summariser
 from ...models.context_limits import facts_by, limit_by, overrides_by
+from ...settings.policy_catalog import policy_named
 from ...settings.settings import Settings
-from ..agent_loop import Habits
+from ...storage.event_log.plain_errors import speaking_plainly
+from ..sessions.session_log import SessionLog
+from .options import CompactionOptions, LoopHabits, LoopOptions
 from .order import Order
+from .outcome import Outcome
 from .summary_chain import SummaryChain
+
+
+def compact(
+    log: SessionLog,
+    policy: str | Policy | None,
+    *,
+    limit: int | None = None,
+    model: str | None = None,
+    options: CompactionOptions | None = None,
+) -> Outcome:
+    """Compact a session; see `StoredSession.compact`."""
+    options = options or CompactionOptions()
+    settings = log.settings
+    chain = options.chain
+    if options.summarizers is not None:
+        chain = chain_by(settings, model, tuple(options.summarizers))
+    order = order_by(
+        settings,
+        model,
+        log.logged_context(options.lineage, limit),
+        policy=policy_by(settings, policy, options.settings),
+        limit=limit,
+        chain=chain,
+        pins=options.pins,
+        instructions=options.instructions,
+        tracked_files=options.tracked_files,
+        trigger=options.trigger,
+        idempotency_key=options.idempotency_key,
+        activate=options.activate,
+    )
+    with speaking_plainly(log.context.name):
+        compactor = log.compactor(options.lineage)
+        if options.dry_run:
+            return compactor.explained(order)
+        return compactor.compact(order, options.cancellation)
+
+
+def policy_by(
+    settings: Settings, policy: str | Policy | None, fields: Mapping[str, Any] | None
+) -> Policy | None:
+    """Return the policy of a name, else the settings' one, with these fields.
+
+    None if neither is given: then the settings decide.
+    """
+    if policy is None:
+        return settings.policy_with(fields) if fields else None
+    return policy_named(policy, fields or {}) if isinstance(policy, str) else policy
 
 
 def order_by(
@@ -75,13 +127,17 @@ def chain_by(
     )
 
 
-def habits_by(settings: Settings) -> Habits:
-    """When a loop compacts by itself."""
+def habits_by(settings: Settings, options: LoopOptions) -> LoopHabits:
+    """Decide when a loop compacts by itself: by its options, or else by the settings."""
     compaction = settings.compaction
-    return Habits(
-        auto=compaction.auto,
-        once_a_turn=compaction.once_a_turn,
-        prepare_at=compaction.prepare_at,
+    prepare_at = compaction.prepare_at if options.prepare_at is None else options.prepare_at
+    return LoopHabits(
+        auto=compaction.auto if options.auto is None else options.auto,
+        once_a_turn=(
+            compaction.once_a_turn if options.once_a_turn is None else options.once_a_turn
+        ),
+        regrowth=options.regrowth,
+        prepare_at=prepare_at or None,
     )
 
 

@@ -34,10 +34,11 @@ from ..telemetry.in_use import watch_of
 from .cancellation import Cancellation
 from .decisions import Decisions
 from .explanation import explanation_of
+from .listeners import told
 from .order import Order
 from .outcome import Outcome, done_before, no_need, outcome_of, overtaken
 from .planner import Planner
-from .story import CompactionStory, told
+from .story import CompactionStory
 from .summary_chain import SummaryChain, UnwrittenError, Written
 from .watch import Watch
 

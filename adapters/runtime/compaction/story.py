@@ -1,6 +1,5 @@
 """Tells those who listen what becomes of one compaction, and hears what they ask for."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,10 +10,9 @@ from ....domain.utilisation import Pruned
 from ....projections.hook_payloads import compact_boundary, context_pruned
 from ....projections.planned import Planned
 from ...storage.view_reader import ViewReader
+from .listeners import told
 from .order import Order
 from .summary_chain import NoListener, Refusal, Written
-
-logger = logging.getLogger("cutbank.compaction")
 
 
 class CompactionStory(NoListener):
@@ -117,17 +115,3 @@ class CompactionStory(NoListener):
 
     def _tell(self, moment: Moment, **details: Any) -> list[Verdict]:
         return told(self._listeners, replace(self._so_far, moment=moment, **details))
-
-
-def told(listeners: Sequence[Listener], happening: Happening) -> list[Verdict]:
-    """What the listeners answer to a moment; one that fails is logged and the others are told."""
-    verdicts = []
-    for listener in listeners:
-        try:
-            verdict = listener(happening)
-        except Exception:  # whatever a listener does, the session goes on
-            logger.exception("a listener failed at %s of %r", happening.moment, happening.session)
-        else:
-            if verdict is not None:
-                verdicts.append(verdict)
-    return verdicts

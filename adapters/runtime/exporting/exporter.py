@@ -14,6 +14,9 @@ from ...transcripts.formats.catalog import FORMATS
 from ...transcripts.formats.format import Format
 from ...transcripts.formats.outgoing import Outgoing
 from ...transcripts.reports import ExportReport
+from ..archive.writer import NAME as ARCHIVE
+from ..archive.writer import write_archive
+from ..sessions.session_log import list_logs
 from ..sessions.stored_session import StoredSession
 from .log_parts import log_parts, view_parts
 from .new_file import new_file
@@ -22,22 +25,27 @@ from .new_file import new_file
 def export(
     session: StoredSession,
     to: str,
-    target: Path | BinaryIO,
+    target: str | Path | BinaryIO,
     *,
     view: bool = False,
     lineage: str = MAIN,
 ) -> ExportReport:
     """Write a session in the format `to`: its log, or with `view` what a model would be sent now.
 
-    `target` is a new file, a new folder where the format is one of folders, or an open file. What
-    the format cannot hold is in the report. Raises ExportError where the format is not known or is
-    only read, or the target is there already, and NotFoundError where the session has no such
-    lineage; then nothing is written.
+    `target` is a new file, a new folder if the format is one of folders, or an open file.
+    `cutbank-archive` is the session as it is stored, for another database. The report lists what
+    the format cannot hold. Raises ExportError if the format is unknown or read-only, or the target
+    exists, and NotFoundError if the session has no such lineage; then nothing is written.
     """
+    target = Path(target) if isinstance(target, str) else target
+    if to == ARCHIVE:
+        if view:
+            raise ExportError("an archive holds all of a session: leave out view=True")
+        return write_archive([session], target)
     found = writable(to)
-    if lineage != RECORDED:  # which a source that never compacted has none of
-        session.check_lineage(lineage)
-    with speaking_plainly(session.store.name):
+    if lineage != RECORDED:  # a source that never compacted has no such lineage
+        session.log.check_lineage(lineage)
+    with speaking_plainly(session.log.context.name):
         outgoing = outgoing_of(session, view=view, lineage=lineage)
         if isinstance(target, Path):
             written = _write(found, outgoing, target)
@@ -67,7 +75,7 @@ def outgoing_of(
     session: StoredSession, *, view: bool = False, lineage: str = MAIN, forks: bool = True
 ) -> Outgoing:
     """The session as its format's writer is given it."""
-    events, namespace, key = session.store.events, session.namespace, session.key
+    events, namespace, key = session.log.events, session.namespace, session.key
     reader = ViewReader(events, namespace, key, lineage)
     opened = events.opened(namespace, key)
     served = reader.view()
@@ -80,9 +88,9 @@ def outgoing_of(
         viewed = partial(reader.view, None, 0)
     return Outgoing(
         key=key,
-        title=session.title,
-        source=session.source,
-        parent=session.parent,
+        title=session.log.title,
+        source=session.log.source,
+        parent=session.log.parent,
         opened=opened.timestamp,
         system_prompt=served.system_prompt,
         tools=served.tool_definitions,
@@ -97,12 +105,9 @@ def outgoing_of(
 
 def _forks(session: StoredSession) -> Iterator[Outgoing]:
     """The branches of the same transcript: their keys begin with the session's own."""
-    store = session.store
-    for stream in store.events.recorder.select_streams(session.namespace):
-        if stream.lineage is None and stream.session.startswith(f"{session.key}/"):
-            branch = store.session(stream.session, namespace=session.namespace)
-            if branch.forked_from:
-                yield outgoing_of(branch, forks=False)
+    for log in list_logs(session.log.context, session.namespace):
+        if log.key.startswith(f"{session.key}/") and log.forked_from:
+            yield outgoing_of(StoredSession(log), forks=False)
 
 
 def _pour(found: Format, outgoing: Outgoing, out: BinaryIO) -> int:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eventsourcing.persistence import PersistenceError
 
@@ -28,11 +28,9 @@ from ..compaction.cancellation import Cancellation
 from ..compaction.order import Order
 from ..compaction.outcome import Outcome
 from ..compaction.summary_chain import SummaryChain
+from ..sessions.session_store import SessionStore
 from .due_sessions import Due, DueSessions
 from .notices import About
-
-if TYPE_CHECKING:
-    from ..sessions.session_store import SessionStore
 
 logger = logging.getLogger("cutbank.idle")
 
@@ -65,7 +63,7 @@ class Attempt:
     """Carries out what was found due by the rules of when it was begun."""
 
     def __init__(
-        self, store: "SessionStore", found: DueSessions, due: Due, rules: IdleRules, worker: str
+        self, store: SessionStore, found: DueSessions, due: Due, rules: IdleRules, worker: str
     ) -> None:
         self.store = store
         self.found = found
@@ -132,7 +130,7 @@ class Attempt:
         session = self.store.session(due.key, namespace=due.namespace, create=False)
         if session.position != due.position:
             raise StalePlanError("something was said meanwhile")
-        return session.compactor().compact(self.order(), cancellation)
+        return session.log.compactor().compact(self.order(), cancellation)
 
     def _done(self, outcome: Outcome) -> Fate:
         if outcome.compacted:

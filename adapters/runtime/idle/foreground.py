@@ -5,18 +5,16 @@ import signal
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..sessions.session_store import SessionStore
 from .health import BEAT_S, Health, HealthFile, Stillness
 from .notices import Heard
 from .orders import STOPS, Orders
+from .scheduler import IdleScheduler, start_scheduler
 from .service_manager import tell_service_manager
 from .tally import Ended, Tally
 from .worker_log import logger
-
-if TYPE_CHECKING:
-    from ..sessions.session_store import SessionStore
-    from .scheduler import IdleScheduler
 
 
 class Foreground:
@@ -24,7 +22,7 @@ class Foreground:
 
     def __init__(
         self,
-        store: "SessionStore",
+        store: SessionStore,
         *,
         heard: Sequence[Heard] = (),
         health: Path | None = None,
@@ -43,7 +41,7 @@ class Foreground:
     def work(self) -> Ended:
         """Work until told to stop; then cancel what runs, and wait for it for the grace time."""
         with self.orders.heard(signal.SIGHUP):
-            scheduler = self.store.start_scheduler(heard=self.heard)
+            scheduler = start_scheduler(self.store, heard=self.heard)
             health = self._health(scheduler)
             try:
                 self._wait(scheduler, health)
@@ -55,7 +53,7 @@ class Foreground:
         left = 0 if has_ended else len(scheduler.worker.running)
         return Ended(scheduler.worker.name, self.tally.counts, self.tally.trouble, left)
 
-    def _wait(self, scheduler: "IdleScheduler", health: Health) -> None:
+    def _wait(self, scheduler: IdleScheduler, health: Health) -> None:
         is_ready, is_well = False, True
         while True:
             if not is_ready and scheduler.looks:
@@ -73,13 +71,13 @@ class Foreground:
                 logger.warning("whoever started this worker is gone: it stops as well")
                 return
 
-    def _health(self, scheduler: "IdleScheduler") -> Health:
+    def _health(self, scheduler: IdleScheduler) -> Health:
         models = self.store.read_models
         known = {"worker": scheduler.worker.name, "database": self.store.name}
         stillness = Stillness(lambda: (scheduler.looks, models.positions["index"]))
         return Health(self.file, known, stillness)
 
-    def _told(self, scheduler: "IdleScheduler") -> dict[str, Any]:
+    def _told(self, scheduler: IdleScheduler) -> dict[str, Any]:
         running = scheduler.worker.running
         return {
             "looked_at": _written(scheduler.looked_at),

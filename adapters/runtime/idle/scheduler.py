@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
@@ -13,13 +13,12 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
+from ....domain.errors import InvalidSettingError
 from ....domain.idle import IdleRules
+from ..sessions.session_store import SessionStore
 from .notices import About, Heard
 from .upkeep import upkeep_of
 from .worker import LONGEST_LOOK, IdleWorker
-
-if TYPE_CHECKING:
-    from ..sessions.session_store import SessionStore
 
 JOB = "look for due sessions"
 JUMP = timedelta(seconds=5)
@@ -73,7 +72,7 @@ class IdleScheduler:
 
     def __init__(
         self,
-        store: "SessionStore",
+        store: SessionStore,
         rules: IdleRules | None = None,
         *,
         kind: Literal["background", "asyncio"] = "background",
@@ -140,3 +139,34 @@ class IdleScheduler:
             # Stopped between the question and the answer: nobody wants another look.
             with suppress(JobLookupError, RuntimeError):
                 self._scheduler.modify_job(JOB, next_run_time=at)
+
+
+def start_scheduler(
+    store: SessionStore,
+    rules: IdleRules | None = None,
+    *,
+    kind: Literal["background", "asyncio"] = "background",
+    name: str | None = None,
+    heard: Sequence[Heard] = (),
+) -> IdleScheduler:
+    """Compact sessions at rest, in this process, until `stop()` or the store is closed.
+
+    `kind` is where it looks: in a thread of its own, or in the running event loop; summaries are
+    written in threads either way. Without `rules` it follows the settings, section `idle`. `heard`
+    are called with what it does: see `idle/notices.py`. Raises InvalidSettingError if this store's
+    scheduler is running already; other processes may run theirs.
+    """
+    background = store.context.background
+    with store.context.starting:
+        for other in [one for one in background if isinstance(one, IdleScheduler)]:
+            if other.is_running:
+                raise InvalidSettingError(
+                    f"the scheduler of {store.name} is running already in this process:"
+                    " stop it first, or use that one"
+                )
+            other.stop()  # its event loop may have been closed while it was looking
+            background.remove(other)
+        scheduler = IdleScheduler(store, rules, kind=kind, name=name, heard=heard)
+        background.append(scheduler)
+        scheduler.start()
+        return scheduler

@@ -3,15 +3,12 @@
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ....domain.errors import InvalidSettingError
 from ...settings.listing import listed
 from ...settings.secret import without_keys
 from ...settings.settings import Settings
-
-if TYPE_CHECKING:
-    from ..sessions.session_store import SessionStore
+from ..sessions.session_store import SessionStore
 
 SETTLING = timedelta(seconds=1)
 """A file that was just changed may be half written: so long it has to stay as it is."""
@@ -26,11 +23,11 @@ class SettingsWatch:
     Settings that were given as a value have no file, and stay.
     """
 
-    def __init__(self, store: "SessionStore") -> None:
+    def __init__(self, store: SessionStore) -> None:
         self.store = store
         self.settings = store.settings
         """What was taken last."""
-        place = store.settings_file
+        place = store.context.settings_file
         # Whoever runs for weeks may change its folder.
         self.place = place.absolute() if place is not None else None
         # What the settings were read from may have been changed since, so it is read once more.
@@ -57,7 +54,7 @@ class SettingsWatch:
         self._known, self._seen = stamp, None
         if stamp == MISSING:
             raise InvalidSettingError(f"{self.place} is not there any more")
-        found = self.store.read_settings(self.place)
+        found = self.store.context.read_settings(self.place)
         is_news = at_once or self._was_refused or found != self.settings
         return found if is_news else None
 

@@ -2,16 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ..sessions.session_store import SessionStore
 from .notices import About, Heard, Notice
 from .orders import STOPS, Orders
 from .tally import Ended, Tally
 from .upkeep import upkeep_of
 from .worker import IdleWorker
-
-if TYPE_CHECKING:
-    from ..sessions.session_store import SessionStore
 
 PATIENCE_S = 60.0
 """Between two looks while summaries are written; whatever ends is looked at before that."""
@@ -24,7 +21,7 @@ class SingleRun:
     """Looks, and looks again whenever something is done with, until nothing is left to do."""
 
     def __init__(
-        self, store: "SessionStore", *, heard: Sequence[Heard] = (), grace_s: float = 30.0
+        self, store: SessionStore, *, heard: Sequence[Heard] = (), grace_s: float = 30.0
     ) -> None:
         self.tally = Tally()
         self.grace_s = grace_s

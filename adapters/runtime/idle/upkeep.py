@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from ..sessions.session_store import SessionStore
+
 if TYPE_CHECKING:
     from ...settings.chore_settings import ChoreSettings
     from ..maintenance.chores import Chores
-    from ..sessions.session_store import SessionStore
 
 
 class Report(Protocol):
@@ -50,7 +51,7 @@ class Upkeep(Protocol):
         ...
 
 
-def upkeep_of(store: "SessionStore") -> "Chores":
+def upkeep_of(store: SessionStore) -> "Chores":
     """The chores that the settings of a store ask for."""
     # They look at stores themselves.
     from ..maintenance.chores import Chores  # noqa: PLC0415

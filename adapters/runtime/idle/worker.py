@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from random import shuffle
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eventsourcing.persistence import PersistenceError
 
@@ -22,6 +22,7 @@ from ....projections.read_models.session_row import Settings
 from ...storage.event_log.event_store import utc_now
 from ...storage.event_log.plain_errors import speaking_plainly
 from ..compaction.cancellation import Cancellation
+from ..sessions.session_store import SessionStore
 from ..telemetry.in_use import hear
 from .attempt import Attempt, Fate
 from .due_by_own_rules import DueByOwnRules
@@ -32,9 +33,6 @@ from .server_clock import ServerClock
 from .settings_watch import SettingsWatch
 from .trouble import Trouble
 from .upkeep import Report, Upkeep
-
-if TYPE_CHECKING:
-    from ..sessions.session_store import SessionStore
 
 logger = logging.getLogger("cutbank.idle")
 
@@ -64,7 +62,7 @@ class IdleWorker:
 
     def __init__(
         self,
-        store: "SessionStore",
+        store: SessionStore,
         rules: IdleRules | None = None,
         *,
         name: str | None = None,
@@ -220,7 +218,7 @@ class IdleWorker:
             if found is None:
                 return
             with speaking_plainly(self.store.name):
-                self.store.go_by(found)
+                self.store.apply_settings(found)
                 self.go_by(self._own_rules or found.idle.rules())
                 if self.upkeep is not None:
                     self.upkeep.go_by(found.chores)

@@ -15,7 +15,7 @@ from ....domain.errors import StorageError
 from ...storage.event_log.recorder import ImportRow
 from ...transcripts.formats.steps import Linked
 from ...transcripts.reports import FileReport
-from ..sessions.session_store import Opening
+from ..sessions.store_context import Opening
 from .file_import import Manner, Wanted
 
 PROGRAM = (

@@ -17,6 +17,7 @@ from ...storage.event_log.event_mapper import dumps
 from ...storage.event_log.recorder import AppendKey
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import Append, Asked, Begin, Call, Problem
+from ..sessions.session_log import SessionLog
 from ..sessions.session_store import SessionStore
 from ..sessions.stored_session import StoredSession
 
@@ -203,8 +204,8 @@ class DecidedBatch:
     def _root(self, key: str) -> str:
         """The session that one works for, or branched off from, at the very beginning."""
         while self.store.events.session(self.namespace, key) is not None:
-            session = StoredSession(self.store, self.namespace, key)
-            above = session.parent or session.forked_from
+            session = StoredSession(SessionLog(self.store.context, self.namespace, key))
+            above = session.log.parent or session.log.forked_from
             if above is None:
                 break
             key = above.key

@@ -22,6 +22,17 @@ WORTH_A_PROCESS = 40_000_000
 """Bytes that one process more imports in the time that it takes to start, and be waited for."""
 
 
+def import_transcripts(
+    store: SessionStore, path: str | Path, *, namespace: str = "default"
+) -> list[FileReport]:
+    """Import a transcript of another agent, or all below a folder; of known ones, what is new.
+
+    What is wrong in a file is in its report, and the rest is imported. Raises ImportFileError if
+    there is nothing at `path` to import.
+    """
+    return list(import_path(store, Path(path), namespace=namespace))
+
+
 def import_path(
     store: SessionStore,
     path: Path,
@@ -135,8 +146,8 @@ def _together(  # noqa: PLR0917 - all but one are its caller's own
 ) -> Generator[FileReport]:
     from .crew import Crew  # noqa: PLC0415 - threads and processes, for few files not needed
 
-    assert store.opening is not None, "else there is one process"
-    crew = Crew(store.opening, manner, files, processes)
+    assert store.context.opening is not None, "else there is one process"
+    crew = Crew(store.context.opening, manner, files, processes)
     done = 0
     with closing(crew.reports()) as found:
         for one in found:
@@ -150,7 +161,7 @@ def _together(  # noqa: PLR0917 - all but one are its caller's own
 
 def _processes(store: SessionStore, files: int, size: int, jobs: int | None) -> int:
     """How many processes import; 1 is this one."""
-    opening = store.opening
+    opening = store.context.opening
     if files < 2 or jobs == 1 or opening is None or store.events.recorder.storage() is None:
         return 1  # a database in memory is this process's alone
     if jobs is not None:

@@ -34,8 +34,8 @@ def name_parents(store: SessionStore, namespace: str, links: Iterable[Linked]) -
             continue  # it is told when it is opened
         agent = store.session(link.key, namespace=namespace)
         parent = Parent(namespace=namespace, key=link.parent_key, tool_call_id=link.parent_call)
-        if agent.parent != parent:
-            agent.name_parent(parent)
+        if agent.log.parent != parent:
+            agent.configure(parent=parent)
 
 
 def not_stored(store: SessionStore, namespace: str, links: Iterable[Linked]) -> Iterator[Linked]:

@@ -20,10 +20,10 @@ Placed = Mapping[str, tuple[int, int]]
 
 def rewind(session: StoredSession, placed: Placed, step: Rewind) -> None:
     """Take back all blocks after those of the entry that the source went back to."""
-    events, namespace, key = session.store.events, session.namespace, session.key
+    events, namespace, key = session.log.events, session.namespace, session.key
     first = placed[step.to][1] + 1 if step.to and step.to in placed else 1
-    with events.deciding_on(session.id):
-        events.refresh(session.id)
+    with events.deciding_on(session.log.id):
+        events.refresh(session.log.id)
         aggregate = events.session(namespace, key)
         assert aggregate is not None, "the session was opened"
         chain = events.session_chain(namespace, key)
@@ -41,12 +41,12 @@ def rewind(session: StoredSession, placed: Placed, step: Rewind) -> None:
         )
         aggregate.retract(closed.positions, closed.reopened, "rewound in the source")
         at = aggregate.version
-        events.save(aggregate, keys=[AppendKey(session.id, step.key, at, at)])
+        events.save(aggregate, keys=[AppendKey(session.log.id, step.key, at, at)])
 
 
 def compact(session: StoredSession, placed: Placed, step: Compacted) -> None:
     """Draw the boundary that the source drew, and record its summary, as far as it shows them."""
-    events, namespace, key = session.store.events, session.namespace, session.key
+    events, namespace, key = session.log.events, session.namespace, session.key
     with events.deciding_on(lineage_id(namespace, key, RECORDED)):
         chain = events.session_chain(namespace, key)
         head, state = events.head(chain)
@@ -86,7 +86,7 @@ def compact(session: StoredSession, placed: Placed, step: Compacted) -> None:
             planned_on=lineage.state.decided,
             activate_at=head,
         )
-        events.save(lineage, keys=[AppendKey(session.id, step.key, boundary, boundary)])
+        events.save(lineage, keys=[AppendKey(session.log.id, step.key, boundary, boundary)])
 
 
 def _repairs(named: Ranges, kept: Ranges) -> tuple[Repair, ...]:

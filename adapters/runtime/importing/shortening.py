@@ -20,7 +20,7 @@ def shorten(session: StoredSession, placed: Mapping[str, tuple[int, int]], step:
     `placed` has the positions of the first and last block of each entry. Where none of the blocks
     is shown any more, there is nothing to draw.
     """
-    events, namespace, key = session.store.events, session.namespace, session.key
+    events, namespace, key = session.log.events, session.namespace, session.key
     with events.deciding_on(lineage_id(namespace, key, RECORDED)):
         reader = ViewReader(events, namespace, key, RECORDED)
         view = reader.view()
@@ -66,7 +66,7 @@ def shorten(session: StoredSession, placed: Mapping[str, tuple[int, int]], step:
             planned_on=lineage.state.decided,
             activate_at=head,
         )
-        events.save(lineage, keys=[AppendKey(session.id, step.key, boundary, boundary)])
+        events.save(lineage, keys=[AppendKey(session.log.id, step.key, boundary, boundary)])
 
 
 def _carried(summary: Any) -> dict[str, Any]:

@@ -268,8 +268,8 @@ class TranscriptImport:
     def entitle(self) -> None:
         """Give the sessions the titles that the source ended with."""
         for target in self.targets.values():
-            if target.session and target.title and target.session.title != target.title:
-                target.session.retitle(target.title)
+            if target.session and target.title and target.session.log.title != target.title:
+                target.session.configure(title=target.title)
 
     def abandon_orphans(self) -> None:
         """Close the calls without a result that stand before the prompt that the source ends with.
@@ -279,11 +279,11 @@ class TranscriptImport:
         for target in self.targets.values():
             if (session := target.session) is None:
                 continue
-            state = session.state
+            state = session.log.state
             calls = session.recall(*state.open_calls.values()) if state.open_calls else []
             for call in calls:
                 if call.turn < state.turn and isinstance(call.block, ToolCall):
-                    session.abandon(call.block.tool_call_id, NEVER_ANSWERED)
+                    session.cancel_tool_call(call.block.tool_call_id, NEVER_ANSWERED)
                     self.report.abandoned += 1
 
     def _decide(self, step: Rewind | Compacted | Shortened) -> None:
@@ -294,7 +294,7 @@ class TranscriptImport:
             self._open(target)  # there is something in it from the first on
         if target is None or (session := target.session) is None:
             return
-        while not self.store.events.select_key(session.id, step.key):
+        while not self.store.events.select_key(session.log.id, step.key):
             try:
                 match step:
                     case Rewind():

@@ -78,7 +78,7 @@ def _work(orders: SimpleQueue[Message], say: Say) -> None:
     counter = opening.pop("counter")
     with open_store(opening.pop("address"), **opening) as store:
         if counter is not None:
-            store.count_by(counter)
+            store.set_tokenizer(counter)
         links = SharedLinks(say, orders)
         while True:
             order = orders.get()

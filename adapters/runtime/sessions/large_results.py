@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, cast
 from ....domain.blocks import AnyBlock, Text, ToolResult
 from ....domain.compaction import MAIN
 from ....domain.compaction_events import Trim
+from ....domain.hooks import Happening, Moment
 from ....domain.ranges import Ranges
 from ....domain.session_events import Ends, ToolCalled, ToolReturned
 from ....domain.token_budget import CHARS_PER_TOKEN
 from ....domain.tool_output import LEAST_SHOWN, ends_within, tokens_of
 from ....domain.trims import trimmed
 from ....projections.hook_payloads import tool_response_truncated
+from ..compaction.listeners import told
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
-    from .stored_session import StoredSession
+    from .session_log import SessionLog
 
 LONGEST = 4
 """Bytes that one character may have."""
@@ -45,21 +47,17 @@ def _ends(text: str, settings: Callable[[], "Settings"]) -> Ends | None:
     return ends_within(text, most) if most is not None else None
 
 
-def tell_of(session: "StoredSession", results: Ranges) -> None:
+def tell_of(log: "SessionLog", results: Ranges) -> None:
     """Tell those who listen that these are shown shortened."""
-    from ....domain.hooks import Happening, Moment  # noqa: PLC0415 - who needs it pays for it
-    from ..compaction.story import told  # noqa: PLC0415 - as above
-
-    for event in _events(session, results):
+    for event in _events(log, results):
         happening = Happening(
-            Moment.TOOL_RESPONSE_TRUNCATED, session.key, session.namespace, MAIN, message=event
+            Moment.TOOL_RESPONSE_TRUNCATED, log.key, log.namespace, MAIN, message=event
         )
-        told(session.store.all_listeners, happening)
+        told(log.listeners, happening)
 
 
-def _events(session: "StoredSession", results: Ranges) -> Iterator[dict[str, object]]:
-    store = session.store.events
-    chain = store.session_chain(session.namespace, session.key)
+def _events(log: "SessionLog", results: Ranges) -> Iterator[dict[str, object]]:
+    store, chain = log.events, log.chain()
     for recorded in store.read(chain, results):
         returned = cast(ToolReturned, recorded.event)
         called = cast(ToolCalled, store.read(chain, Ranges.of([returned.call]))[0].event)

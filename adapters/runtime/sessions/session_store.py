@@ -1,54 +1,37 @@
-"""What callers hold first: a store of sessions in one database."""
+"""Opens a store: all sessions of one database."""
 
 import logging
-import os
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
-from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 from eventsourcing.persistence import IntegrityError
 
-from ....domain.errors import (
-    InvalidSettingError,
-    NotFoundError,
-    StorageError,
-)
+from ....domain.errors import NotFoundError, StorageError
 from ....domain.hooks import Listener
 from ....domain.session import Session, session_id
-from ....domain.session_events import (
-    Parent,
-)
-from ....projections.tally import Tally
+from ....domain.session_events import Parent
 from ...storage.event_log.addresses import is_postgres, located, shown
 from ...storage.event_log.databases import environment
 from ...storage.event_log.event_store import EventStore, utc_now
 from ...storage.event_log.plain_errors import speaking_plainly
 from ...storage.private_files import is_shared
-from ...storage.process_forks import reopen_in_children
 from ...storage.sqlite.address import path_of
 from .naming import check_name
+from .session_log import SessionLog, list_logs
+from .store_context import Opening, StoreContext
 from .stored_session import StoredSession
 
 if TYPE_CHECKING:
-    from ....domain.backtest.result import Measured
-    from ....domain.idle import IdleRules
-    from ...analysis.replaying.shadow_watch import ShadowWatch
     from ...settings.settings import Settings
     from ...storage.read_models.costs import Costs
     from ...storage.read_models.follower import Follower
     from ...storage.read_models.read_models import ReadModels
     from ...storage.read_models.search import Found
-    from ...transcripts.reports import FileReport
-    from ..compaction.ahead import Preparations
-    from ..idle.notices import Heard
-    from ..idle.scheduler import IdleScheduler
-    from ..idle.status import IdleStatus
 
 logger = logging.getLogger("cutbank.storage")
 
@@ -61,25 +44,14 @@ def open_store(
     settings: "Settings | str | Path | None" = None,
     clock: Callable[[], datetime] = utc_now,
 ) -> "SessionStore":
-    """Open the database at `path`, or make it.
-
-    `path` is a file, which stays the same one if the current folder changes; `:memory:` keeps all
-    in this process; `postgresql://...` or `host=... dbname=...` is a server's database, in which
-    the schema `cutbank`, or the one that `?schema=` names, is made.
-    `synchronous="NORMAL"` is faster, and a power cut may lose the last commits; FULL, the default,
-    loses none. `compress` stores what is written from now on as Zstandard. An older database is
-    migrated, a newer one refused.
-    `settings` are a file's or a value's; else they are read as `cutbank settings` says, when the
-    first compaction asks for them.
-    Raises StorageError, in one line, where it cannot be opened.
-    """
+    """Open the database at `path`, or create it; see `cutbank.open`."""
     address = located(str(path))
     name = shown(address)
     env = environment(address, synchronous=synchronous, compress=compress)
     with speaking_plainly(name):
-        store = SessionStore(EventStore(env, clock), name, settings)
+        store = SessionStore(StoreContext(EventStore(env, clock), name, settings))
     if clock is utc_now:
-        store.opening = Opening(address, synchronous, compress)
+        store.context.opening = Opening(address, synchronous, compress)
     file = None if is_postgres(address) else path_of(address)
     if file is not None and is_shared(file):
         _say_shared(file)
@@ -92,118 +64,51 @@ def _say_shared(file: Path) -> None:
     logger.warning("%s can be read by others: if they should not, chmod 600 it", file)
 
 
-@dataclass(slots=True)
-class Opening:
-    """How a database was opened, for another process to do the same."""
-
-    address: str = field(repr=False)
-    """With its password, if it has one."""
-    synchronous: str
-    compress: bool
-    counter: str | None = None
-    """What tokens are counted by, where that was said."""
-
-
 class SessionStore:
     """All sessions of one database."""
 
-    def __init__(
-        self, events: EventStore, name: str, settings: "Settings | str | Path | None" = None
-    ) -> None:
-        self.events = events
-        self.name = name
-        # A relative path is resolved now, as the database's own is.
-        if isinstance(settings, str | Path) and str(settings).strip():
-            settings = Path(settings).expanduser().absolute()
-        self._given_settings = settings
-        self.opening: Opening | None = None
-        """None where no other process could do the same: a clock of one's own goes nowhere."""
-        self.listeners: list[Listener] = []
-        """Are told what becomes of each compaction in this store: see `happenings.py`."""
-        self._read_models: ReadModels | None = None
-        self._followers: list[Follower] = []
-        self._scheduler: IdleScheduler | None = None
-        self._preparations: Preparations | None = None
-        self._shadows: ShadowWatch | None = None
-        self._opening = Lock()
-        self._starting = Lock()
-        reopen_in_children(self)
+    def __init__(self, context: StoreContext) -> None:
+        self.context = context
+        """The log, for tools that work on events."""
+        self.listeners: list[Listener] = context.added_listeners
+        """Called with each event of each compaction in this store: see `domain.hooks`."""
 
-    FORK_RANK = 0
+    def __repr__(self) -> str:
+        return f"<store {self.name}>"
 
-    def locks(self) -> list[Any]:
-        """As `process_forks` asks: nobody opens the read models."""
-        return [self._opening]
+    @property
+    def name(self) -> str:
+        """The address of the database, without a password."""
+        return self.context.name
 
-    def leave_in_child(self, held: Container[Any]) -> None:
-        """Have no threads in a forked child: they went on in the parent alone."""
-        del held
-        self._opening, self._starting = Lock(), Lock()
-        self._followers = []
-        self._scheduler = self._preparations = self._shadows = None
+    @property
+    def events(self) -> EventStore:
+        """The log itself."""
+        return self.context.events
 
-    @cached_property
+    @property
     def settings(self) -> "Settings":
         """How sessions are compacted where a call does not say.
 
         Raises InvalidSettingError, one line for each mistake, with file and line or variable.
         """
-        from ...models.vocabularies import VOCABULARIES  # noqa: PLC0415 - as above
-        from ...settings.settings import Settings  # noqa: PLC0415 - as above
+        return self.context.settings
 
-        given = self._given_settings
-        settings = given if isinstance(given, Settings) else self.read_settings()
-        if settings.tokens.counter in VOCABULARIES:
-            self.count_by(settings.tokens.counter)
-        return settings
+    def apply_settings(self, settings: "Settings") -> None:
+        """Use these settings from now on; work that was begun ends by the old ones.
 
-    @property
-    def settings_file(self) -> Path | None:
-        """Where the settings are read from, be it there or not; None where they were given."""
-        from ...settings.settings import Settings  # noqa: PLC0415 - as below
-        from ...settings.toml_file import place_of  # noqa: PLC0415 - as below
-
-        given = self._given_settings
-        return None if isinstance(given, Settings) else place_of(given, os.environ)[0]
-
-    def read_settings(self, file: Path | None = None) -> "Settings":
-        """What the file of the settings, or the one that is named, says now; changes nothing.
-
-        Raises InvalidSettingError, as `settings` does.
+        Loops keep the settings that they were made with. Raises NotFoundError, and changes nothing,
+        if the vocabulary of the tokenizer is not on this machine.
         """
-        from ...settings.load import load  # noqa: PLC0415 - whoever never compacts pays nothing
-        from ...settings.settings import Settings  # noqa: PLC0415 - as above
+        self.context.apply_settings(settings)
 
-        given = None if isinstance(self._given_settings, Settings) else self._given_settings
-        return load(file or given)
+    def set_tokenizer(self, name: str) -> None:
+        """Count the tokens of new blocks with `chars/4`, `o200k_base`, ...
 
-    def go_by(self, settings: "Settings") -> None:
-        """Compact by these settings from now on; what was begun is done by those before.
-
-        Loops that are there keep what they were made with; those that are made next are made by
-        these. Raises NotFoundError, and changes nothing, where the vocabulary that they count by
-        is not on this machine.
+        Counts that were recorded stay as they are. Raises NotFoundError if the vocabulary is not on
+        this machine, and InvalidSettingError for a name that does not exist.
         """
-        from ...models.vocabularies import VOCABULARIES  # noqa: PLC0415 - as above
-        from ..compaction.hook_commands import hook_commands  # noqa: PLC0415 - as above
-
-        if settings.tokens != self.settings.tokens:
-            if settings.tokens.counter in VOCABULARIES:
-                self.count_by(settings.tokens.counter)
-            else:
-                self.events.tally = Tally()
-        self.settings, self._hooks = settings, hook_commands(settings.hooks)
-
-    @property
-    def all_listeners(self) -> "list[Listener]":
-        """The programs that the settings name, and then the listeners of this store."""
-        return [*self._hooks, *self.listeners]
-
-    @cached_property
-    def _hooks(self) -> "list[Listener]":
-        from ..compaction.hook_commands import hook_commands  # noqa: PLC0415 - as above
-
-        return hook_commands(self.settings.hooks)
+        self.context.set_tokenizer(name)
 
     def session(
         self,
@@ -216,7 +121,7 @@ class SessionStore:
         source: str | None = None,
         title: str | None = None,
         project: str | None = None,
-    ) -> "StoredSession":
+    ) -> StoredSession:
         """The session of that key; opened if there is none, unless `create` is False.
 
         `subject` is whom it is about, for erasure; `parent` the session and call that a
@@ -228,7 +133,7 @@ class SessionStore:
         if subject is not None:
             check_name("subject", subject)
         with (
-            speaking_plainly(self.name),
+            speaking_plainly(self.context.name),
             self.events.deciding_on(session_id(namespace, key)),
         ):
             if self.events.session(namespace, key) is None:
@@ -246,121 +151,11 @@ class SessionStore:
                 )
                 with suppress(IntegrityError):  # another process opened it: that is as good
                     self.events.save(opened)
-            return StoredSession(self, namespace, key)
+            return self._session(namespace, key)
 
-    def sessions(self, namespace: str | None = None) -> list["StoredSession"]:
-        """All sessions, by namespace and key."""
-        with speaking_plainly(self.name):
-            streams = self.events.recorder.select_streams(namespace)
-        return [
-            StoredSession(self, stream.namespace, stream.session)
-            for stream in streams
-            if stream.lineage is None
-        ]
-
-    def count_by(self, counter: str) -> None:
-        """Count by this from the sessions on that are asked for next: `chars/4`, `o200k_base`, ...
-
-        What stands beside the blocks stays what it is. Raises NotFoundError where the vocabulary
-        is not on this machine, and InvalidSettingError for a name that does not exist.
-        """
-        from ...models.counters import counter_named  # noqa: PLC0415 - as below
-
-        self.events.tally = Tally(counter_named(counter))
-        if self.opening is not None:
-            self.opening.counter = counter
-
-    def import_(self, path: str | Path, *, namespace: str = "default") -> "list[FileReport]":
-        """Read a transcript of another agent, or all below a folder; of those known, what is new.
-
-        What is wrong in a file is in its report, and the rest is imported. Raises ImportFileError
-        where there is nothing at `path` to import.
-        """
-        from ..importing.importer import import_path  # noqa: PLC0415 - as above
-
-        return list(import_path(self, Path(path), namespace=namespace))
-
-    def backup(self, target: str | Path) -> None:
-        """Copy the whole database, as it is now, into a new file; others may go on writing."""
-        path = Path(target)
-        if path.exists():
-            raise StorageError(f"{path} exists already: give a new path")
-        with speaking_plainly(str(path)):
-            self.events.recorder.backup(path)
-
-    def backtest(
-        self,
-        policies: Sequence[str],
-        *,
-        sessions: "Sequence[StoredSession] | None" = None,
-        limits: Sequence[int] = (32_000,),
-        settings: "Mapping[str, Sequence[Any]] | None" = None,
-        budgets: Sequence[int | None] = (None,),
-        summariser: str = "extractive",
-        model: str | None = None,
-        jobs: int | None = None,
-        timeout_s: float = 300.0,
-        cluster: str | None = None,
-        cache: str | Path | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        remark: Callable[[str], None] | None = None,
-    ) -> "Measured":
-        """What each session, of all or of `sessions`, would have come to under each setup.
-
-        Setups are all of `policies` (`NAME[@PRESET]`, `none`, `recorded`) with all values of
-        `settings` (`{"keep_tokens": [8000, 16000], "pi.keep_tokens": [...]}`), all `limits`
-        (tokens of a prompt) and all `budgets` (tokens of a summary; None leaves it to the policy).
-        `model` is whose prices count, else the one that was recorded. Nothing is written to this
-        database. `jobs` processes measure, or the workers of the Dask `cluster` at that address;
-        a cell that takes more than `timeout_s` seconds, or whose process ends, is a row that says
-        so. `cache` is a file that keeps what was measured. `progress` is told how many cells and
-        controls are done, and of how many; `remark`, a line each, what is worth knowing besides.
-        The same sessions and setups give the same answer, but for its seconds, however it is run.
-        Raises InvalidSettingError for a policy, setting or number that cannot be, BacktestError
-        for a cache or cluster that cannot be used.
-        """
-        from ...analysis.backtest.backtest import Backtest, Running  # noqa: PLC0415 - as above
-        from ...analysis.backtest.grid import Grid  # noqa: PLC0415 - as above
-
-        grid = Grid(
-            policies=tuple(policies),
-            limits=tuple(limits),
-            settings=settings or {},
-            budgets=tuple(budgets),
-            summariser=summariser,
-            model=model,
-        )
-        running = Running(
-            jobs=jobs,
-            timeout_s=timeout_s,
-            cluster=cluster,
-            cache=Path(cache) if cache is not None else None,
-            progress=progress,
-            remark=remark,
-        )
-        found = self.sessions() if sessions is None else sessions
-        with speaking_plainly(self.name):
-            return Backtest(self, found, grid, running).measured()
-
-    # Read models
-
-    @property
-    def read_models(self) -> "ReadModels":
-        """What can be asked of all sessions at once, in a disposable file beside the database."""
-        # Under the lock, so that no process is forked in the middle of the import.
-        with self._opening:
-            # Whoever never asks pays nothing: sqlite-utils takes its time.
-            from ...storage.read_models.location import read_models_of  # noqa: PLC0415
-            from ...storage.read_models.read_models import ReadModels  # noqa: PLC0415
-
-            if self._read_models is None:
-                self._read_models = ReadModels(
-                    self.events,
-                    read_models_of(self.name),
-                    log=self.name,
-                    user_settings=lambda: self.settings,
-                )
-            return self._read_models
+    def sessions(self, namespace: str | None = None) -> list[StoredSession]:
+        """List all sessions, by namespace and key."""
+        return [StoredSession(log) for log in list_logs(self.context, namespace)]
 
     def search(
         self,
@@ -403,102 +198,34 @@ class SessionStore:
         with speaking_plainly(self.read_models.name):
             return costs_of(self.read_models, overrides, by=by, since=since, namespace=namespace)
 
+    @property
+    def read_models(self) -> "ReadModels":
+        """The disposable file next to the database that answers questions about all sessions."""
+        return self.context.read_models
+
     def follow(self) -> "Follower":
         """Keep the read models up to date, from a thread, until `stop()` or the store is closed."""
-        from ...storage.read_models.follower import Follower  # noqa: PLC0415 - as above
+        from ...storage.read_models.follower import Follower  # noqa: PLC0415 - start-up time
 
         follower = Follower(self.read_models)
-        self._followers.append(follower)
+        self.context.background.append(follower)
         return follower
 
-    @property
-    def preparations(self) -> "Preparations":
-        """The summaries that agents' loops have written ahead."""
-        from ..compaction.ahead import Preparations  # noqa: PLC0415 - as above
-
-        with self._opening:
-            if self._preparations is None:
-                self._preparations = Preparations()
-            return self._preparations
-
-    @property
-    def shadows(self) -> "ShadowWatch":
-        """The policies that decide beside live sessions, in a thread that no agent waits for."""
-        from ...analysis.replaying.shadow_watch import ShadowWatch  # noqa: PLC0415 - as above
-
-        with self._opening:
-            if self._shadows is None:
-                self._shadows = ShadowWatch()
-            return self._shadows
-
-    # Idle hours
-
-    def start_scheduler(
-        self,
-        rules: "IdleRules | None" = None,
-        *,
-        kind: Literal["background", "asyncio"] = "background",
-        name: str | None = None,
-        heard: "Sequence[Heard]" = (),
-    ) -> "IdleScheduler":
-        """Compact sessions at rest, in this process, until `stop()` or the store is closed.
-
-        `kind` is where it looks: in a thread of its own, or in the running event loop; summaries
-        are written in threads either way. Without `rules` it goes by the settings, section `idle`.
-        `heard` are told what it does: see `idle/notices.py`. Raises InvalidSettingError where this
-        store's scheduler is running already; other processes may run theirs.
-        """
-        from ..idle.scheduler import IdleScheduler  # noqa: PLC0415 - as above
-
-        with self._starting:
-            if self._scheduler is not None:
-                if self._scheduler.is_running:
-                    raise InvalidSettingError(
-                        f"the scheduler of {self.name} is running already in this process:"
-                        " stop it first, or use that one"
-                    )
-                # Its event loop may have been closed over what it was at.
-                self._scheduler.stop()
-            self._scheduler = IdleScheduler(self, rules, kind=kind, name=name, heard=heard)
-            self._scheduler.start()
-            return self._scheduler
-
-    def idle_status(self, *, last: int = 10) -> "IdleStatus":
-        """How idle work stands, whoever does it: what is due, running, prepared, done and failed.
-
-        From the read models, which take in first what is new; `last` is how many of each kind are
-        named. By the rules of the settings, section `idle`.
-        """
-        from ..idle.server_clock import time_of  # noqa: PLC0415 - as above
-        from ..idle.status import status_of  # noqa: PLC0415
-        from ..idle.upkeep import upkeep_of  # noqa: PLC0415
-
-        with speaking_plainly(self.name):
-            now = time_of(self.events)
-        self.read_models.catch_up(search=False)
-        found = status_of(self.read_models, self.settings.idle.rules(), now, last)
-        return replace(found, chores=tuple(upkeep_of(self).status()))
+    def backup(self, target: str | Path) -> None:
+        """Copy the whole database, as it is now, into a new file; others may go on writing."""
+        path = Path(target)
+        if path.exists():
+            raise StorageError(f"{path} exists already: give a new path")
+        with speaking_plainly(str(path)):
+            self.events.recorder.backup(path)
 
     def close(self) -> None:
         """Close the database; sessions of this store cannot be used any more.
 
-        Summaries that are written ahead are cancelled, followers and shadows stopped.
+        Summaries that are written ahead are cancelled; followers, schedulers and shadow policies
+        are stopped.
         """
-        followers, self._followers = self._followers, []
-        scheduler, self._scheduler = self._scheduler, None
-        try:
-            if scheduler is not None:
-                scheduler.stop()
-            if self._preparations is not None:
-                self._preparations.stop()
-            if self._shadows is not None:
-                self._shadows.stop()
-            for follower in followers:
-                follower.stop()
-        finally:
-            if self._read_models is not None:
-                self._read_models.close()
-            self.events.close()
+        self.context.close()
 
     def __enter__(self) -> Self:
         return self
@@ -510,6 +237,9 @@ class SessionStore:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _session(self, namespace: str, key: str) -> StoredSession:
+        return StoredSession(SessionLog(self.context, namespace, key))
 
     def _no_session(self, namespace: str, key: str) -> str:
         streams = self.events.recorder.select_streams(namespace)

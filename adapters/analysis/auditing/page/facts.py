@@ -26,7 +26,7 @@ def facts(story: Story) -> Iterator[Row]:
     """Rows of a list: what it is, and the answer. A fact that is not known has no row."""
     reported = [call.call.reported for call in story.calls if call.call.reported is not None]
     yield from _when(story)
-    if project := story.session.project:
+    if project := story.session.log.project:
         yield _row("Project", project)
     models = Counter(call.model for call in reported if call.model)
     if models:
@@ -42,7 +42,7 @@ def title(story: Story) -> str:
     said = (told.block.text for told in story.blocks if told.block.kind is Kind.USER)
     first = next((" ".join(text.split()) for text in said if text.strip()), "")
     short = first if len(first) <= TITLE else f"{first[: TITLE - 1]}…"
-    return story.session.title or short or story.session.key
+    return story.session.log.title or short or story.session.key
 
 
 def _when(story: Story) -> Iterator[Row]:
@@ -76,7 +76,7 @@ def _prompts(story: Story) -> str:
 
 def _cost(story: Story, reported: Sequence[ModelCalled]) -> str:
     """As the log tells it, else by the model's prices on that day."""
-    overrides = overrides_by(story.session.store.settings)
+    overrides = overrides_by(story.session.log.settings)
     costs = [_cost_of(call, overrides) for call in reported]
     known = [cost for cost in costs if cost is not None]
     if not known:

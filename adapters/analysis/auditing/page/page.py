@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
 
 from ....runtime.exporting.new_file import new_file
+from ....runtime.sessions.stored_session import StoredSession
 from ....storage.private_files import open_new
 from .boundaries import boundaries
 from .calls import calls
@@ -18,9 +18,6 @@ from .history import history
 from .marks import marks
 from .markup import Markup, joined, several, tag
 from .story import Story, story_of
-
-if TYPE_CHECKING:
-    from ....runtime.sessions.stored_session import StoredSession
 
 HERE = files(__name__.rpartition(".")[0])
 
@@ -37,7 +34,7 @@ class PageReport:
 
 
 def write_page(
-    session: "StoredSession",
+    session: StoredSession,
     path: str | Path,
     *,
     lineage: str | None = None,
@@ -50,7 +47,7 @@ def write_page(
     already or cannot be written, NotFoundError where there is no such lineage.
     """
     if lineage is not None:
-        session.check_lineage(lineage)
+        session.log.check_lineage(lineage)
     target = Path(path)
     with new_file(target) as beside:
         story = story_of(session, lineage)
@@ -83,7 +80,7 @@ def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
     session, view = story.session, story.view
     at = view.coordinate
     yield tag("h1", title(story), dir="auto")
-    source = f", imported from {session.source}" if session.source else ""
+    source = f", imported from {session.log.source}" if session.log.source else ""
     yield tag(
         "p",
         f"Session {session.key} in {session.namespace}{source}: "
@@ -91,7 +88,7 @@ def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
         f"{several(len(story.calls), 'call', 'calls')}, "
         f"{several(len(story.boundaries), 'compaction', 'compactions')}. "
         f"Fates as of {at.lineage}@{at.lineage_version}#{at.position}; "
-        f"the view there takes {session.in_use(view):,} tokens, fingerprint ",
+        f"the view there takes {session.log.measure_use(view):,} tokens, fingerprint ",
         tag("code", view.fingerprint),
         ".",
     )

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from .....domain.blocks import AnyBlock
@@ -24,16 +23,14 @@ from .....projections.replay.recording import Call, Recording
 from .....projections.replay.replay import replayed
 from .....projections.replay.served import Served
 from ....runtime.sessions.recall import recalled
+from ....runtime.sessions.stored_session import StoredSession
 from ...replaying.recordings import decisions_of, recording_of
 from ..audited_call import size_of_call
-from ..diffs import diff
+from ..diffs import compare
 from ..lineages import lineages_of, trees_of
 from ..owners import Owner, owners_of
 from ..showings import Showings
 from ..told_times import told_at
-
-if TYPE_CHECKING:
-    from ....runtime.sessions.stored_session import StoredSession
 
 COMPARED = 60
 """Boundaries for which what left is told; of more of them the newest."""
@@ -107,7 +104,7 @@ class ToldBoundary:
 class Story:
     """All that a page tells."""
 
-    session: "StoredSession"
+    session: StoredSession
     view: HistoryView
     """The newest, on the lineage that the page is about."""
     blocks: Sequence[ToldBlock]
@@ -122,7 +119,7 @@ class Story:
         return next((told for told in self.boundaries if told.key == call.boundary), None)
 
 
-def story_of(session: "StoredSession", lineage: str | None = None) -> Story:
+def story_of(session: StoredSession, lineage: str | None = None) -> Story:
     """What there is to tell; fates are those of `lineage`, `main` unless said."""
     recording = recording_of(session)
     log = Log(rows_of(recording))
@@ -157,8 +154,8 @@ def _retracted(retractions: Sequence[tuple[int, Ranges]], upto: int) -> Ranges:
     return Ranges(run for at, gone in retractions if at <= upto for run in gone.runs)
 
 
-def _blocks(session: "StoredSession", recording: Recording, fates: Fates) -> Iterator[ToldBlock]:
-    store = session.store.events
+def _blocks(session: StoredSession, recording: Recording, fates: Fates) -> Iterator[ToldBlock]:
+    store = session.log.events
     chain = store.session_chain(session.namespace, session.key)
     for found in recalled(store, chain, Ranges.span(1, len(recording.log))):
         recorded = recording.at(found.position)
@@ -173,13 +170,13 @@ def _blocks(session: "StoredSession", recording: Recording, fates: Fates) -> Ite
 
 
 def _calls(
-    session: "StoredSession", recording: Recording, trees: Sequence[LineageTree]
+    session: StoredSession, recording: Recording, trees: Sequence[LineageTree]
 ) -> Iterator[ToldCall]:
     """Each call with the lineage that it was served from: the source's own where it was imported.
 
     Every lineage is replayed once; of each call the one counts that it was sent.
     """
-    known = set(session.lineages)
+    known = set(session.log.lineages)
     default = RECORDED if RECORDED in known else MAIN
     wanted = [_lineage_of(call, known, default) for call in recording.calls]
     replays: dict[str, Sequence[Served]] = {
@@ -189,7 +186,7 @@ def _calls(
     decided_in = {
         (tree.lineage, node.number): node.lineage for tree in trees for node in tree.nodes
     }
-    events = session.store.events
+    events = session.log.events
     showings, owners = Showings(events), owners_of(events, session.namespace, session.key)
     for index, (call, name) in enumerate(zip(recording.calls, wanted, strict=True)):
         served = replays[name][index]
@@ -219,7 +216,7 @@ def _lineage_of(call: Call, known: set[str], default: str) -> str:
 
 
 def _boundaries(
-    session: "StoredSession",
+    session: StoredSession,
     tree: LineageTree,
     retractions: Sequence[tuple[int, Ranges]],
     log: Log,
@@ -227,13 +224,13 @@ def _boundaries(
     compared = {node.number for node in tree.nodes[-COMPARED:]}
     for node in tree.nodes:
         # One that another lineage of the session decided is told of there.
-        is_own = node.lineage == tree.lineage or node.lineage not in session.lineages
+        is_own = node.lineage == tree.lineage or node.lineage not in session.log.lineages
         if not is_own:
             continue
         upto = node.served_from or node.boundary.after
         found = None
         if node.number in compared:
-            found = diff(session, node.number, tree.lineage, log=log)
+            found = compare(session, node.number, tree.lineage, log=log)
         yield ToldBoundary(
             lineage=node.lineage,
             node=node,

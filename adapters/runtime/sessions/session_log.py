@@ -1,0 +1,289 @@
+"""Reads and writes the streams of one session: what a session, its loop and its audits work on."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from ....domain.compaction import MAIN, RECORDED, check_nameable
+from ....domain.context_limit import NOTHING_LOGGED, ContextLimit, LoggedContext
+from ....domain.errors import NotFoundError
+from ....domain.event import Event
+from ....domain.hooks import Listener
+from ....domain.ranges import Ranges
+from ....domain.session import Session, SessionState, session_id
+from ....domain.session_events import (
+    Fork,
+    Parent,
+    ParentNamed,
+    SessionOpened,
+    SessionTitled,
+    Usage,
+)
+from ....projections.history_view import HistoryView
+from ...storage.event_log.chain import Chain
+from ...storage.event_log.event_store import EventStore
+from ...storage.event_log.plain_errors import speaking_plainly
+from ...storage.event_log.recorder import AppendKey
+from ...storage.view_reader import ViewReader
+from .deciding import decided
+from .naming import positions_of
+from .whole_groups import check_blocks, whole_groups
+
+if TYPE_CHECKING:
+    from ...settings.settings import Settings
+    from ..compaction.compactor import Compactor
+    from .store_context import StoreContext
+
+T = TypeVar("T")
+
+
+def list_logs(context: "StoreContext", namespace: str | None = None) -> "list[SessionLog]":
+    """List the logs of all sessions, or of those in a namespace, by namespace and key."""
+    with speaking_plainly(context.name):
+        streams = context.events.recorder.select_streams(namespace)
+    return [
+        SessionLog(context, stream.namespace, stream.session)
+        for stream in streams
+        if stream.lineage is None
+    ]
+
+
+class SessionLog:
+    """The streams of one session in one open database."""
+
+    def __init__(self, context: "StoreContext", namespace: str, key: str) -> None:
+        self.context = context
+        self.namespace = namespace
+        self.key = key
+        self.id = session_id(namespace, key)
+        self._readers: dict[str, ViewReader] = {}
+
+    @property
+    def events(self) -> EventStore:
+        return self.context.events
+
+    @property
+    def settings(self) -> "Settings":
+        return self.context.settings
+
+    @property
+    def listeners(self) -> list[Listener]:
+        return self.context.listeners
+
+    # What the log says of the session
+
+    @property
+    def position(self) -> int:
+        """The newest position."""
+        with speaking_plainly(self.context.name):
+            return self.events.head(self.chain())[0]
+
+    @property
+    def state(self) -> SessionState:
+        """Turn, open calls and sizes, as of now."""
+        with speaking_plainly(self.context.name):
+            return self.events.head(self.chain())[1]
+
+    @property
+    def title(self) -> str | None:
+        titled = self.state.titled
+        return cast(SessionTitled, self._event(titled)).title if titled else self.opened().title
+
+    @property
+    def parent(self) -> Parent | None:
+        """The session, and the call in it, that this one works for."""
+        parented = self.state.parented
+        return cast(ParentNamed, self._event(parented)).parent if parented else self.opened().parent
+
+    @property
+    def source(self) -> str | None:
+        """The format that the session was imported from."""
+        return self.opened().source
+
+    @property
+    def project(self) -> str | None:
+        """The folder that the session's agent worked in, or a name."""
+        return self.opened().project
+
+    @property
+    def forked_from(self) -> Fork | None:
+        """Where the session left its parent, if it is a fork."""
+        return self.opened().fork
+
+    @property
+    def incomplete_import(self) -> str | None:
+        """The transcript whose import into this session was interrupted: import it again."""
+        with speaking_plainly(self.context.name):
+            return self.events.recorder.select_incomplete_import(self.namespace, self.key)
+
+    @property
+    def lineages(self) -> list[str]:
+        """The lineages that were written to, by name."""
+        with speaking_plainly(self.context.name):
+            return self.events.lineages(self.namespace, self.key)
+
+    def chain(self) -> Chain:
+        """The streams that hold the session's events: its parents' up to each fork, and its own."""
+        return self.events.session_chain(self.namespace, self.key)
+
+    def opened(self) -> SessionOpened:
+        """The event that opened the session."""
+        with speaking_plainly(self.context.name):
+            return self.events.opened(self.namespace, self.key)
+
+    def check_lineage(self, lineage: str) -> None:
+        """Raise NotFoundError if no compaction was ever recorded on the lineage.
+
+        `main` always exists, and so does `recorded` in a session that was imported.
+        """
+        if lineage == MAIN or (lineage == RECORDED and self.source is not None):
+            return
+        if lineage not in (known := self.lineages):
+            exist = ", ".join(sorted({MAIN, *known}))
+            raise NotFoundError(
+                f"session {self.key!r} has no lineage {lineage!r} (there is: {exist})"
+            )
+
+    # Views
+
+    def reader(self, lineage: str = MAIN) -> ViewReader:
+        """Reads the views of a lineage."""
+        if (reader := self._readers.get(lineage)) is None:
+            reader = ViewReader(self.events, self.namespace, self.key, lineage)
+            self._readers[lineage] = reader
+        return reader
+
+    def compactor(self, lineage: str = MAIN) -> "Compactor":
+        """The steps of a compaction on one lineage, which begins if it is new.
+
+        Raises InvalidSettingError for a new name that cannot be part of a view's name.
+        """
+        from ..compaction.compactor import Compactor  # noqa: PLC0415 - start-up time
+
+        if lineage != MAIN and lineage not in self.lineages:
+            check_nameable(lineage)
+        return Compactor(self.events, self.reader(lineage), self.listeners)
+
+    def find_prepared(self, *, lineage: str = MAIN) -> int | None:
+        """Return the boundary that is recorded and not yet served; None if there is none."""
+        with speaking_plainly(self.context.name):
+            chain = self.events.lineage_chain(self.namespace, self.key, lineage)
+            return self.events.lineage_state(chain)[1].prepared or None
+
+    def measure_use(self, view: HistoryView) -> int:
+        """Return the tokens that a prompt with this view takes, by the session's calibration.
+
+        As its newest call was reported, and what came since; else as it is estimated.
+        """
+        at = view.coordinate
+        with speaking_plainly(self.context.name):
+            reader = ViewReader(self.events, self.namespace, self.key, at.lineage)
+            return reader.history(at.position, at.lineage_version)[0].use().used
+
+    def find_context_limit(
+        self, *, limit: int | None = None, model: str | None = None, lineage: str = MAIN
+    ) -> ContextLimit:
+        """Return how many tokens a prompt may have, and where that figure is from.
+
+        `limit` where it is given, else the settings, what the log reports, what is known of the
+        model (`model`, or the newest call's), and at last a default.
+        """
+        from ...models.context_limits import limit_by  # noqa: PLC0415 - start-up time
+
+        return limit_by(self.settings, model, self.logged_context(lineage, limit), limit)
+
+    def logged_context(self, lineage: str, limit: int | None = None) -> LoggedContext:
+        """Read what the session's calls tell of its model's context, unless `limit` is given."""
+        from ...storage.earlier_calls import logged_context  # noqa: PLC0415 - start-up time
+
+        if limit is not None:
+            return NOTHING_LOGGED
+        with speaking_plainly(self.context.name):
+            return logged_context(self.events, self.namespace, self.key, lineage)
+
+    # Decisions
+
+    def change(self, decision: Callable[[Session], Any]) -> None:
+        """Store what a decision records."""
+        with speaking_plainly(self.context.name):
+            self.decide(decision)
+
+    def decide(
+        self,
+        decision: Callable[[Session], T],
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+    ) -> T | AppendKey:
+        """Store what a decision records, and return its answer; see `deciding`."""
+        return decided(
+            self.events, self.namespace, self.key, decision, append_key=key, expect=expect
+        )
+
+    def record_call(
+        self,
+        view: HistoryView,
+        *,
+        call_id: str,
+        renderer: str = "neutral/1",
+        model: str | None = None,
+        usage: Usage | None = None,
+        cost_usd: float | None = None,
+        latency_s: float | None = None,
+        stop_reason: str | None = None,
+    ) -> None:
+        """Record that a model was sent `view`; its coordinate and fingerprint prove which."""
+        at = view.coordinate
+        fields: dict[str, Any] = {
+            "call_id": call_id,
+            "model": model,
+            "usage": usage,
+            "cost_usd": cost_usd,
+            "latency_s": latency_s,
+            "stop_reason": stop_reason,
+            "position": at.position,
+            "lineage": at.lineage,
+            "lineage_version": at.lineage_version,
+            "renderer": renderer,
+            "fingerprint": view.fingerprint,
+        }
+        self.change(lambda session: session.record_call(fields))
+
+    def record_overflow(
+        self,
+        message: str,
+        *,
+        model: str | None = None,
+        lineage: str = MAIN,
+        lineage_version: int = 0,
+    ) -> None:
+        """Record that a provider refused a view as too long."""
+        overflow = {
+            "message": message,
+            "model": model,
+            "lineage": lineage,
+            "lineage_version": lineage_version,
+        }
+        self.change(lambda session: session.record_overflow(overflow))
+
+    def check_positions(self, positions: tuple[int | Ranges, ...]) -> Ranges:
+        """Return the positions as ranges; InvalidPositionError if one is no visible block."""
+        wanted = positions_of(positions)
+        with speaking_plainly(self.context.name):
+            chain = self.chain()
+            head = self.events.head(chain)[0]
+            log = self.events.read(chain, wanted & Ranges.span(1, head))
+            check_blocks(log, wanted, self.reader(MAIN).retracted(head))
+        return wanted
+
+    def close_groups(self, positions: tuple[int | Ranges, ...]) -> Ranges:
+        """Return the positions with the tool pairs and messages that they are part of."""
+        wanted = self.check_positions(positions)
+        with speaking_plainly(self.context.name):
+            chain = self.chain()
+            head = self.events.head(chain)[0]
+            retracted = self.reader(MAIN).retracted(head)
+            return whole_groups(self.events, chain, wanted, head, retracted)
+
+    def _event(self, position: int) -> Event:
+        with speaking_plainly(self.context.name):
+            return self.events.read(self.chain(), Ranges.of([position]))[0].event

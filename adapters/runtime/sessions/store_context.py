@@ -1,0 +1,184 @@
+"""Holds what the sessions of one open database share: the log, the settings and the listeners."""
+
+import os
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ....domain.hooks import Listener
+from ....projections.tally import Tally
+from ...settings.load import load
+from ...settings.settings import Settings
+from ...settings.toml_file import place_of
+from ...storage.event_log.event_store import EventStore
+from ...storage.process_forks import reopen_in_children
+from ..compaction.ahead import Preparations
+from ..compaction.hook_commands import hook_commands
+
+if TYPE_CHECKING:
+    from ...storage.read_models.read_models import ReadModels
+
+
+class Stoppable(Protocol):
+    """Work that goes on in the background until it is stopped."""
+
+    def stop(self) -> object: ...
+
+
+class ShadowPolicies(Protocol):
+    """Policies that decide on lineages of their own, next to a live session."""
+
+    def decide(self, position: int) -> None:
+        """Have each policy decide about the call that is sent the session up to a position."""
+        ...
+
+
+@dataclass(slots=True)
+class Opening:
+    """How a database was opened, for another process to open it the same way."""
+
+    address: str = field(repr=False)
+    """With its password, if it has one."""
+    synchronous: str
+    compress: bool
+    counter: str | None = None
+    """The tokenizer, if one was set."""
+
+
+class StoreContext:
+    """The log of one open database, and what all its sessions work with."""
+
+    def __init__(
+        self, events: EventStore, name: str, settings: Settings | str | Path | None = None
+    ) -> None:
+        self.events = events
+        self.name = name
+        # A relative path is resolved now, as the database's own is.
+        if isinstance(settings, str | Path) and str(settings).strip():
+            settings = Path(settings).expanduser().absolute()
+        self._given_settings = settings
+        self.opening: Opening | None = None
+        """None where another process could not open it the same way: it has no way to share this
+        process's clock."""
+        self.added_listeners: list[Listener] = []
+        self.background: list[Stoppable] = []
+        """Stopped, the newest first, when the store is closed."""
+        self.start_shadows: Callable[..., ShadowPolicies] | None = None
+        """Starts the policies that decide next to a loop's own; see `analysis.replaying.shadows`."""
+        self._read_models: ReadModels | None = None
+        self._preparations: Preparations | None = None
+        self._opening = Lock()
+        self.starting = Lock()
+        """Held while background work starts, so that it starts once."""
+        reopen_in_children(self)
+
+    FORK_RANK = 0
+
+    def locks(self) -> list[Any]:
+        """Name the locks that a fork waits for: the read models are opened under one."""
+        return [self._opening]
+
+    def leave_in_child(self, held: Container[Any]) -> None:
+        """Forget all threads in a forked child: they go on in the parent alone."""
+        del held
+        self._opening, self.starting = Lock(), Lock()
+        self.background = []
+        self._preparations = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        """How sessions are compacted where a call does not say.
+
+        Raises InvalidSettingError, one line for each mistake, with file and line or variable.
+        """
+        given = self._given_settings
+        settings = given if isinstance(given, Settings) else self.read_settings()
+        self._count_by(settings)
+        return settings
+
+    @property
+    def settings_file(self) -> Path | None:
+        """The file that settings are read from, if they were not given; it need not exist."""
+        given = self._given_settings
+        return None if isinstance(given, Settings) else place_of(given, os.environ)[0]
+
+    def read_settings(self, file: Path | None = None) -> Settings:
+        """Read the settings file, or the one that is named, without applying it.
+
+        Raises InvalidSettingError, as `settings` does.
+        """
+        given = None if isinstance(self._given_settings, Settings) else self._given_settings
+        return load(file or given)
+
+    def apply_settings(self, settings: Settings) -> None:
+        """Use these settings from now on; see `SessionStore.apply_settings`."""
+        if settings.tokens != self.settings.tokens and not self._count_by(settings):
+            self.events.tally = Tally()
+        self.settings, self._hooks = settings, hook_commands(settings.hooks)
+
+    def set_tokenizer(self, name: str) -> None:
+        """Count the tokens of new blocks with this tokenizer; see `SessionStore.set_tokenizer`."""
+        from ...models.counters import counter_named  # noqa: PLC0415 - start-up time
+
+        self.events.tally = Tally(counter_named(name))
+        if self.opening is not None:
+            self.opening.counter = name
+
+    def _count_by(self, settings: Settings) -> bool:
+        """Set the tokenizer that settings name; returns whether they name one."""
+        from ...models.vocabularies import VOCABULARIES  # noqa: PLC0415 - start-up time
+
+        if settings.tokens.counter not in VOCABULARIES:
+            return False
+        self.set_tokenizer(settings.tokens.counter)
+        return True
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """The programs that the settings name, and then the listeners that were added."""
+        return [*self._hooks, *self.added_listeners]
+
+    @cached_property
+    def _hooks(self) -> list[Listener]:
+        return hook_commands(self.settings.hooks)
+
+    @property
+    def read_models(self) -> "ReadModels":
+        """The disposable file next to the database that answers questions about all sessions."""
+        # Under the lock, so that no process is forked in the middle of the import.
+        with self._opening:
+            # A store that never asks does not wait for sqlite-utils.
+            from ...storage.read_models.location import read_models_of  # noqa: PLC0415
+            from ...storage.read_models.read_models import ReadModels  # noqa: PLC0415
+
+            if self._read_models is None:
+                self._read_models = ReadModels(
+                    self.events,
+                    read_models_of(self.name),
+                    log=self.name,
+                    user_settings=lambda: self.settings,
+                )
+            return self._read_models
+
+    @property
+    def preparations(self) -> Preparations:
+        """The summaries that agents' loops have written ahead."""
+        with self._opening:
+            if self._preparations is None:
+                self._preparations = Preparations()
+                self.background.insert(0, self._preparations)
+            return self._preparations
+
+    def close(self) -> None:
+        """Stop all background work, then close the read models and the database."""
+        background, self.background = self.background, []
+        try:
+            for work in reversed(background):
+                work.stop()
+        finally:
+            if self._read_models is not None:
+                self._read_models.close()
+            self.events.close()
