@@ -9,18 +9,18 @@ if TYPE_CHECKING:
     from .adapters.analysis.auditing.diffs import diff as diff
     from .adapters.analysis.auditing.lineages import lineage_tree as lineage_tree
     from .adapters.analysis.backtest.backtest import backtest as backtest
-    from .adapters.analysis.replaying.run import replay as replay
+    from .adapters.analysis.replaying.run_replay import replay as replay
     from .adapters.interfaces.opening import open as open
     from .adapters.runtime.async_agent_loop import AsyncAgentLoop as AsyncAgentLoop
     from .adapters.runtime.compaction.options import CompactionOptions as CompactionOptions
     from .adapters.runtime.compaction.options import LoopOptions as LoopOptions
     from .adapters.runtime.exporting.exporter import export as export
     from .adapters.runtime.idle.current_status import get_idle_status as get_idle_status
-    from .adapters.runtime.idle.scheduler import start_scheduler as start_scheduler
+    from .adapters.runtime.idle.idle_scheduler import start_scheduler as start_scheduler
     from .adapters.runtime.importing.importer import import_transcripts as import_transcripts
     from .adapters.runtime.sessions.session_store import SessionStore as SessionStore
-    from .adapters.runtime.sessions.status_meter import find_context_limit as find_context_limit
-    from .adapters.runtime.sessions.status_meter import measure_context as measure_context
+    from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
+    from .adapters.runtime.sessions.context_meter import measure_context as measure_context
     from .adapters.runtime.sessions.stored_session import StoredSession as StoredSession
     from .domain.blocks import Block as Block
     from .domain.blocks import ToolCall as ToolCall
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .domain.errors import NothingToCompactError as NothingToCompactError
     from .domain.policies.contract.check_policy import check_policy as check_policy
     from .domain.policies.policy import Policy as Policy
-    from .domain.policies.policy import check as check_settings
+    from .domain.policies.policy import check_settings as check_settings
     from .domain.policies.policy import setting as setting
     from .domain.window import Plan as Plan
     from .domain.window import Window as Window
@@ -63,7 +63,7 @@ _HOMES = {
     "ToolResult": (".domain.blocks", "ToolResult"),
     "Window": (".domain.window", "Window"),
     "check_policy": (".domain.policies.contract.check_policy", "check_policy"),
-    "check_settings": (".domain.policies.policy", "check"),
+    "check_settings": (".domain.policies.policy", "check_settings"),
     "open": (".adapters.interfaces.opening", "open"),
     "setting": (".domain.policies.policy", "setting"),
 }

@@ -8,12 +8,12 @@ from uuid import UUID
 from .event import Event
 
 Clock = Callable[[], datetime]
-State = TypeVar("State", bound=tuple[Any, ...])
-S = TypeVar("S", bound=tuple[Any, ...])
-E = TypeVar("E", bound=Event)
+_StateT = TypeVar("_StateT", bound=tuple[Any, ...])
+_LoadedStateT = TypeVar("_LoadedStateT", bound=tuple[Any, ...])
+_EventT = TypeVar("_EventT", bound=Event)
 
 
-def carried(state: tuple[Any, ...]) -> dict[str, Any]:
+def dump_state(state: tuple[Any, ...]) -> dict[str, Any]:
     """What is kept of a state beside each event, as JSON: its fields that are not at their default.
 
     States are named tuples, the fastest frozen values there are: an append makes one.
@@ -22,20 +22,22 @@ def carried(state: tuple[Any, ...]) -> dict[str, Any]:
     return {name: value for name, value in zip(fields, state, strict=False) if value}
 
 
-def restored(state_class: type[S], carried: Mapping[str, Any]) -> S:
+def load_state(state_class: type[_LoadedStateT], carried: Mapping[str, Any]) -> _LoadedStateT:
     """The state that `carried` was made of; names that are not known are from the future."""
     fields: tuple[str, ...] = state_class._fields  # type: ignore[attr-defined]
     return state_class(**{name: carried[name] for name in fields if name in carried})
 
 
-class Aggregate(Generic[State]):
+class Aggregate(Generic[_StateT]):
     """One stream's guard, held in O(1): a version and a frozen state, never the history.
 
     Works with eventsourcing's `Application.save()`, which asks for `id`, `version` and
     `collect_events()`. Each event takes the state after it along (`Event.state_after`).
     """
 
-    def __init__(self, id: UUID, *, version: int, state: State, subject: str, clock: Clock) -> None:
+    def __init__(
+        self, id: UUID, *, version: int, state: _StateT, subject: str, clock: Clock
+    ) -> None:
         self.id = id
         self.version = version
         self.state = state
@@ -48,7 +50,7 @@ class Aggregate(Generic[State]):
         self.state = self.next_state(event)
         self.version = event.originator_version
 
-    def next_state(self, event: Event) -> State:
+    def next_state(self, event: Event) -> _StateT:
         raise NotImplementedError
 
     @property
@@ -61,13 +63,13 @@ class Aggregate(Generic[State]):
         pending, self._pending = self._pending, []
         return pending
 
-    def _trigger(self, event_class: type[E], **fields: Any) -> E:
+    def _trigger(self, event_class: type[_EventT], **fields: Any) -> _EventT:
         fields["originator_id"] = self.id
         fields["originator_version"] = self.version + 1
         fields["timestamp"] = self._clock()
         fields["subject"] = self.subject
         # What the constructor does, without its frame: an append waits for it.
-        event: E = event_class.__pydantic_validator__.validate_python(fields)
+        event: _EventT = event_class.__pydantic_validator__.validate_python(fields)
         self.evolve(event)
         # The event is frozen; this is set once, here, before anybody has seen it.
         object.__setattr__(event, "_state", self.state)

@@ -26,13 +26,13 @@ class Kind(StrEnum):
     TOOL_RESULT = "tool_result"
 
 
-NOT_SENT = frozenset({Kind.ARTIFACT, Kind.NOTE})
+UNSENT_KINDS = frozenset({Kind.ARTIFACT, Kind.NOTE})
 """Kinds kept for people and programs; a model never sees them."""
 
-PROMPTS = frozenset({Kind.USER, Kind.IMAGE, Kind.DOCUMENT})
+PROMPT_KINDS = frozenset({Kind.USER, Kind.IMAGE, Kind.DOCUMENT})
 """Kinds that a prompt is made of."""
 
-BY_ASSISTANT = frozenset({Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL})
+ASSISTANT_KINDS = frozenset({Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL})
 """Kinds that a model wrote."""
 
 
@@ -97,10 +97,10 @@ class NativePart(Record):
     native: Native
 
 
-Part = Text | Media | NativePart
+ResultPart = Text | Media | NativePart
 
 
-class Said(Record):
+class BlockMetadata(Record):
     """What every piece of a turn carries."""
 
     message_id: str | None = None
@@ -109,7 +109,7 @@ class Said(Record):
     origin: Origin | None = None
 
 
-class Block(Said):
+class Block(BlockMetadata):
     """A piece of a turn that is not a tool call or its result."""
 
     kind: Kind
@@ -166,7 +166,7 @@ class Block(Said):
 
         `mime` is read from the bytes of a PNG, JPEG, GIF or WebP; give it for others.
         """
-        media = _media("image", source, mime, fields.get("name"))
+        media = _make_media("image", source, mime, fields.get("name"))
         return cls(kind=Kind.IMAGE, text=text, media=media, **fields)
 
     @classmethod
@@ -182,7 +182,7 @@ class Block(Said):
 
         `mime` is read from the bytes of a PDF; give it for others.
         """
-        media = _media("document", source, mime, fields.get("name"))
+        media = _make_media("document", source, mime, fields.get("name"))
         return cls(kind=Kind.DOCUMENT, text=text, media=media, **fields)
 
     @classmethod
@@ -215,7 +215,7 @@ _SIGNATURES = (
 """How files begin whose type needs no telling."""
 
 
-def _media(
+def _make_media(
     kind: Literal["image", "document"], source: bytes | str, mime: str | None, name: str | None
 ) -> Media:
     if isinstance(source, str):
@@ -229,7 +229,7 @@ def _media(
     return Media(type=kind, mime=mime, data=source, name=name)
 
 
-class ToolCall(Said):
+class ToolCall(BlockMetadata):
     """A request to a tool. `arguments` is JSON text, kept as the model wrote it."""
 
     kind: ClassVar[Kind] = Kind.TOOL_CALL
@@ -263,7 +263,7 @@ class ToolCall(Said):
     def text(self) -> str:
         return self.arguments
 
-    def parsed(self) -> dict[str, JsonValue]:
+    def parse_arguments(self) -> dict[str, JsonValue]:
         """The arguments as an object; text that is not a JSON object comes under `_raw`."""
         try:
             tree = json.loads(self.arguments)
@@ -272,13 +272,13 @@ class ToolCall(Said):
         return tree if isinstance(tree, dict) else {"_raw": self.arguments}
 
 
-class ToolResult(Said):
+class ToolResult(BlockMetadata):
     """The answer to a tool call, tied to it by `tool_call_id`."""
 
     kind: ClassVar[Kind] = Kind.TOOL_RESULT
 
     tool_call_id: str = Field(min_length=1)
-    content: str | tuple[Part, ...] = ""
+    content: str | tuple[ResultPart, ...] = ""
     """Plain text, or parts in the order in which the tool gave them."""
     is_error: bool = False
 

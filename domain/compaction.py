@@ -10,15 +10,15 @@ from .aggregate import Aggregate, Clock
 from .errors import InvalidSettingError, LeaseLostError, NotFoundError, StalePlanError
 from .event import Event
 
-MAIN = "main"
+MAIN_LINEAGE = "main"
 """The lineage that agents are served."""
-RECORDED = "recorded"
+RECORDED_LINEAGE = "recorded"
 """The lineage that holds an imported session's own compactions."""
-NOT_SHOWN = "not shown"
+UNSHOWN_SUMMARIZER = "not shown"
 """The summariser of a summary that a transcript does not tell, as where it is encrypted."""
 
 
-def check_nameable(lineage: str) -> None:
+def check_lineage_syntax(lineage: str) -> None:
     """Raises InvalidSettingError for a name by which no view could be named.
 
     A view is written LINEAGE@VERSION#POSITION.
@@ -32,7 +32,7 @@ def check_nameable(lineage: str) -> None:
 
 
 @lru_cache(maxsize=4_096)
-def lineage_id(namespace: str, key: str, lineage: str) -> UUID:
+def derive_lineage_id(namespace: str, key: str, lineage: str) -> UUID:
     """The stream of a lineage, derived from its name alone."""
     return uuid5(
         NAMESPACE_URL,
@@ -79,7 +79,7 @@ class Compaction(Aggregate[CompactionState]):
     ) -> Self:
         """Begin a lineage; one with a base begins one past it, with what was served there."""
         compaction = cls(
-            lineage_id(namespace, key, lineage),
+            derive_lineage_id(namespace, key, lineage),
             version=base.version if base else 0,
             state=inherited or CompactionState(),
             subject=subject,
@@ -95,12 +95,12 @@ class Compaction(Aggregate[CompactionState]):
         self._trigger(events.CompactionRequested, **request)
         return self.version
 
-    def draw(
+    def record_boundary(
         self,
         boundary: Mapping[str, Any],
         summary: Mapping[str, Any] | None,
         *,
-        planned_on: int,
+        based_on: int,
         activate_at: int | None,
         leased_by: int | None = None,
     ) -> int:
@@ -110,7 +110,7 @@ class Compaction(Aggregate[CompactionState]):
         the boundary: it is recorded and served only after `activate()`. `leased_by` is the
         request whose lease must still stand. Returns the boundary.
         """
-        self.check_plan(planned_on, leased_by)
+        self.check_plan(based_on, leased_by)
         name = self._trigger(events.CompactBoundary, **boundary).originator_version
         if summary is not None:
             self._trigger(events.Summary, boundary=name, **summary)
@@ -118,15 +118,15 @@ class Compaction(Aggregate[CompactionState]):
             self._activate(name, self.state.prepared_beneath, activate_at)
         return name
 
-    def check_plan(self, planned_on: int, leased_by: int | None = None) -> None:
+    def check_plan(self, based_on: int, leased_by: int | None = None) -> None:
         """Raises LeaseLostError or StalePlanError where a boundary must not be drawn any more."""
         requested = self.state.requested
         if leased_by is not None and leased_by != requested:
             others = f"request {requested} has taken over" if requested else "others ended it"
             raise LeaseLostError(f"the lease of request {leased_by} is lost: {others}")
-        if planned_on != self.state.decided:
+        if based_on != self.state.decided:
             raise StalePlanError(
-                f"the plan was made at lineage version {planned_on}, and boundary or revert "
+                f"the plan was made at lineage version {based_on}, and boundary or revert "
                 f"{self.state.decided} was decided since: plan again"
             )
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 DEFAULT_LIMIT = 200_000
 """Tokens of context where neither the caller, the log nor the model's name gives a figure."""
-LARGER_WINDOW = 1_000_000
+LARGER_WINDOW_TOKENS = 1_000_000
 """The window of a model whose name ends in `[1m]`."""
 
 
@@ -67,7 +67,7 @@ def is_larger_variant(model: str | None) -> bool:
     return bool(model) and model.strip().lower().endswith("[1m]")  # type: ignore[union-attr]
 
 
-def limit_in_log(logged: LoggedContext, known: int | None, larger: int = 0) -> int | None:
+def find_limit_in_log(logged: LoggedContext, known: int | None, larger: int = 0) -> int | None:
     """Return the window that the log proves; None where it tells no more than is known.
 
     Args:
@@ -78,7 +78,7 @@ def limit_in_log(logged: LoggedContext, known: int | None, larger: int = 0) -> i
     if logged.window:
         return max(logged.window, logged.largest_prompt)
     if is_larger_variant(logged.model):
-        return max(LARGER_WINDOW, logged.largest_prompt)
+        return max(LARGER_WINDOW_TOKENS, logged.largest_prompt)
     if logged.largest_prompt > (known or DEFAULT_LIMIT):
         return max(logged.largest_prompt, larger)
     if larger and 0 < logged.filled_at <= DEFAULT_LIMIT < (known or 0):

@@ -12,63 +12,63 @@ from .compaction_events import Digest
 from .item import Item
 
 
-class Touch(NamedTuple):
+class TouchedPaths(NamedTuple):
     """The files that one call names, and whether it is there to change them."""
 
     paths: tuple[str, ...] = ()
     modifies: bool = False
 
 
-def names(text: str) -> frozenset[str]:
+def parse_names(text: str) -> frozenset[str]:
     """A table of names, written as words."""
     return frozenset(text.split())
 
 
 # Names are compared without case, separators, a server's prefix, and a last `tool` or `action`.
-READS = names(
+READ_TOOLS = parse_names(
     "cat fileread getfilecontents notebookread open openfile read readfile readfiles "
     "readmanyfiles readmediafile readmultiplefiles readtextfile view viewfile viewimage"
 )
-PATCHES = names("applydiff applypatch editpatch patch patchfile")
-MOVES = names("move movefile rename renamefile")
-WRITES = (
-    names(
+_PATCH_TOOLS = parse_names("applydiff applypatch editpatch patch patchfile")
+_MOVE_TOOLS = parse_names("move movefile rename renamefile")
+WRITE_TOOLS = (
+    parse_names(
         "append appendfile appendtofile create createfile createorupdatefile delete deletefile "
         "edit editblock editfile editnotebook fileedit filewrite insert inserteditintofile "
         "multiedit newfile notebookedit overwrite removefile replace replaceinfile "
         "replacestringinfile savefile searchreplace strreplace updatefile write writefile "
         "writetextfile writetofile"
     )
-    | PATCHES
-    | MOVES
+    | _PATCH_TOOLS
+    | _MOVE_TOOLS
 )
 # One tool that does both; its argument `command` says which.
-EDITORS = names("editor fileeditor strreplacebasededit strreplaceeditor texteditor")
-SHELLS = names(
+_EDITOR_TOOLS = parse_names("editor fileeditor strreplacebasededit strreplaceeditor texteditor")
+SHELL_TOOLS = parse_names(
     "bash cmd exec execcommand executebash executecommand localshell powershell run runcommand "
     "runinterminal runshellcommand runterminalcmd runterminalcommand shell terminal"
 )
-PATH_ARGUMENTS = names(
+_PATH_ARGUMENTS = parse_names(
     "absolutepath file filename filepath filepaths files notebookpath path paths relativepath "
     "relativeworkspacepath targetfile"
 )
-MOVE_ARGUMENTS = PATH_ARGUMENTS | names("destination from newpath oldpath source target to")
+_MOVE_ARGUMENTS = _PATH_ARGUMENTS | parse_names("destination from newpath oldpath source target to")
 
 _PREFIX = re.compile(r"^.*(?:__|[./:])(?=.)", re.DOTALL)
-_ENDING = re.compile(r"(?<=.)(?:tool|action)$")
+_NAME_SUFFIX = re.compile(r"(?<=.)(?:tool|action)$")
 _SEPARATORS = str.maketrans("", "", "_- ")
-_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
-_DIFFED = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?([^\t\r\n]+)", re.MULTILINE)
+_PATCH_HEADER = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
+_DIFF_HEADER = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?([^\t\r\n]+)", re.MULTILINE)
 _RUN_AS_COMMAND = re.compile(r"\bapply_patch\b[^\n]*\n\*\*\* Begin Patch")
 _RUN_IN_SCRIPT = re.compile(r"\bapply_patch\(")
-_DEEPEST = 4
+_MAX_DEPTH = 4
 
 
-def digest_of(
+def build_digest(
     items: Iterable[Item],
     previous: Digest,
     *,
-    touches: Callable[[ToolCall], Touch] | None = None,
+    touches: Callable[[ToolCall], TouchedPaths] | None = None,
     tracked: Iterable[str] = (),
 ) -> Digest:
     """What `items` read and modified, on top of what was counted before.
@@ -78,8 +78,8 @@ def digest_of(
     that the agent's program knows to have been read.
     """
     items = tuple(items)
-    touches = touches or touched
-    answers = answers_to(items)
+    touches = touches or find_touched_files
+    answers = map_results_by_call(items)
     read, modified = {*previous.read_files, *tracked}, set(previous.modified_files)
     for item in items:
         if isinstance(item.block, ToolCall) and not _is_error(answers.get(item.position)):
@@ -93,7 +93,7 @@ def digest_of(
     )
 
 
-def answers_to(items: Iterable[Item]) -> dict[int, Item]:
+def map_results_by_call(items: Iterable[Item]) -> dict[int, Item]:
     """The results among `items` by the positions of their calls."""
     asked: dict[str, int] = {}
     answers: dict[int, Item] = {}
@@ -107,71 +107,73 @@ def answers_to(items: Iterable[Item]) -> dict[int, Item]:
     return answers
 
 
-def touched(call: ToolCall) -> Touch:
+def find_touched_files(call: ToolCall) -> TouchedPaths:
     """The files that a call reads or modifies by its tool's name; none for other tools."""
-    name = bare_name(call.name)
-    if name in READS:
-        return Touch(_named(arguments_of(call), PATH_ARGUMENTS))
-    if name in EDITORS:
-        arguments = arguments_of(call)
-        paths = _named(arguments, PATH_ARGUMENTS)
-        return Touch(paths, modifies=arguments.get("command", "view") != "view")
-    if name in WRITES:
-        arguments = arguments_of(call)
-        paths = _named(arguments, MOVE_ARGUMENTS if name in MOVES else PATH_ARGUMENTS)
-        if not paths and name in PATCHES:
-            paths = _patched("\n".join(strings_in(arguments)))
-        return Touch(paths, modifies=True)
-    if name in SHELLS and "*** Begin Patch" in call.arguments:
-        arguments = arguments_of(call)
-        text = "\n".join(strings_in(arguments))
+    name = normalize_tool_name(call.name)
+    if name in READ_TOOLS:
+        return TouchedPaths(_find_argument_paths(read_arguments(call), _PATH_ARGUMENTS))
+    if name in _EDITOR_TOOLS:
+        arguments = read_arguments(call)
+        paths = _find_argument_paths(arguments, _PATH_ARGUMENTS)
+        return TouchedPaths(paths, modifies=arguments.get("command", "view") != "view")
+    if name in WRITE_TOOLS:
+        arguments = read_arguments(call)
+        paths = _find_argument_paths(
+            arguments, _MOVE_ARGUMENTS if name in _MOVE_TOOLS else _PATH_ARGUMENTS
+        )
+        if not paths and name in _PATCH_TOOLS:
+            paths = _find_patched_paths("\n".join(iter_strings(arguments)))
+        return TouchedPaths(paths, modifies=True)
+    if name in SHELL_TOOLS and "*** Begin Patch" in call.arguments:
+        arguments = read_arguments(call)
+        text = "\n".join(iter_strings(arguments))
         if "_raw" in arguments and _RUN_IN_SCRIPT.search(text):
             # A script that holds the patch as a string literal.
-            return Touch(_patched(text.replace("\\n", "\n")), modifies=True)
+            return TouchedPaths(_find_patched_paths(text.replace("\\n", "\n")), modifies=True)
         if _RUN_AS_COMMAND.search(text):
-            return Touch(_patched(text), modifies=True)
-    return Touch()
+            return TouchedPaths(_find_patched_paths(text), modifies=True)
+    return TouchedPaths()
 
 
 @lru_cache(maxsize=256)
-def bare_name(tool: str) -> str:
+def normalize_tool_name(tool: str) -> str:
     """A tool's name as the tables above write it: `mcp__files__Read_File` is `readfile`."""
     name = _PREFIX.sub("", tool).translate(_SEPARATORS).casefold()
-    return _ENDING.sub("", name)
+    return _NAME_SUFFIX.sub("", name)
 
 
-def arguments_of(call: ToolCall) -> dict[str, JsonValue]:
+def read_arguments(call: ToolCall) -> dict[str, JsonValue]:
     """A call's arguments; text that is no JSON object comes under `_raw`, as a patch does."""
     try:
-        return call.parsed()
+        return call.parse_arguments()
     except RecursionError:  # nested deeper than the parser goes: nothing that a tool would take
         return {}
 
 
-def strings_in(value: JsonValue, depth: int = 0) -> Iterator[str]:
+def iter_strings(value: JsonValue, depth: int = 0) -> Iterator[str]:
     """The strings among values, in order, a few levels deep."""
     if isinstance(value, str):
         yield value
-    elif depth < _DEEPEST and isinstance(value, dict | list):
+    elif depth < _MAX_DEPTH and isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from strings_in(inner, depth + 1)
+            yield from iter_strings(inner, depth + 1)
 
 
 def _is_error(answer: Item | None) -> bool:
     return answer is not None and isinstance(answer.block, ToolResult) and answer.block.is_error
 
 
-def _named(arguments: dict[str, JsonValue], keys: frozenset[str]) -> tuple[str, ...]:
+def _find_argument_paths(arguments: dict[str, JsonValue], keys: frozenset[str]) -> tuple[str, ...]:
     return tuple(
         path
         for key, value in arguments.items()
         if key.translate(_SEPARATORS).casefold() in keys
-        for path in _paths(value, keys)
+        for path in _iter_paths(value, keys)
         if path.strip()
     )
 
 
-def _paths(value: JsonValue, keys: frozenset[str]) -> Iterator[str]:
+def _iter_paths(value: JsonValue, keys: frozenset[str]) -> Iterator[str]:
     """A path, a list of them, or a list of objects that hold one each."""
     for entry in value if isinstance(value, list) else [value]:
         if isinstance(entry, str):
@@ -181,8 +183,8 @@ def _paths(value: JsonValue, keys: frozenset[str]) -> Iterator[str]:
             yield from (path for path in named if isinstance(path, str))
 
 
-def _patched(text: str) -> tuple[str, ...]:
-    paths = _PATCHED.findall(text) or _DIFFED.findall(text)
+def _find_patched_paths(text: str) -> tuple[str, ...]:
+    paths = _PATCH_HEADER.findall(text) or _DIFF_HEADER.findall(text)
     return tuple(
         dict.fromkeys(path.strip() for path in paths if path.strip() not in {"", "/dev/null"})
     )

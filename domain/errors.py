@@ -68,7 +68,7 @@ class RejectedSummaryError(CutbankError):
         self.reason = reason
 
 
-class SummariserFailedError(CutbankError):
+class SummarizerFailedError(CutbankError):
     """A summariser could not write its draft; the message never holds a key or what was sent."""
 
     def __init__(

@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, Field
 
 from .record import Record
 
-EVENTS: dict[str, type["Event"]] = {}
+EVENT_CLASSES: dict[str, type["Event"]] = {}
 """Every class of event by its topic: what a log or an archive names is looked for here alone."""
 
 
@@ -36,7 +36,7 @@ class Event(Record):
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
         """Store a short name, so that moving a class never breaks a log."""
         cls.TOPIC = f"cutbank:{cls.__name__}"
-        EVENTS[cls.TOPIC] = cls
+        EVENT_CLASSES[cls.TOPIC] = cls
 
     @property
     def state_after(self) -> Any:

@@ -4,38 +4,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from .compaction_events import Repair
-from .coverage import Settlement, settle
-from .cut_points import legal_cuts
-from .cut_points.carried import is_carried
+from .cut_points import find_legal_cuts
+from .cut_points.carried_blocks import is_carried
 from .errors import NothingToCompactError
 from .item import Item
-from .repairs import FOR_SUMMARY
-from .showing import showing
-from .trims import largest_shortened
+from .plan_repairs import SUMMARY_DIVISOR
+from .settlement import Settlement, settle_plan
+from .shown_blocks import compute_shown_blocks
+from .trims import trim_largest_results
 from .window import Plan, Window
 
 
-def settle_to_fit(window: Window, plan: Plan) -> Settlement:
+def settle_plan_to_fit(window: Window, plan: Plan) -> Settlement:
     """The settlement of a plan; where its view would not fit, of one that keeps less.
 
     A view fits that has room for a summary within `plan.most_tokens`, and else within the model's
     limit. Raises NothingToCompactError where nothing can be taken out.
     """
     if window.limit <= 0:
-        return settle(window, plan)
+        return settle_plan(window, plan)
     meant: Settlement | None = None
     try:
-        meant = settle(window, plan)
-        if tokens_left(window, plan, meant) >= 0:
+        meant = settle_plan(window, plan)
+        if count_tokens_left(window, plan, meant) >= 0:
             return meant
     except NothingToCompactError:
-        if window.tokens <= _most(window, plan):
+        if window.tokens <= _max_view_tokens(window, plan):
             raise
     try:
-        if window.request + window.held_tokens > window.limit:
+        if window.request_tokens + window.held_tokens > window.limit:
             # What no cut takes out is too large: to keep less of the rest would not help.
-            return settle(window, plan) if meant is None else meant
-        tighter = _tightened(window, plan, meant)
+            return settle_plan(window, plan) if meant is None else meant
+        tighter = _tighten_plan(window, plan, meant)
     except NothingToCompactError:
         if meant is None:
             raise
@@ -43,50 +43,52 @@ def settle_to_fit(window: Window, plan: Plan) -> Settlement:
     return tighter if meant is None or tighter.kept_tokens < meant.kept_tokens else meant
 
 
-def summary_budget(window: Window, plan: Plan, settlement: Settlement) -> int:
+def compute_summary_budget(window: Window, plan: Plan, settlement: Settlement) -> int:
     """Tokens that the summary of a settled plan may take: what the view has room for."""
     if window.limit <= 0:
         return plan.summary_tokens
     granted = plan.summary_tokens + plan.turn_tokens
     if not granted:
         return 0
-    room = _least_summary(window, plan) + max(0, tokens_left(window, plan, settlement))
-    estimated = round(room * window.limit / max(window.as_counted(window.limit), 1))
+    room = _min_summary_tokens(window, plan) + max(0, count_tokens_left(window, plan, settlement))
+    estimated = round(room * window.limit / max(window.convert_estimate(window.limit), 1))
     return min(plan.summary_tokens, max(estimated * plan.summary_tokens // granted, 1))
 
 
-def tokens_left(window: Window, plan: Plan, settlement: Settlement) -> int:
+def count_tokens_left(window: Window, plan: Plan, settlement: Settlement) -> int:
     """How many more tokens fit beside the blocks that stay and a small summary; below 0 if these
     do not fit."""
-    if settlement.gone:
-        summary = _least_summary(window, plan)
+    if settlement.removed_items:
+        summary = _min_summary_tokens(window, plan)
     else:
-        summary = window.as_counted(window.summary.tokens) if window.summary else 0
-    return _most(window, plan) - window.request - summary - settlement.kept_tokens
+        summary = window.convert_estimate(window.summary.tokens) if window.summary else 0
+    return _max_view_tokens(window, plan) - window.request_tokens - summary - settlement.kept_tokens
 
 
-def _tightened(window: Window, plan: Plan, meant: Settlement | None) -> Settlement:
+def _tighten_plan(window: Window, plan: Plan, meant: Settlement | None) -> Settlement:
     """The settlement at the first later cut that fits, results shortened; or at the last cut."""
-    room = _most(window, plan) - window.request - _least_summary(window, plan)
-    largest = largest_shortened(window, window.items)
+    room = (
+        _max_view_tokens(window, plan) - window.request_tokens - _min_summary_tokens(window, plan)
+    )
+    largest = trim_largest_results(window, window.items)
     begins = meant.first_kept if meant is not None else 0
     cut = None
-    for position, stays in _later(window, begins):
+    for position, stays in _iter_later_cuts(window, begins):
         cut = position
-        if showing(window, stays, largest).tokens <= room:
+        if compute_shown_blocks(window, stays, largest).tokens <= room:
             break
     if cut is None:
-        return settle(window, replace(plan, trims=(*plan.trims, *largest)), to_fit=True)
-    found = settle(window, replace(plan, cut=cut, trims=(*plan.trims, *largest)), to_fit=True)
+        return settle_plan(window, replace(plan, trims=(*plan.trims, *largest)), to_fit=True)
+    found = settle_plan(window, replace(plan, cut=cut, trims=(*plan.trims, *largest)), to_fit=True)
     if cut == plan.cut:
         return found
     repair = Repair(rule="later-cut", wanted=plan.cut, got=cut)
     return replace(found, repairs=(repair, *found.repairs))
 
 
-def _later(window: Window, begins: int) -> Iterator[tuple[int, Sequence[Item]]]:
+def _iter_later_cuts(window: Window, begins: int) -> Iterator[tuple[int, Sequence[Item]]]:
     """The legal cuts from a position on, and what stays at each, but for what is bound to it."""
-    legal, items = legal_cuts(window), window.items
+    legal, items = find_legal_cuts(window), window.items
     held = [item for group in window.groups if any(map(is_carried, group)) for item in group]
     for index, item in enumerate(items):
         if item.position in legal and item.place >= begins:
@@ -94,11 +96,11 @@ def _later(window: Window, begins: int) -> Iterator[tuple[int, Sequence[Item]]]:
             yield item.position, (*before, *items[index:])
 
 
-def _most(window: Window, plan: Plan) -> int:
+def _max_view_tokens(window: Window, plan: Plan) -> int:
     """Tokens that the view may have."""
     return min(plan.most_tokens or window.limit, window.limit)
 
 
-def _least_summary(window: Window, plan: Plan) -> int:
+def _min_summary_tokens(window: Window, plan: Plan) -> int:
     """Tokens that are left to the summary at the least."""
-    return min(plan.summary_tokens + plan.turn_tokens, window.limit // FOR_SUMMARY)
+    return min(plan.summary_tokens + plan.turn_tokens, window.limit // SUMMARY_DIVISOR)

@@ -9,17 +9,17 @@ from .compaction_events import Trigger
 from .session_events import Usage
 
 
-class Moment(StrEnum):
+class CompactionEventKind(StrEnum):
     """What happens, in the order in which it does."""
 
     PRE_COMPACT = "pre_compact"
     """A plan was made. A listener may add instructions to the summary, or veto it."""
     REQUESTED = "requested"
-    SUMMARISING = "summarising"
+    SUMMARIZING = "summarising"
     """A summariser begins to write; told again for each one that is tried."""
     REJECTED = "rejected"
     """A draft failed the gate, a summariser failed, or a hook vetoed: `reason` says why."""
-    SUMMARISED = "summarised"
+    SUMMARIZED = "summarised"
     """A draft passed the gate: who wrote it, and what it took."""
     RECORDED = "recorded"
     ACTIVATED = "activated"
@@ -39,7 +39,7 @@ class Moment(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class ViewStats:
     """A view in numbers."""
 
     tokens: int
@@ -49,17 +49,17 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class CompactionEvent:
     """One moment of one compaction, or of a context that is filling up."""
 
-    moment: Moment
+    moment: CompactionEventKind
     session: str
     namespace: str
     lineage: str
     trigger: Trigger | None = None
     policy: str | None = None
-    before: Stats | None = None
-    after: Stats | None = None
+    before: ViewStats | None = None
+    after: ViewStats | None = None
     """The view once the boundary is served; told from `recorded` on."""
     compacted_blocks: int | None = None
     """How many blocks leave, by the plan."""
@@ -83,7 +83,7 @@ class Happening:
     `context_pruned`, `tool_response_truncated`; of a boundary that begins to be served, the Claude
     Agent SDK's `compact_boundary`."""
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """All that is known, as JSON has it."""
         known = {name: value for name, value in asdict(self).items() if value is not None}
         if self.usage is not None:
@@ -92,7 +92,7 @@ class Happening:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Veto:
     """What a listener answers to `pre_compact`; to other moments its answer is not heard."""
 
     instructions: str | None = None
@@ -101,5 +101,5 @@ class Verdict:
     """Why the session must not be compacted now."""
 
 
-Listener = Callable[[Happening], Verdict | None]
+Listener = Callable[[CompactionEvent], Veto | None]
 """Is told every moment, in the thread that compacts; whatever it raises is logged, and no more."""

@@ -43,4 +43,4 @@ class Item:
         return self.position if self.behind is None else self.behind
 
 
-place_of = attrgetter("place")
+get_place = attrgetter("place")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from .blocks import BY_ASSISTANT, PROMPTS, Kind
+from .blocks import ASSISTANT_KINDS, PROMPT_KINDS, Kind
 from .item import Item
 
 
@@ -25,7 +25,7 @@ class Message(NamedTuple):
 
     role: Role
     items: tuple[Item, ...]
-    begins: int
+    start: int
     """Where its first block stands among the items that it was made of."""
 
     @property
@@ -48,7 +48,7 @@ class Message(NamedTuple):
         return tuple([item for item in self.items if item.block.kind is _CALL])
 
 
-def messages_of(items: Sequence[Item]) -> tuple[Message, ...]:
+def group_messages(items: Sequence[Item]) -> tuple[Message, ...]:
     """The items in messages. Each tool result is one of its own; notes and artifacts are left out,
     for no model is sent them."""
     messages: list[Message] = []
@@ -72,27 +72,27 @@ def messages_of(items: Sequence[Item]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def messages_back(items: Sequence[Item]) -> Iterator[Message]:
+def iter_messages_back(items: Sequence[Item]) -> Iterator[Message]:
     """The same messages, the newest first; looks no further back than it is asked to."""
     pieces: list[tuple[int, Item, Role]] = []
     for index in range(len(items) - 1, -1, -1):
         item = items[index]
-        if role := role_of(item):
+        if role := find_role(item):
             piece = (index, item, role)
-            if pieces and _same_message(piece) != _same_message(pieces[-1]):
-                yield _message(pieces)
+            if pieces and _make_message_key(piece) != _make_message_key(pieces[-1]):
+                yield _make_message(pieces)
                 pieces = []
             pieces.append(piece)
     if pieces:
-        yield _message(pieces)
+        yield _make_message(pieces)
 
 
-def _message(newest_first: Sequence[tuple[int, Item, Role]]) -> Message:
+def _make_message(newest_first: Sequence[tuple[int, Item, Role]]) -> Message:
     index, _, role = newest_first[-1]
     return Message(role, tuple(item for _, item, _ in reversed(newest_first)), index)
 
 
-def role_of(item: Item) -> Role | None:
+def find_role(item: Item) -> Role | None:
     """Who says the block; None where no model is sent it."""
     return _ROLES.get(item.block.kind)
 
@@ -102,35 +102,37 @@ _CALL, _RESULT = Kind.TOOL_CALL, Role.TOOL_RESULT
 _ROLES: Mapping[Kind, Role] = {
     Kind.TOOL_RESULT: Role.TOOL_RESULT,
     Kind.DEVELOPER: Role.DEVELOPER,
-    **dict.fromkeys(BY_ASSISTANT, Role.ASSISTANT),
-    **dict.fromkeys(PROMPTS, Role.USER),
+    **dict.fromkeys(ASSISTANT_KINDS, Role.ASSISTANT),
+    **dict.fromkeys(PROMPT_KINDS, Role.USER),
 }
 
 
-def message_start(items: Sequence[Item], index: int) -> int:
+def find_message_start(items: Sequence[Item], index: int) -> int:
     """Where the message of an item begins; looks at no other, however long the history is."""
-    name, role = items[index].block.message_id, role_of(items[index])
+    name, role = items[index].block.message_id, find_role(items[index])
     if name is None or role is Role.TOOL_RESULT:
         return index
-    while index and items[index - 1].block.message_id == name and role_of(items[index - 1]) is role:
+    while (
+        index and items[index - 1].block.message_id == name and find_role(items[index - 1]) is role
+    ):
         index -= 1
     return index
 
 
-def message_end(items: Sequence[Item], index: int) -> int:
+def find_message_end(items: Sequence[Item], index: int) -> int:
     """Where the message after an item's begins; looks at no other, as `message_start`."""
-    name, role = items[index].block.message_id, role_of(items[index])
+    name, role = items[index].block.message_id, find_role(items[index])
     index += 1
     if name is None or role is Role.TOOL_RESULT:
         return index
     while index < len(items) and (
-        items[index].block.message_id == name and role_of(items[index]) is role
+        items[index].block.message_id == name and find_role(items[index]) is role
     ):
         index += 1
     return index
 
 
-def _same_message(piece: tuple[int, Item, Role]) -> tuple[object, ...]:
+def _make_message_key(piece: tuple[int, Item, Role]) -> tuple[object, ...]:
     index, item, role = piece
     name = item.block.message_id
     # What has no message id, and each tool result, stands for itself.

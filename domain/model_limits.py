@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TokenLimits:
     """How much a model takes and gives, in tokens; None where that is not known here."""
 
     context: int | None = None
@@ -21,48 +21,48 @@ class Limits:
     """A prompt may have only what the longest answer leaves of the window, however short it is."""
 
 
-UNKNOWN = Limits()
+UNKNOWN_LIMITS = TokenLimits()
 
-LARGER_BY_BETA: dict[str, tuple[re.Pattern[str], int]] = {
+CONTEXT_BY_BETA: dict[str, tuple[re.Pattern[str], int]] = {
     "context-1m-2025-08-07": (re.compile("sonnet"), 1_000_000),
 }
 """Betas that a call may ask for: part of the names of the models that heed them, and their tokens
 of context then. Other models hold what they hold."""
 
-_RESERVED = Limits(output=128_000, is_output_reserved=True)
+_RESERVED = TokenLimits(output=128_000, is_output_reserved=True)
 
-LIMITS: dict[str, Limits] = {
-    r"claude-(?:fable|mythos)-5(?:[-.]\d)?": Limits(output=128_000),
-    r"claude-(?:opus|sonnet|haiku)-5(?:[-.]5)?": Limits(output=128_000),
-    r"claude-opus-4[-.][678]|claude-sonnet-4[-.]6": Limits(output=128_000),
-    r"claude-(?:haiku|opus|sonnet)-4[-.]5|claude-4[-.]5-(?:haiku|opus|sonnet)": Limits(
+_MODEL_LIMITS: dict[str, TokenLimits] = {
+    r"claude-(?:fable|mythos)-5(?:[-.]\d)?": TokenLimits(output=128_000),
+    r"claude-(?:opus|sonnet|haiku)-5(?:[-.]5)?": TokenLimits(output=128_000),
+    r"claude-opus-4[-.][678]|claude-sonnet-4[-.]6": TokenLimits(output=128_000),
+    r"claude-(?:haiku|opus|sonnet)-4[-.]5|claude-4[-.]5-(?:haiku|opus|sonnet)": TokenLimits(
         output=64_000
     ),
-    r"claude-opus-4(?:[-.][01])?|claude-4-opus": Limits(output=32_000),
-    r"claude-sonnet-4(?:[-.]0)?|claude-4-sonnet|claude-3[-.]7-sonnet": Limits(output=64_000),
-    r"claude-3[-.]5-(?:sonnet|haiku)": Limits(output=8_192),
-    r"claude-3-(?:opus|sonnet|haiku)": Limits(output=4_096),
+    r"claude-opus-4(?:[-.][01])?|claude-4-opus": TokenLimits(output=32_000),
+    r"claude-sonnet-4(?:[-.]0)?|claude-4-sonnet|claude-3[-.]7-sonnet": TokenLimits(output=64_000),
+    r"claude-3[-.]5-(?:sonnet|haiku)": TokenLimits(output=8_192),
+    r"claude-3-(?:opus|sonnet|haiku)": TokenLimits(output=4_096),
     r"gpt-5(?:[-.][12])?(?:-mini|-nano|-codex)?": _RESERVED,
     r"gpt-5[-.]4(?:-mini|-nano)?|gpt-5[-.]5|gpt-5[-.]6(?:-sol|-terra|-luna)?": _RESERVED,
     r"gpt-6-(?:sol|luna)": _RESERVED,
-    r"gpt-4\.1(?:-mini|-nano)?": Limits(output=32_768),
-    r"gpt-4o(?:-mini)?": Limits(output=16_384),
-    r"o1|o3|o3-mini|o3-pro|o4-mini": Limits(output=100_000),
-    r"gemini-2\.5-(?:pro|flash|flash-lite)": Limits(1_048_576, 65_536),
-    r"gemini-3(?:\.1)?-pro|gemini-3-flash|gemini-3\.1-flash-lite": Limits(1_048_576, 65_536),
+    r"gpt-4\.1(?:-mini|-nano)?": TokenLimits(output=32_768),
+    r"gpt-4o(?:-mini)?": TokenLimits(output=16_384),
+    r"o1|o3|o3-mini|o3-pro|o4-mini": TokenLimits(output=100_000),
+    r"gemini-2\.5-(?:pro|flash|flash-lite)": TokenLimits(1_048_576, 65_536),
+    r"gemini-3(?:\.1)?-pro|gemini-3-flash|gemini-3\.1-flash-lite": TokenLimits(1_048_576, 65_536),
 }
 """By a pattern of a maker's own name."""
 
 _DATED = r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest|preview.*))?"
-_COMPILED = [(re.compile(f"(?:{name}){_DATED}"), limits) for name, limits in LIMITS.items()]
+_COMPILED = [(re.compile(f"(?:{name}){_DATED}"), limits) for name, limits in _MODEL_LIMITS.items()]
 
 
-def context_by(bare: str, betas: Iterable[str]) -> int:
+def find_beta_context(bare: str, betas: Iterable[str]) -> int:
     """Tokens of context that betas give a model, by its maker's name; 0 where they give none."""
-    larger = (LARGER_BY_BETA[beta] for beta in betas if beta in LARGER_BY_BETA)
+    larger = (CONTEXT_BY_BETA[beta] for beta in betas if beta in CONTEXT_BY_BETA)
     return max((context for name, context in larger if name.search(bare)), default=0)
 
 
-def limits_of(bare: str) -> Limits:
+def find_model_limits(bare: str) -> TokenLimits:
     """The limits of a model by its maker's name."""
-    return next((limits for name, limits in _COMPILED if name.fullmatch(bare)), UNKNOWN)
+    return next((limits for name, limits in _COMPILED if name.fullmatch(bare)), UNKNOWN_LIMITS)

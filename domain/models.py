@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from .session_events import Usage
 
-PER = 1_000_000
+PRICED_TOKENS = 1_000_000
 """Prices are for so many tokens."""
 
 
@@ -25,16 +25,16 @@ class Prices:
     above: int = 0
 
     @property
-    def read(self) -> float:
+    def read_price(self) -> float:
         return self.input if self.cache_read is None else self.cache_read
 
     @property
-    def write(self) -> float:
+    def write_price(self) -> float:
         return self.input if self.cache_write is None else self.cache_write
 
     @property
-    def write_1h(self) -> float:
-        return self.write if self.cache_write_1h is None else self.cache_write_1h
+    def write_1h_price(self) -> float:
+        return self.write_price if self.cache_write_1h is None else self.cache_write_1h
 
 
 class CallCost(NamedTuple):
@@ -58,7 +58,7 @@ class ModelOverride:
     output_usd: float | None = None
 
     @property
-    def says_prices(self) -> bool:
+    def has_prices(self) -> bool:
         prices = (self.input_usd, self.cache_read_usd, self.cache_write_usd, self.output_usd)
         return any(price is not None for price in prices)
 
@@ -82,65 +82,74 @@ class ModelFacts:
     is_context_set: bool = False
     """Whether the user's settings give the window."""
 
-    def prices_for(self, prompt: int) -> Prices | None:
+    def find_prices(self, prompt: int) -> Prices | None:
         """What the tokens of a prompt of that size cost; None where that is not known."""
         applies = [prices for prices in self.prices if prompt > prices.above or not prices.above]
         return applies[-1] if applies else None
 
-    def cost(self, usage: Usage) -> float | None:
+    def compute_cost(self, usage: Usage) -> float | None:
         """A call in US dollars; None where the prices are not known, or the call's tokens."""
-        parts = self.cost_parts(usage)
+        parts = self.compute_cost_parts(usage)
         return None if parts is None else sum(parts)
 
-    def cost_parts(self, usage: Usage) -> CallCost | None:
+    def compute_cost_parts(self, usage: Usage) -> CallCost | None:
         """The same by the kind of token."""
         prompt = usage.context
         if prompt is None or usage.output is None:
             return None
-        prices = self.prices_for(prompt)
+        prices = self.find_prices(prompt)
         if prices is None:
             return None
         written = usage.cache_write or 0
         for_an_hour = min(usage.cache_write_1h or 0, written)
         return CallCost(
-            (usage.input or 0) * prices.input / PER,
-            (usage.cache_read or 0) * prices.read / PER,
-            ((written - for_an_hour) * prices.write + for_an_hour * prices.write_1h) / PER,
-            usage.output * prices.output / PER,
+            (usage.input or 0) * prices.input / PRICED_TOKENS,
+            (usage.cache_read or 0) * prices.read_price / PRICED_TOKENS,
+            ((written - for_an_hour) * prices.write_price + for_an_hour * prices.write_1h_price)
+            / PRICED_TOKENS,
+            usage.output * prices.output / PRICED_TOKENS,
         )
 
-    def overridden(self, by: ModelOverride) -> "ModelFacts":
+    def apply_override(self, override: ModelOverride) -> "ModelFacts":
         """These facts, with what somebody knows better.
 
         Who gives a price gives it for prompts of any size. An input and an output price have to
         be known for any to be known.
         """
         prices = self.prices
-        if by.says_prices:
-            known = self.prices_for(0)
-            dollars_in = _either(by.input_usd, known.input if known else None)
-            dollars_out = _either(by.output_usd, known.output if known else None)
+        if override.has_prices:
+            known = self.find_prices(0)
+            dollars_in = _prefer_override(override.input_usd, known.input if known else None)
+            dollars_out = _prefer_override(override.output_usd, known.output if known else None)
             prices = ()
             if dollars_in is not None and dollars_out is not None:
-                read = _either(by.cache_read_usd, known.cache_read if known else None)
-                write = _either(by.cache_write_usd, known.cache_write if known else None)
+                read = _prefer_override(
+                    override.cache_read_usd, known.cache_read if known else None
+                )
+                write = _prefer_override(
+                    override.cache_write_usd, known.cache_write if known else None
+                )
                 # Who gives a price for writing gives it for all writing.
-                write_1h = known.cache_write_1h if known and by.cache_write_usd is None else None
+                write_1h = (
+                    known.cache_write_1h if known and override.cache_write_usd is None else None
+                )
                 prices = (Prices(dollars_in, dollars_out, read, write, write_1h),)
         return replace(
             self,
-            context=by.context or self.context,
-            is_context_set=by.context is not None,
-            prompt=self.prompt if by.context is None else max(1, by.context - self._reserved),
-            output=by.output or self.output,
+            context=override.context or self.context,
+            is_context_set=override.context is not None,
+            prompt=self.prompt
+            if override.context is None
+            else max(1, override.context - self._reserved_tokens),
+            output=override.output or self.output,
             prices=prices,
         )
 
     @property
-    def _reserved(self) -> int:
+    def _reserved_tokens(self) -> int:
         """Tokens of the window that no prompt may have."""
         return 0 if self.context is None or self.prompt is None else self.context - self.prompt
 
 
-def _either(said: float | None, known: float | None) -> float | None:
+def _prefer_override(said: float | None, known: float | None) -> float | None:
     return known if said is None else said

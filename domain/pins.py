@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from .blocks import PROMPTS, Kind
-from .bonds import bound
+from .block_groups import group_blocks
+from .blocks import PROMPT_KINDS, Kind
 from .item import Item
 
 
@@ -25,19 +25,23 @@ class PinRules:
     most_together: float = 0.15
     """The part of it that all pinned blocks may take before a rule adds no more, oldest first."""
 
-    def applied(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
+    def apply(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
         """The items, those that a rule holds for marked as pinned; the same where none is new."""
         room = self.most * limit if limit > 0 else inf
-        prompt = _first_prompt(items) if self.first_prompt else frozenset()
-        groups = bound(items)
+        prompt = _find_first_prompt(items) if self.first_prompt else frozenset()
+        groups = group_blocks(items)
         left = self.most_together * limit if limit > 0 else inf
-        left -= sum(_tokens(group) for group in groups if any(item.is_pinned for item in group))
+        left -= sum(_sum_tokens(group) for group in groups if any(item.is_pinned for item in group))
         new = set[int]()
         # The first prompt before instructions, whichever is older.
         for group in sorted(groups, key=lambda group: group[0].position not in prompt):
-            meant = [item for item in group if self._is_meant(item, prompt) and item.tokens <= room]
+            meant = [
+                item
+                for item in group
+                if self._is_pinned_by_rule(item, prompt) and item.tokens <= room
+            ]
             # A pin keeps all that its block is bound to.
-            cost = 0 if any(item.is_pinned for item in group) else _tokens(group)
+            cost = 0 if any(item.is_pinned for item in group) else _sum_tokens(group)
             if meant and cost <= left:
                 new.update(item.position for item in meant)
                 left -= cost
@@ -47,18 +51,18 @@ class PinRules:
             [replace(item, is_pinned=True) if item.position in new else item for item in items]
         )
 
-    def _is_meant(self, item: Item, prompt: frozenset[int]) -> bool:
+    def _is_pinned_by_rule(self, item: Item, prompt: frozenset[int]) -> bool:
         is_meant = item.block.kind in self.kinds or item.position in prompt
         return is_meant and not item.is_pinned
 
 
-def _tokens(group: Sequence[Item]) -> int:
+def _sum_tokens(group: Sequence[Item]) -> int:
     return sum(item.tokens for item in group)
 
 
-def _first_prompt(items: Sequence[Item]) -> frozenset[int]:
+def _find_first_prompt(items: Sequence[Item]) -> frozenset[int]:
     """The positions of what was asked for first, all pieces of that message; none if it left."""
-    first = next((item for item in items if item.turn == 1 and item.kind in PROMPTS), None)
+    first = next((item for item in items if item.turn == 1 and item.kind in PROMPT_KINDS), None)
     if first is None:
         return frozenset()
     message = first.block.message_id

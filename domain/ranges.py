@@ -22,40 +22,40 @@ class Ranges:
     __slots__ = ("runs",)
 
     def __init__(self, runs: Iterable[Run] = ()) -> None:
-        self.runs: tuple[Run, ...] = tuple(_in_order(runs))
+        self.runs: tuple[Run, ...] = tuple(_normalize_runs(runs))
 
     @classmethod
     def of(cls, positions: Iterable[int]) -> Self:
         """The set of these single positions, in any order."""
-        return cls._as_they_are(_single(sorted(positions)))
+        return cls._from_ordered(_join_positions(sorted(positions)))
 
     @classmethod
     def span(cls, first: int, last: int) -> Self:
         """All positions from `first` to `last`, both included; empty when last < first."""
-        return cls._as_they_are([(first, last)] if first <= last else [])
+        return cls._from_ordered([(first, last)] if first <= last else [])
 
     @classmethod
-    def _as_they_are(cls, runs: Iterable[Run]) -> Self:
+    def _from_ordered(cls, runs: Iterable[Run]) -> Self:
         """Of runs that are in order and do not touch: most sets are made of others."""
         made = cls.__new__(cls)
         made.runs = tuple(runs)
         return made
 
     def __or__(self, other: "Ranges") -> "Ranges":
-        longer, shorter = self._by_length(other)
+        longer, shorter = self._order_by_length(other)
         if not shorter.runs:
             return longer
-        begins, ends = longer._beside(shorter)
-        between = _in_order((*longer.runs[begins:ends], *shorter.runs))
-        return Ranges._as_they_are((*longer.runs[:begins], *between, *longer.runs[ends:]))
+        begins, ends = longer._find_overlap(shorter)
+        between = _normalize_runs((*longer.runs[begins:ends], *shorter.runs))
+        return Ranges._from_ordered((*longer.runs[:begins], *between, *longer.runs[ends:]))
 
     def __sub__(self, other: "Ranges") -> "Ranges":
         if not self.runs or not other.runs:
             return self
-        begins, ends = self._beside(other)
+        begins, ends = self._find_overlap(other)
         left = list(self.runs[:begins])
-        at, upto = other._beside(self)
-        holes = iter((*other.runs[at:upto], (_BEYOND, _BEYOND)))
+        at, upto = other._find_overlap(self)
+        holes = iter((*other.runs[at:upto], (_INFINITY, _INFINITY)))
         hole = next(holes)
         for first, last in self.runs[begins:ends]:
             start = first
@@ -71,23 +71,23 @@ class Ranges:
             if start <= last:
                 left.append((start, last))
         left += self.runs[ends:]
-        return Ranges._as_they_are(left)
+        return Ranges._from_ordered(left)
 
-    def _by_length(self, other: "Ranges") -> tuple["Ranges", "Ranges"]:
+    def _order_by_length(self, other: "Ranges") -> tuple["Ranges", "Ranges"]:
         """Both, that of more runs first."""
         return (self, other) if len(self.runs) >= len(other.runs) else (other, self)
 
-    def _beside(self, other: "Ranges") -> tuple[int, int]:
+    def _find_overlap(self, other: "Ranges") -> tuple[int, int]:
         """Which runs reach between the first and the last position of the other, or touch them."""
         begins = bisect_left(self.runs, other.runs[0][0] - 1, key=_last)
         return begins, bisect_right(self.runs, other.runs[-1][1] + 1, begins, key=_first)
 
     def __and__(self, other: "Ranges") -> "Ranges":
-        longer, shorter = self._by_length(other)
+        longer, shorter = self._order_by_length(other)
         if not shorter.runs:
             return shorter
-        begins, ends = longer._beside(shorter)
-        near = Ranges._as_they_are(longer.runs[begins:ends])
+        begins, ends = longer._find_overlap(shorter)
+        near = Ranges._from_ordered(longer.runs[begins:ends])
         return near - (near - shorter)
 
     def __contains__(self, position: int) -> bool:
@@ -134,11 +134,11 @@ class Ranges:
         )
 
 
-_BEYOND = 2**63
+_INFINITY = 2**63
 _first, _last = itemgetter(0), itemgetter(1)
 
 
-def _single(ordered: Sequence[int]) -> Iterable[Run]:
+def _join_positions(ordered: Sequence[int]) -> Iterable[Run]:
     """The runs of positions in order, some of which may come twice."""
     gaps = map(sub, islice(ordered, 1, None), ordered)
     ends = [at for at, gap in enumerate(gaps) if gap > 1]
@@ -147,11 +147,11 @@ def _single(ordered: Sequence[int]) -> Iterable[Run]:
     return zip((*ordered[:1], *firsts), (*lasts, *ordered[-1:]), strict=True)
 
 
-def _in_order(runs: Iterable[Run]) -> Iterable[Run]:
+def _normalize_runs(runs: Iterable[Run]) -> Iterable[Run]:
     """The same set in runs that stand in order, and of which none touches another."""
     ordered = sorted(runs)
     # What was stored was merged then, and a long session's digest has tens of thousands.
-    return ordered if _is_merged(ordered) else _merged(ordered)
+    return ordered if _is_merged(ordered) else _merge_runs(ordered)
 
 
 def _is_merged(ordered: Sequence[Run]) -> bool:
@@ -162,7 +162,7 @@ def _is_merged(ordered: Sequence[Run]) -> bool:
     return all(map(le, firsts, lasts)) and min(gaps, default=2) > 1
 
 
-def _merged(ordered: Iterable[Run]) -> Iterator[Run]:
+def _merge_runs(ordered: Iterable[Run]) -> Iterator[Run]:
     open_run: Run | None = None
     for first, last in ordered:
         if first > last:

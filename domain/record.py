@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 from .errors import UnknownFieldError
 
-LARGEST = 10**12
+MAX_COUNT = 10**12
 """No count of tokens, no cost and no duration comes near it; sums of such still fit 64 bits."""
 
 
@@ -51,15 +51,15 @@ def find_unknown(record: Record) -> str | None:
     return None
 
 
-def _reported(number: Any) -> Any:
+def _drop_impossible(number: Any) -> Any:
     """None in the place of a number that no provider can mean: it would break every sum."""
     is_number = isinstance(number, int | float) and not isinstance(number, bool)
-    return None if is_number and not 0 <= number <= LARGEST else number
+    return None if is_number and not 0 <= number <= MAX_COUNT else number
 
 
-ReportedCount = Annotated[int | None, AfterValidator(_reported)]
+ReportedCount = Annotated[int | None, AfterValidator(_drop_impossible)]
 """A count that somebody else reported; an impossible one is none, also in logs that hold one."""
-ReportedAmount = Annotated[float | None, BeforeValidator(_reported)]
+ReportedAmount = Annotated[float | None, BeforeValidator(_drop_impossible)]
 """The same of dollars and seconds; an integer of 310 digits is no float."""
-BoundedCount = Annotated[int, AfterValidator(lambda count: max(-LARGEST, min(count, LARGEST)))]
+BoundedCount = Annotated[int, AfterValidator(lambda count: max(-MAX_COUNT, min(count, MAX_COUNT)))]
 """A count that has to be there, as near as it can be kept."""

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from . import session_events as events
 from .aggregate import Aggregate, Clock
-from .blocks import BY_ASSISTANT, PROMPTS, AnyBlock, ToolCall, ToolResult
+from .blocks import ASSISTANT_KINDS, PROMPT_KINDS, AnyBlock, ToolCall, ToolResult
 from .errors import (
     DuplicateToolCallError,
     InvalidPositionError,
@@ -20,11 +20,11 @@ from .errors import (
 )
 from .event import Event
 from .ranges import Ranges
-from .token_budget import estimate, estimate_text
+from .token_estimate import estimate_block, estimate_text
 
 
 @lru_cache(maxsize=4_096)
-def session_id(namespace: str, key: str) -> UUID:
+def derive_session_id(namespace: str, key: str) -> UUID:
     """The stream of a session, derived from its name alone."""
     return uuid5(NAMESPACE_URL, f"cutbank:session:{len(namespace)}:{namespace}:{key}")
 
@@ -74,7 +74,7 @@ class Session(Aggregate[SessionState]):
         project: str | None = None,
     ) -> Self:
         """Begin a session at position 1."""
-        session = cls._blank(namespace, key, 0, subject, clock)
+        session = cls._make(namespace, key, 0, subject, clock)
         session._trigger(
             events.SessionOpened,
             key=key,
@@ -104,7 +104,7 @@ class Session(Aggregate[SessionState]):
 
         `at` is the parent's state there. The fork's own positions begin one after it.
         """
-        session = cls._blank(namespace, key, fork.position, subject, clock)
+        session = cls._make(namespace, key, fork.position, subject, clock)
         session.state = at._replace(closed=False, wake="")
         session._trigger(
             events.SessionOpened,
@@ -119,11 +119,11 @@ class Session(Aggregate[SessionState]):
         return session
 
     @classmethod
-    def _blank(
+    def _make(
         cls, namespace: str, key: str, version: int, subject: str | None, clock: Clock
     ) -> Self:
         return cls(
-            session_id(namespace, key),
+            derive_session_id(namespace, key),
             version=version,
             state=SessionState(),
             subject=subject or f"{namespace}/{key}",
@@ -146,20 +146,20 @@ class Session(Aggregate[SessionState]):
                 )
             self._trigger(events.ToolCalled, block=block, turn=self.state.turn)
         elif isinstance(block, ToolResult):
-            call = self._open_call(block.tool_call_id)
+            call = self._find_open_call(block.tool_call_id)
             self._trigger(
                 events.ToolReturned, block=block, turn=self.state.turn, call=call, shown=shown
             )
         else:
-            if block.kind in PROMPTS and (self.state.answered or self.state.turn == 0):
+            if block.kind in PROMPT_KINDS and (self.state.answered or self.state.turn == 0):
                 self._trigger(events.TurnStarted, turn=self.state.turn + 1)
             self._trigger(events.BlockAppended, block=block, turn=self.state.turn)
         return self.version
 
-    def abandon(self, tool_call_id: str, reason: str) -> int:
+    def cancel_tool_call(self, tool_call_id: str, reason: str) -> int:
         """Record that nobody will answer an open call."""
         self._check_open()
-        call = self._open_call(tool_call_id)
+        call = self._find_open_call(tool_call_id)
         self._trigger(
             events.ToolCallAbandoned,
             tool_call_id=tool_call_id,
@@ -181,11 +181,11 @@ class Session(Aggregate[SessionState]):
         self._check_open()
         self._trigger(events.RequestSettingsSet, settings=settings)
 
-    def retitle(self, title: str) -> None:
+    def set_title(self, title: str) -> None:
         self._check_open()
         self._trigger(events.SessionTitled, title=title)
 
-    def name_parent(self, parent: events.Parent) -> None:
+    def set_parent(self, parent: events.Parent) -> None:
         self._check_open()
         self._trigger(events.ParentNamed, parent=parent)
 
@@ -261,7 +261,7 @@ class Session(Aggregate[SessionState]):
                 f"#{positions.runs[-1][1]} does not exist: the session ends at #{self.version}"
             )
 
-    def _open_call(self, tool_call_id: str) -> int:
+    def _find_open_call(self, tool_call_id: str) -> int:
         call = self.state.open_calls.get(tool_call_id)
         if call is None:
             waiting = ", ".join(map(repr, self.state.open_calls)) or "none"
@@ -277,19 +277,19 @@ class Session(Aggregate[SessionState]):
         match event:
             case events.BlockAppended(block=block):
                 # A prompt may come in pieces: text, an image, a reminder, more text.
-                said = block.kind in BY_ASSISTANT
+                said = block.kind in ASSISTANT_KINDS
                 answered = state.answered or said
-                return _grown(state, block, answered=answered, open_calls=state.open_calls)
+                return _count_block(state, block, answered=answered, open_calls=state.open_calls)
             case events.ToolCalled(block=block):
                 opened = {**state.open_calls, block.tool_call_id: position}
-                return _grown(state, block, answered=True, open_calls=opened)
+                return _count_block(state, block, answered=True, open_calls=opened)
             case events.ToolReturned(block=block):
-                left = _without(state.open_calls, block.tool_call_id)
-                return _grown(state, block, answered=True, open_calls=left)
+                left = _remove_call(state.open_calls, block.tool_call_id)
+                return _count_block(state, block, answered=True, open_calls=left)
             case events.ToolCallAbandoned(tool_call_id=call, reason=reason):
                 return state._replace(
                     answered=True,
-                    open_calls=_without(state.open_calls, call),
+                    open_calls=_remove_call(state.open_calls, call),
                     blocks=state.blocks + 1,
                     tokens=state.tokens + estimate_text(reason),
                 )
@@ -318,7 +318,7 @@ class Session(Aggregate[SessionState]):
                 return state
 
 
-def _grown(
+def _count_block(
     state: SessionState, block: AnyBlock, *, answered: bool, open_calls: Mapping[str, int]
 ) -> SessionState:
     # By position, which is three times as fast as `_replace`.
@@ -335,10 +335,10 @@ def _grown(
         retraction,
         closed,
         state.blocks + 1,
-        state.tokens + estimate(block),
+        state.tokens + estimate_block(block),
         state.wake,
     )
 
 
-def _without(open_calls: Mapping[str, int], call: str) -> dict[str, int]:
+def _remove_call(open_calls: Mapping[str, int], call: str) -> dict[str, int]:
     return {open_call: at for open_call, at in open_calls.items() if open_call != call}

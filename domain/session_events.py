@@ -178,7 +178,7 @@ class Usage(Record):
         return sum(parts) if parts else None
 
 
-BROKEN_OFF = frozenset({"aborted", "error"})
+INTERRUPTED_STOP_REASONS = frozenset({"aborted", "error"})
 """Stop reasons of calls whose reported usage says nothing about the view (S3.5)."""
 
 
@@ -209,7 +209,7 @@ class ModelCalled(Event):
     @property
     def context(self) -> int | None:
         """Size of the prompt that was sent; None where the report does not tell."""
-        if self.usage is None or self.stop_reason in BROKEN_OFF:
+        if self.usage is None or self.stop_reason in INTERRUPTED_STOP_REASONS:
             return None
         return self.usage.context
 

@@ -4,32 +4,32 @@ from datetime import UTC, datetime
 
 _MILLISECONDS_FROM = 100_000_000_000
 """A number of seconds is below this, and a number of milliseconds is not, for ages."""
-_DAY = len("20260101")
+_DATE_LENGTH = len("20260101")
 
 
-def parsed(time: str) -> datetime | None:
+def parse_source_time(time: str) -> datetime | None:
     """In UTC, of ISO 8601 or a number since 1970; None where it is neither."""
     whole, _, part = time.partition(".")
     # Some numbers could be read as a day with an hour behind it, too, in the times of no computer.
-    if len(whole) > _DAY and (whole + part).isdecimal():
-        return _counted(float(time))
+    if len(whole) > _DATE_LENGTH and (whole + part).isdecimal():
+        return _convert_number(float(time))
     try:
         moment = datetime.fromisoformat(time)
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except ValueError:
-        return _number(time)
+        return _parse_number(time)
     except OverflowError:
         return None  # near an end of the calendar, told in another zone
 
 
-def _number(time: str) -> datetime | None:
+def _parse_number(time: str) -> datetime | None:
     try:
-        return _counted(float(time))
+        return _convert_number(float(time))
     except ValueError:
         return None
 
 
-def _counted(number: float) -> datetime | None:
+def _convert_number(number: float) -> datetime | None:
     try:
         seconds = number / 1000 if number >= _MILLISECONDS_FROM else number
         return datetime.fromtimestamp(seconds, UTC)

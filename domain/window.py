@@ -8,17 +8,17 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from .bonds import bound
+from .block_groups import group_blocks
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
 from .counting.counter import has_media
-from .counting.gauge import SORTS, Gauge, Sort
-from .item import Item, place_of
+from .counting.token_calibration import CONTENT_KINDS, ContentKind, TokenCalibration
+from .item import Item, get_place
 from .models import ModelFacts
 from .pricing import Pricing
 from .ranges import Ranges
 from .session_events import ModelCalled
-from .summaries.summariser import SummaryForm
-from .token_budget import CHARS_PER_TOKEN, estimate
+from .summaries.summarizer import SummaryTemplate
+from .token_estimate import CHARS_PER_TOKEN, estimate_block
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Window:
     """Context size in tokens that the provider reported of the newest call on this view."""
     in_use: int | None = None
     """Tokens in use now: as reported, and what came since; None where that was not reckoned."""
-    gauge: Gauge = Gauge()
+    calibration: TokenCalibration = TokenCalibration()
     """What the provider's reports taught about the estimates, and how good they are."""
     boundary: CompactBoundary | None = None
     summary: Summary | None = None
@@ -52,13 +52,13 @@ class Window:
     """What was taken back since the last boundary."""
     cached: int | None = None
     """Tokens that the provider holds in its cache of this view, as its newest report says."""
-    called: str | None = None
+    called_model: str | None = None
     """The model of the newest call, as it was recorded."""
     prices: ModelFacts | None = None
     """The agent's model and what its tokens cost, where that is known."""
     expected_calls: int = 0
     """How many calls there will be on what this compaction leaves."""
-    system: str = ""
+    system_prompt: str = ""
     """The system prompt; what it takes is part of `overhead` and `in_use`."""
     usage_at: int | None = None
     """The last position that the call saw whose report is `usage`."""
@@ -67,7 +67,7 @@ class Window:
     that is run through again tells no times."""
     last_call: ModelCalled | None = None
     """The newest call whose size was reported, whether or not that can be believed."""
-    worked_out: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """What policies worked out of the first of the items, each under a key of its own; windows
     share it while the view does no more than grow at its end. Nothing may depend on its being
     there."""
@@ -76,7 +76,7 @@ class Window:
     hand no more, and leaves this empty."""
 
     @cached_property
-    def begins(self) -> int:
+    def cut_start(self) -> int:
         """Where the blocks begin that a new cut may take out; those before it stay in any case.
 
         What a boundary carried over may leave again once its calls are answered, or it is pinned
@@ -85,14 +85,18 @@ class Window:
         if self.boundary is None:
             return 1
         first_kept = self.boundary.first_kept
-        over = self.items[: bisect_left(self.items, first_kept, key=place_of)]
-        free = [group for group in bound(over) if not any(i.is_pinned or i.is_open for i in group)]
+        over = self.items[: bisect_left(self.items, first_kept, key=get_place)]
+        free = [
+            group
+            for group in group_blocks(over)
+            if not any(i.is_pinned or i.is_open for i in group)
+        ]
         return min((item.place for group in free for item in group), default=first_kept)
 
     @cached_property
     def open_to_cut(self) -> tuple[Item, ...]:
         """The items that a new cut may take out."""
-        return tuple(self.items[bisect_left(self.items, self.begins, key=place_of) :])
+        return tuple(self.items[bisect_left(self.items, self.cut_start, key=get_place) :])
 
     @cached_property
     def tokens(self) -> int:
@@ -103,9 +107,9 @@ class Window:
     @cached_property
     def block_tokens(self) -> int:
         """Tokens of the blocks alone; not of those that a pin brings back only now."""
-        return sum([item.tokens for item in self.items if not self._returns(item)])
+        return sum([item.tokens for item in self.items if not self._is_brought_back(item)])
 
-    def _returns(self, item: Item) -> bool:
+    def _is_brought_back(self, item: Item) -> bool:
         """Whether the block left with an earlier boundary, and was pinned since."""
         boundary = self.boundary
         if boundary is None or item.position > boundary.after:
@@ -113,39 +117,39 @@ class Window:
         return item.position not in boundary.kept
 
     @property
-    def besides(self) -> int:
+    def overhead_tokens(self) -> int:
         """Tokens of what is sent besides the blocks: system prompt, tools, standing summary, and
         what no log holds."""
         return self.tokens - self.block_tokens
 
     @property
-    def used(self) -> int:
+    def used_tokens(self) -> int:
         """Tokens in use: as reckoned, else as the provider last reported, else as estimated."""
         if self.in_use is not None:
             return self.in_use
         return self.usage if self.usage is not None else self.tokens
 
     @property
-    def request(self) -> int:
+    def request_tokens(self) -> int:
         """Tokens of the system prompt and the tools: no compaction changes these."""
-        standing = self.as_counted(self.summary.tokens) if self.summary else 0
-        return max(0, self.besides - standing)
+        standing = self.convert_estimate(self.summary.tokens) if self.summary else 0
+        return max(0, self.overhead_tokens - standing)
 
-    def as_counted(self, estimated: int) -> int:
+    def convert_estimate(self, estimated: int) -> int:
         """What the model makes of a summary, or of a request, of so many estimated tokens."""
-        return round(estimated * self.gauge.ratio(Sort.REQUEST))
+        return round(estimated * self.calibration.get_ratio(ContentKind.REQUEST))
 
-    def tokens_of(self, item: Item, length: int | None) -> int:
+    def count_item_tokens(self, item: Item, length: int | None) -> int:
         """What an item takes once so many characters of it show; None is the whole block."""
-        now, then = _estimated(item, item.length), _estimated(item, length)
+        now, then = _estimate_item(item, item.length), _estimate_item(item, length)
         if now == then:
             return item.tokens
-        sort = SORTS.get(item.kind, Sort.TEXT)
+        sort = CONTENT_KINDS.get(item.kind, ContentKind.TEXT)
         # What media take goes by rules of the provider's, and tells nothing of the text beside.
-        ratio = self.gauge.ratio(sort) if has_media(item.block) else item.tokens / now
+        ratio = self.calibration.get_ratio(sort) if has_media(item.block) else item.tokens / now
         return max(1, round(then * ratio))
 
-    def pricing(
+    def price(
         self, kept_tokens: int, summary_tokens: int, *, unchanged: int | None = None
     ) -> Pricing:
         """What it would cost and save to keep so much behind a summary of that size.
@@ -156,8 +160,8 @@ class Window:
         """
         return Pricing(
             before=self.tokens,
-            after=self.request + summary_tokens + kept_tokens,
-            unchanged=self.request if unchanged is None else unchanged,
+            after=self.request_tokens + summary_tokens + kept_tokens,
+            unchanged=self.request_tokens if unchanged is None else unchanged,
             cached=self.tokens if self.cached is None else min(self.cached, self.tokens),
             model=self.prices,
             expected_calls=self.expected_calls,
@@ -181,12 +185,12 @@ class Window:
     @cached_property
     def groups(self) -> list[list[Item]]:
         """The items by what leaves or stays together: pairs, and pieces of one message."""
-        return bound(self.items)
+        return group_blocks(self.items)
 
 
-def _estimated(item: Item, length: int | None) -> int:
+def _estimate_item(item: Item, length: int | None) -> int:
     if length is None:
-        return estimate(item.block)
+        return estimate_block(item.block)
     return max(1, -(-length // CHARS_PER_TOKEN))
 
 
@@ -219,7 +223,7 @@ class Plan:
     turn_tokens: int = 0
     """For a split turn: how large the summary of its beginning may be, where it has an allowance
     of its own."""
-    form: SummaryForm | None = None
+    template: SummaryTemplate | None = None
     """How the summary is asked for and put together; None is cutbank's own way."""
     on_failure: OnFailure = OnFailure.EXTRACTIVE
     """What happens where no summary can be had; a summariser that was named in settings is asked

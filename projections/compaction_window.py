@@ -7,23 +7,23 @@ from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
 
-from ..domain.blocks import BY_ASSISTANT
-from ..domain.bonds import as_shown
+from ..domain.block_groups import order_for_view
+from ..domain.blocks import ASSISTANT_KINDS
 from ..domain.compaction_events import Trigger
-from ..domain.deferred import Deferred
-from ..domain.item import Item, place_of
+from ..domain.item import Item, get_place
+from ..domain.lazy_sequence import LazySequence
 from ..domain.models import ModelFacts
 from ..domain.ranges import Ranges
 from ..domain.window import Window
-from .history_view import Entry, History, HistoryView
+from .history_view import HistoryFold, HistoryView, ViewEntry
 
 
-def window_of(
-    history: History,
+def make_window(
+    history: HistoryFold,
     view: HistoryView,
     limit: int,
     trigger: Trigger,
-    recalled: Iterable[Entry] = (),
+    recalled_entries: Iterable[ViewEntry] = (),
     *,
     prices: ModelFacts | None = None,
     expected_calls: int = 0,
@@ -33,14 +33,14 @@ def window_of(
 
     `recalled` are blocks that earlier boundaries took out and that were pinned since.
     """
-    use = history.use()
+    use = history.measure_usage()
     return Window(
-        items=Deferred(
+        items=LazySequence(
             partial(
-                items_of,
+                make_items,
                 view.entries,
-                tuple(recalled),
-                sizes=partial(history.reckoning.sizes, use.gauge, view.entries),
+                tuple(recalled_entries),
+                sizes=partial(history.reckoning.list_sizes, use.calibration, view.entries),
                 open_calls=frozenset(history.open_calls),
                 pinned=history.pinned,
                 broken_off=dict(history.broken_off),
@@ -49,28 +49,28 @@ def window_of(
         after=view.coordinate.position,
         limit=limit,
         trigger=trigger,
-        usage=use.reported,
-        usage_at=use.seen,
-        in_use=use.used,
-        gauge=use.gauge,
+        usage=use.reported_tokens,
+        usage_at=use.last_seen_position,
+        in_use=use.used_tokens,
+        calibration=use.calibration,
         boundary=history.boundary,
         summary=history.summary,
         pinned=history.pinned,
         hides=dict(history.hides),
         retracted=history.retracted,
-        cached=_cached(history),
-        called=_called(history, view),
+        cached=_count_cached_tokens(history),
+        called_model=_find_called_model(history, view),
         prices=prices,
         expected_calls=expected_calls,
-        system=view.system_prompt or "",
-        since_boundary_s=_since(history, now),
+        system_prompt=view.system_prompt or "",
+        since_boundary_s=_seconds_since_boundary(history, now),
         last_call=history.last_call,
     )
 
 
-def items_of(
-    entries: tuple[Entry, ...],
-    recalled: tuple[Entry, ...],
+def make_items(
+    entries: tuple[ViewEntry, ...],
+    recalled_entries: tuple[ViewEntry, ...],
     *,
     sizes: Callable[[], Iterable[int]],
     open_calls: frozenset[int],
@@ -78,8 +78,8 @@ def items_of(
     broken_off: Mapping[int, float],
 ) -> list[Item]:
     """The blocks of a view as a policy sees them, with what was pinned since it left."""
-    unfinished = frozenset(_unfinished(entries, broken_off))
-    tokens_of = chain(sizes(), (entry.tokens for entry in recalled))
+    unfinished = frozenset(_iter_unfinished(entries, broken_off))
+    tokens_of = chain(sizes(), (entry.tokens for entry in recalled_entries))
     items = [
         Item(
             position=entry.position,
@@ -92,34 +92,36 @@ def items_of(
             is_unfinished=entry.position in unfinished,
             length=None if entry.shown is None else len(entry.shown),
         )
-        for entry, tokens in zip((*entries, *recalled), tokens_of, strict=True)
+        for entry, tokens in zip((*entries, *recalled_entries), tokens_of, strict=True)
     ]
-    return as_shown(sorted(items, key=place_of) if recalled else items)
+    return order_for_view(sorted(items, key=get_place) if recalled_entries else items)
 
 
-def item_of(entry: Entry) -> Item:
+def make_item(entry: ViewEntry) -> Item:
     """A block of which nothing is to be said besides: nobody waits for it, and it is whole."""
     length = None if entry.shown is None else len(entry.shown)
     return Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call, length=length)
 
 
-def _unfinished(entries: Sequence[Entry], broken_off: Mapping[int, float]) -> Iterator[int]:
+def _iter_unfinished(
+    entries: Sequence[ViewEntry], broken_off: Mapping[int, float]
+) -> Iterator[int]:
     """Positions of what models wrote in answers that were broken off."""
     for position, upto in broken_off.items():
         behind = bisect_right(entries, position, key=attrgetter("position"))
         for entry in islice(entries, behind, None):
-            if entry.position > upto or entry.block.kind not in BY_ASSISTANT:
+            if entry.position > upto or entry.block.kind not in ASSISTANT_KINDS:
                 break
             yield entry.position
 
 
-def _since(history: History, now: datetime | None) -> float | None:
+def _seconds_since_boundary(history: HistoryFold, now: datetime | None) -> float | None:
     if history.boundary is None or now is None:
         return None
     return max(0.0, (now - history.boundary.timestamp).total_seconds())
 
 
-def _cached(history: History) -> int | None:
+def _count_cached_tokens(history: HistoryFold) -> int | None:
     """What the newest call left of this view in the provider's cache; None where no call says."""
     call = history.last_call
     if call is None or call.usage is None or call.usage.context is None:
@@ -133,6 +135,6 @@ def _cached(history: History) -> int | None:
     return usage.cache_write + (usage.cache_read or 0)
 
 
-def _called(history: History, view: HistoryView) -> str | None:
+def _find_called_model(history: HistoryFold, view: HistoryView) -> str | None:
     call, asked = history.last_call, view.request_settings.get("model")
     return (call and call.model) or (asked if isinstance(asked, str) else None)

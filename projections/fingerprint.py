@@ -2,8 +2,8 @@
 
 from hashlib import blake2b
 
-from .entry import Entry
-from .recorded import Recorded
+from .recorded_event import RecordedEvent
+from .view_entry import ViewEntry
 
 
 class Fingerprint:
@@ -11,9 +11,9 @@ class Fingerprint:
 
     def __init__(
         self,
-        system: Recorded | None,
-        tools: Recorded | None,
-        settings: Recorded | None,
+        system: RecordedEvent | None,
+        tools: RecordedEvent | None,
+        settings: RecordedEvent | None,
         summary_digest: bytes,
     ) -> None:
         self._digest = blake2b(digest_size=16)
@@ -21,11 +21,11 @@ class Fingerprint:
             self._digest.update(b"\x00" if part is None else b"\x01" + part.digest)
         self._digest.update(summary_digest)
 
-    def take(self, entry: Entry) -> None:
+    def add(self, entry: ViewEntry) -> None:
         """Go on with the next entry that shows."""
         self._digest.update(entry.digest)
         if entry.shown is not None:
-            shown = blake2b(encoded(entry.shown), digest_size=16).digest()
+            shown = blake2b(encode_text(entry.shown), digest_size=16).digest()
             self._digest.update(b"\x02" + shown)
 
     @property
@@ -34,6 +34,6 @@ class Fingerprint:
         return self._digest.hexdigest()
 
 
-def encoded(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """UTF-8, lone surrogates included: models do write them."""
     return text.encode("utf-8", "surrogatepass")

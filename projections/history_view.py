@@ -7,11 +7,11 @@ from math import inf
 
 from pydantic import JsonValue
 
-from ..domain.blocks import BY_ASSISTANT, NOT_SENT, AnyBlock, ToolResult
+from ..domain.blocks import ASSISTANT_KINDS, UNSENT_KINDS, AnyBlock, ToolResult
 from ..domain.compaction_events import CompactBoundary, Summary, Trim
 from ..domain.ranges import Ranges
 from ..domain.session_events import (
-    BROKEN_OFF,
+    INTERRUPTED_STOP_REASONS,
     BlockAppended,
     BlockPinned,
     BlocksHidden,
@@ -27,15 +27,15 @@ from ..domain.session_events import (
     ToolsSet,
     TurnStarted,
 )
-from ..domain.token_budget import estimate_text
-from ..domain.trims import trimmed
-from .entry import Entry as Entry  # noqa: PLC0414 - a view's entries are imported from here
+from ..domain.token_estimate import estimate_text
+from ..domain.trims import trim_text
+from .context_usage import CallSample, ContextUsage, ContextUsageTracker, RequestOverhead
 from .fingerprint import Fingerprint
-from .fingerprint import encoded as encoded  # noqa: PLC0414 - as above
-from .reckoning import Lap, Reckoning, Request, Use
-from .recorded import Recorded
+from .fingerprint import encode_text as encode_text  # noqa: PLC0414 - as above
+from .recorded_event import RecordedEvent
+from .view_entry import ViewEntry as ViewEntry  # noqa: PLC0414 - a view's entries are imported from here
 
-Sees = Callable[[ModelCalled], bool | None]
+CallFilter = Callable[[ModelCalled], bool | None]
 """Whether a call saw this view, and not one that a boundary has ended; None where it was another
 lineage's."""
 
@@ -60,10 +60,10 @@ class HistoryView:
     summary: Summary | None
     inherited_from: str | None
     """The lineage that the boundary was decided in, where it is not this one."""
-    system: Recorded | None
-    tools: Recorded | None
-    settings: Recorded | None
-    entries: tuple[Entry, ...]
+    system: RecordedEvent | None
+    tools: RecordedEvent | None
+    settings: RecordedEvent | None
+    entries: tuple[ViewEntry, ...]
     summary_digest: bytes = b""
     effective_from: int = 0
     """The position from which views begin at the boundary; what stands before it was written by
@@ -98,11 +98,11 @@ class HistoryView:
         """Hex digest of all that is shown, in order; made of the blocks' own digests."""
         said = Fingerprint(self.system, self.tools, self.settings, self.summary_digest)
         for entry in self.entries:
-            said.take(entry)
+            said.add(entry)
         return said.hexdigest
 
 
-class History:
+class HistoryFold:
     """The fold of one view: begun at a boundary, advanced event by event.
 
     Live, resumed, replayed and audited views all come from here, so that they cannot differ.
@@ -115,21 +115,21 @@ class History:
         summary_digest: bytes = b"",
         effective_from: int = 0,
         *,
-        reckoning: Reckoning | None = None,
-        sees: Sees = lambda _: True,
+        usage_tracker: ContextUsageTracker | None = None,
+        sees: CallFilter = lambda _: True,
     ) -> None:
         self.effective_from = effective_from
-        self.reckoning = reckoning or Reckoning()
+        self.reckoning = usage_tracker or ContextUsageTracker()
         self._sees = sees
         self.boundary = boundary
         self.summary = summary
         self.summary_digest = summary_digest
         self.position = 0
-        self.entries: dict[int, Entry] = {}
+        self.entries: dict[int, ViewEntry] = {}
         self.open_calls: dict[int, str] = {}
-        self.system: Recorded | None = None
-        self.tools: Recorded | None = None
-        self.settings: Recorded | None = None
+        self.system: RecordedEvent | None = None
+        self.tools: RecordedEvent | None = None
+        self.settings: RecordedEvent | None = None
         self.last_call: ModelCalled | None = None
         """The newest call whose size was reported."""
         self.answered = 0
@@ -142,7 +142,7 @@ class History:
         self.retracted = Ranges()
         self.reopened = Ranges()
         """Calls that wait again, because their results were taken back."""
-        self._gone: list[tuple[int, Entry]] = []
+        self._gone: list[tuple[int, ViewEntry]] = []
         """What was taken back since the newest call was sent, and where."""
         self.undone_at = 0
         """Where the first retraction stands that reached into the summary; 0 where none did."""
@@ -154,12 +154,12 @@ class History:
         self._trims = {trim.position: trim for trim in trims}
         self._replacements = {r.position: r.text for r in replacements}
 
-    def apply_all(self, log: Iterable[Recorded]) -> "History":
+    def apply_all(self, log: Iterable[RecordedEvent]) -> "HistoryFold":
         for recorded in log:
             self.apply(recorded)
         return self
 
-    def apply(self, recorded: Recorded) -> None:
+    def apply(self, recorded: RecordedEvent) -> None:
         """Advance by one event; the boundary's kept events first, then all that follow it."""
         position = self.position = recorded.position
         match recorded.event:
@@ -172,9 +172,9 @@ class History:
                 self.open_calls.pop(call, None)
                 self._show(recorded, block, turn, call, ends)
             case BlockAppended(block=block, turn=turn):
-                if block.kind in BY_ASSISTANT:
+                if block.kind in ASSISTANT_KINDS:
                     self.answered = position
-                if block.kind not in NOT_SENT:
+                if block.kind not in UNSENT_KINDS:
                     self._show(recorded, block, turn)
             case TurnStarted():
                 pass
@@ -192,41 +192,41 @@ class History:
                 self.settings = recorded
             case ModelCalled() as call:
                 self.answered = position
-                self._ended(call)
+                self._record_interrupted(call)
                 if call.context is not None:
                     self.last_call = call
-                    self._called_on(call)
+                    self._record_call_sample(call)
             case BlocksRetracted(positions=positions, reopened=reopened):
-                if self._is_news(position):
+                if self._is_after_boundary(position):
                     self.reopened |= Ranges.of(reopened.values())
                     self._retract(positions)
                     self.open_calls |= {at: call for call, at in reopened.items()}
             case BlockPinned(positions=positions):
-                if self._is_news(position):
+                if self._is_after_boundary(position):
                     self.pinned |= positions
             case BlockUnpinned(positions=positions):
-                if self._is_news(position):
+                if self._is_after_boundary(position):
                     self.pinned -= positions
             case BlocksHidden(positions=positions, replacement=text):
-                if self._is_news(position):
+                if self._is_after_boundary(position):
                     self.hides |= dict.fromkeys(positions, text)
             case _:
                 pass
 
-    def _is_news(self, position: int) -> bool:
+    def _is_after_boundary(self, position: int) -> bool:
         """Whether the boundary was decided before this; else it has taken account of it."""
         return self.boundary is None or position > self.boundary.after
 
     def _show(
         self,
-        recorded: Recorded,
+        recorded: RecordedEvent,
         block: AnyBlock,
         turn: int,
         call: int | None = None,
         ends: Ends | None = None,
     ) -> None:
         position = recorded.position
-        entry = Entry(
+        entry = ViewEntry(
             position,
             block,
             turn,
@@ -240,30 +240,30 @@ class History:
             Trim(position=position, head=ends.head, tail=ends.tail) if ends else None
         )
         if shown is None and trim is not None:
-            shown = trimmed(block.text, trim)
+            shown = trim_text(block.text, trim)
         if shown is not None:
             tokens = max(1, round(estimate_text(shown) * recorded.ratio))
             entry = replace(entry, shown=shown, tokens=tokens)
         self.entries[position] = entry
         self._tokens += entry.tokens
 
-    def _ended(self, call: ModelCalled) -> None:
+    def _record_interrupted(self, call: ModelCalled) -> None:
         """Remember calls that came to no end; of several that saw the same, the last one counts."""
         newest = next(reversed(self.broken_off), None) if self.broken_off else None
         if newest is not None and newest < call.position < self.broken_off[newest]:
             # What stands behind what this call saw is its own answer.
             self.broken_off[newest] = call.position
-        if call.stop_reason in BROKEN_OFF:
+        if call.stop_reason in INTERRUPTED_STOP_REASONS:
             self.broken_off[call.position] = inf
         else:
             self.broken_off.pop(call.position, None)
 
-    def _called_on(self, call: ModelCalled) -> None:
+    def _record_call_sample(self, call: ModelCalled) -> None:
         """Lay down what a call saw, for whoever wants to learn from it."""
         is_here = self._sees(call)
         if is_here is None or call.position < self._called:
             return  # it tells nothing, or is told late: a newer one saw more
-        later, since = 0, list[Entry]()
+        later, since = 0, list[ViewEntry]()
         for entry in reversed(self.entries.values()):
             if entry.position > call.position:
                 later += entry.tokens
@@ -271,22 +271,22 @@ class History:
                 since.append(entry)
             else:
                 break
-        self.reckoning.take(
-            Lap(
+        self.reckoning.add_sample(
+            CallSample(
                 call,
-                since=tuple(reversed(since)),
-                gone=self._lost_before(call) if self._gone else (),
-                shown=self._tokens - later,
+                new_entries=tuple(reversed(since)),
+                retracted_entries=self._list_lost_before(call) if self._gone else (),
+                visible_tokens=self._tokens - later,
                 request=self.request,
                 is_whole=self._is_whole(call, since),
-                is_here=is_here,
+                saw_this_view=is_here,
             )
         )
         if self._gone:
             self._gone = [(at, entry) for at, entry in self._gone if at > call.position]
         self._called = call.position
 
-    def _lost_before(self, call: ModelCalled) -> tuple[Entry, ...]:
+    def _list_lost_before(self, call: ModelCalled) -> tuple[ViewEntry, ...]:
         """What the call before had seen and this one did not."""
         return tuple(
             entry
@@ -294,7 +294,7 @@ class History:
             if at <= call.position and entry.position <= self._called
         )
 
-    def _is_whole(self, call: ModelCalled, since: list[Entry]) -> bool:
+    def _is_whole(self, call: ModelCalled, since: list[ViewEntry]) -> bool:
         """Whether all that a call saw since the one before it is here, as it was then."""
         if self._called < 0 or any(self._is_changed(entry.position) for entry in since):
             return False
@@ -310,14 +310,16 @@ class History:
         """Whether the boundary has a block shown otherwise than it was before."""
         return position in self._trims or position in self._replacements
 
-    def use(self) -> Use:
+    def measure_usage(self) -> ContextUsage:
         """How much of the context the view takes as it stands now."""
         gone = [entry for _, entry in self._gone]
-        return self.reckoning.use(tuple(self.entries.values()), self.request, gone)
+        return self.reckoning.measure_usage(tuple(self.entries.values()), self.request, gone)
 
-    def sizes(self) -> tuple[int, ...]:
+    def list_sizes(self) -> tuple[int, ...]:
         """Tokens of each entry as it stands now."""
-        return self.reckoning.sizes(self.reckoning.gauge(), tuple(self.entries.values()))
+        return self.reckoning.list_sizes(
+            self.reckoning.find_calibration(), tuple(self.entries.values())
+        )
 
     @property
     def tokens(self) -> int:
@@ -325,13 +327,13 @@ class History:
         return self._tokens
 
     @property
-    def request(self) -> Request:
+    def request(self) -> RequestOverhead:
         """What is sent besides the blocks."""
-        return Request(self.system, self.tools, self.summary.text if self.summary else "")
+        return RequestOverhead(self.system, self.tools, self.summary.text if self.summary else "")
 
     def _retract(self, positions: Ranges) -> None:
         self.retracted |= positions
-        if not self.undone_at and self.is_undone():
+        if not self.undone_at and self.is_summary_undone():
             self.undone_at = self.position
         for position in [p for p in self.entries if p in positions]:
             entry = self.entries.pop(position)
@@ -345,14 +347,14 @@ class History:
         """Whether the boundary was drawn for the very request that a model is to answer next."""
         return self.boundary is not None and self.answered <= self.effective_from
 
-    def is_undone(self) -> bool:
+    def is_summary_undone(self) -> bool:
         """Whether something that the summary stands for was taken back since, or waits again."""
         if self.summary is None or self.boundary is None:
             return False
         gone = self.summary.covers | self.boundary.hidden
         return bool(self.retracted & self.summary.covers or self.reopened & gone)
 
-    def view(
+    def make_view(
         self, session: str, namespace: str, coordinate: Coordinate, inherited_from: str | None
     ) -> HistoryView:
         """The view as it stands now."""

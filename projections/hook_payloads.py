@@ -4,8 +4,8 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from ..domain.compaction_events import CompactBoundary, Trigger
-from ..domain.policies.pruning.weighed import Weighed
-from ..domain.utilisation import Pruned, Utilisation
+from ..domain.policies.pruning.weighed_messages import WeighedMessages
+from ..domain.utilization import PruningResult, Utilization
 
 
 def said_trigger(trigger: Trigger | None) -> str:
@@ -59,7 +59,7 @@ def session_start(session: str) -> dict[str, Any]:
     return {"session_id": session, "hook_event_name": "SessionStart", "source": "compact"}
 
 
-def context_warning(utilisation: Utilisation) -> dict[str, Any]:
+def context_warning(utilisation: Utilization) -> dict[str, Any]:
     """So much is in use that something will have to leave soon."""
     return {
         "type": "context_warning",
@@ -69,7 +69,7 @@ def context_warning(utilisation: Utilisation) -> dict[str, Any]:
     }
 
 
-def context_pruned(pruned: Pruned, *, as_shipped: bool = False) -> dict[str, Any]:
+def context_pruned(pruned: PruningResult, *, as_shipped: bool = False) -> dict[str, Any]:
     """Messages have left; the program as shipped does not say how many tokens that freed."""
     told = {
         "type": "context_pruned",
@@ -92,7 +92,7 @@ def tool_response_truncated(
     }
 
 
-def stats(weighed: Weighed) -> dict[str, int]:
+def stats(weighed: WeighedMessages) -> dict[str, int]:
     """Tokens by whose they are; a message that holds a tool result counts as one."""
     user, assistant, results = weighed.buckets
     return {

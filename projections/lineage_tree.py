@@ -15,16 +15,16 @@ from ..domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
-from ..domain.counting.sizes import Sizes
+from ..domain.counting.sizes import PromptSizeChange
 from ..domain.event import Event
 from ..domain.ranges import Ranges
-from .summary_words import Words
+from .phrase_origins import PhraseOrigins
 
-FirstCall = Callable[[BoundaryActivated], int | None]
+FirstCallFinder = Callable[[BoundaryActivated], int | None]
 """The number of the first call that was sent what was activated; None where there was none."""
 
 
-class Standing(StrEnum):
+class BoundaryStatus(StrEnum):
     """What became of a boundary."""
 
     SERVED = "served"
@@ -43,25 +43,25 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class BoundaryNode:
     """One boundary, and what its summary stands for."""
 
     boundary: CompactBoundary
     summary: Summary | None
     lineage: str
     """Where it was decided: this lineage, or the one that it continues."""
-    standing: Standing
-    new: Ranges
+    status: BoundaryStatus
+    new_blocks: Ranges
     """What left with this boundary."""
-    inherited: Ranges
+    inherited_blocks: Ranges
     """What had left before, and what this summary stands for as well."""
-    words: Mapping[int, int]
+    word_origins: Mapping[int, int]
     """Phrases of the summary by the boundary whose summary first had them; its own included."""
     served_from: int | None
     """The position from which views begin at it; None where it never was served."""
     first_call: int | None
     """The number of the first call that was sent a view that begins at it."""
-    sizes: Sizes
+    sizes: PromptSizeChange
     """What prompts took before it and after."""
     ended_by: CompactionReverted | PreparationDropped | None = None
 
@@ -75,7 +75,7 @@ class Node:
         return self.boundary.previous
 
     @property
-    def when(self) -> datetime:
+    def drawn_at(self) -> datetime:
         return self.boundary.timestamp
 
     @property
@@ -85,20 +85,20 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class FailedCompaction:
     """A draft that was not used, or a compaction that came to nothing or to less."""
 
     event: CompactionRejected | CompactionFailed
-    upon: int
+    based_on: int
     """The boundary that was served then; 0 where none was."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class SummarizedBlocks:
     """Blocks that left together, and the summary that stands for them now."""
 
     blocks: Ranges
-    left_with: int
+    removed_by: int
     """The boundary that took them out."""
     summary: int
     """The boundary whose summary stands for them."""
@@ -111,55 +111,55 @@ class LineageTree:
     session: str
     namespace: str
     lineage: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[BoundaryNode, ...]
     """In the order in which they were drawn."""
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[FailedCompaction, ...]
     served: int
     """The boundary that views begin at now; 0 where they hold all of the log."""
     version: int
     """Of the lineage."""
-    continues: str | None = None
+    continued_lineage: str | None = None
     """The lineage that it began as, where it is not one of its own from the first version on."""
 
-    def node(self, number: int) -> Node:
+    def find_node(self, number: int) -> BoundaryNode:
         """Raises KeyError where the lineage has no such boundary."""
         found = next((node for node in self.nodes if node.number == number), None)
         if found is None:
             raise KeyError(number)
         return found
 
-    def count(self, number: int) -> int:
+    def find_compaction_number(self, number: int) -> int:
         """Which compaction of the lineage a boundary is: 1 for the first that was drawn."""
-        return self.nodes.index(self.node(number)) + 1
+        return self.nodes.index(self.find_node(number)) + 1
 
-    def path(self, number: int | None = None) -> list[Node]:
+    def list_path(self, number: int | None = None) -> list[BoundaryNode]:
         """The boundaries that one builds upon, oldest first, and itself; else the served one's."""
         by_number = {node.number: node for node in self.nodes}
-        found: list[Node] = []
+        found: list[BoundaryNode] = []
         at = self.served if number is None else number
         while at:
             found.append(by_number[at])
             at = by_number[at].previous or 0
         return found[::-1]
 
-    def children(self, number: int) -> list[Node]:
+    def list_children(self, number: int) -> list[BoundaryNode]:
         """The boundaries that build upon one directly; upon none where it is 0."""
         return [node for node in self.nodes if (node.previous or 0) == number]
 
-    def stands(self, number: int | None = None) -> list[Stand]:
+    def list_summarized_blocks(self, number: int | None = None) -> list[SummarizedBlocks]:
         """For all that left: with which boundary it did, and whose summary stands for it.
 
         As the served boundary has it, or another; each block is in one of them.
         """
-        path = self.path(number)
+        path = self.list_path(number)
         if not path:
             return []
         live = path[-1]
-        rest, found = live.covers, list[Stand]()
+        rest, found = live.covers, list[SummarizedBlocks]()
         for node in reversed(path):
-            left = rest & node.new if node is not path[0] else rest
+            left = rest & node.new_blocks if node is not path[0] else rest
             if left:
-                found.append(Stand(left, node.number, live.number))
+                found.append(SummarizedBlocks(left, node.number, live.number))
             rest -= left
         return found[::-1]
 
@@ -171,31 +171,31 @@ def grow_tree(
     namespace: str,
     lineage: str,
     served: int,
-    first_call: FirstCall,
-    sizes: Mapping[int, Sizes],
+    first_call: FirstCallFinder,
+    sizes: Mapping[int, PromptSizeChange],
 ) -> LineageTree:
     """The tree of a lineage.
 
     `decisions` are all its events, those that it inherits included, in order; `served` is the
     boundary that its newest view begins at; `sizes` are those of each boundary.
     """
-    fold = _Fold(session, lineage)
+    fold = _LineageFold(session, lineage)
     for event in decisions:
         fold.apply(event)
     return LineageTree(
         session=session,
         namespace=namespace,
         lineage=lineage,
-        nodes=tuple(fold.nodes(served, first_call, sizes)),
+        nodes=tuple(fold.iter_nodes(served, first_call, sizes)),
         attempts=tuple(fold.attempts),
         served=served,
         version=fold.version,
-        continues=fold.begun_as if fold.begun_as != lineage else None,
+        continued_lineage=fold.begun_as if fold.begun_as != lineage else None,
     )
 
 
 @dataclass
-class _Fold:
+class _LineageFold:
     """What the events of a lineage have said so far."""
 
     session: str
@@ -210,7 +210,7 @@ class _Fold:
     summaries: dict[int, Summary] = field(default_factory=dict)
     activated: dict[int, BoundaryActivated] = field(default_factory=dict)
     ended: dict[int, CompactionReverted | PreparationDropped] = field(default_factory=dict)
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[FailedCompaction] = field(default_factory=list)
 
     def apply(self, event: Event) -> None:
         self.version = event.originator_version
@@ -233,53 +233,53 @@ class _Fold:
                 self.ended[number] = event
                 self.prepared = 0
             case CompactionRejected() | CompactionFailed():
-                self.attempts.append(Attempt(event, self.active))
+                self.attempts.append(FailedCompaction(event, self.active))
             case _:
                 pass
 
-    def nodes(
-        self, served: int, first_call: FirstCall, sizes: Mapping[int, Sizes]
-    ) -> Iterator[Node]:
-        words: dict[int, Words] = {}
-        alive = self._ancestors(served)
+    def iter_nodes(
+        self, served: int, first_call: FirstCallFinder, sizes: Mapping[int, PromptSizeChange]
+    ) -> Iterator[BoundaryNode]:
+        words: dict[int, PhraseOrigins] = {}
+        alive = self._find_ancestors(served)
         for number, (boundary, where) in self.boundaries.items():
             summary = self.summaries.get(number)
             before = self.summaries.get(boundary.previous or 0)
             known = words.get(boundary.previous or 0)
             if summary is not None:
-                words[number] = Words.of(number, summary.text, known)
+                words[number] = PhraseOrigins.from_summary(number, summary.text, known)
             elif known is not None:
                 words[number] = known
             covers = summary.covers if summary else Ranges()
             inherited = covers & before.covers if before else Ranges()
             activated = self.activated.get(number)
-            yield Node(
+            yield BoundaryNode(
                 boundary=boundary,
                 summary=summary,
                 lineage=where,
-                standing=self._standing(number, served, alive),
-                new=covers - inherited,
-                inherited=inherited,
-                words=words[number].by_boundary() if summary else {},
+                status=self._find_status(number, served, alive),
+                new_blocks=covers - inherited,
+                inherited_blocks=inherited,
+                word_origins=words[number].count_by_boundary() if summary else {},
                 served_from=activated.effective_from if activated else None,
                 first_call=first_call(activated) if activated else None,
                 sizes=sizes[number],
                 ended_by=self.ended.get(number),
             )
 
-    def _standing(self, number: int, served: int, alive: frozenset[int]) -> Standing:
+    def _find_status(self, number: int, served: int, alive: frozenset[int]) -> BoundaryStatus:
         if number == served:
-            return Standing.SERVED
+            return BoundaryStatus.SERVED
         if number in alive:
-            return Standing.BUILT_UPON
+            return BoundaryStatus.BUILT_UPON
         if number in self.activated:
             is_reverted = isinstance(self.ended.get(number), CompactionReverted)
-            return Standing.REVERTED if is_reverted else Standing.UNDONE
+            return BoundaryStatus.REVERTED if is_reverted else BoundaryStatus.UNDONE
         if number in self.ended:
-            return Standing.DROPPED
-        return Standing.PREPARED if number == self.prepared else Standing.OVERTAKEN
+            return BoundaryStatus.DROPPED
+        return BoundaryStatus.PREPARED if number == self.prepared else BoundaryStatus.OVERTAKEN
 
-    def _ancestors(self, number: int) -> frozenset[int]:
+    def _find_ancestors(self, number: int) -> frozenset[int]:
         """A boundary and all that it builds upon."""
         found: set[int] = set()
         while number:

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.models.summarizers.llm_summarizer import Llm
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom

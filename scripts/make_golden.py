@@ -58,7 +58,7 @@ from cutbank.domain.session_events import (
     ToolReturned,
     Usage,
 )
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 
 FOLDER = Path(__file__).parents[1] / "tests" / "adapters" / "golden"

@@ -156,7 +156,7 @@ def test_every_file_keeps_to_its_ring(ring: str) -> None:
     [
         ("domain/session.py", "from ..projections.history_view import HistoryView"),
         ("domain/session.py", "from .. import adapters"),
-        ("domain/session.py", "import cutbank.adapters.storage.sqlite.recorder"),
+        ("domain/session.py", "import cutbank.adapters.storage.sqlite.sqlite_recorder"),
         ("domain/session.py", "from cutbank import SessionStore"),
         ("domain/policies/catalog.py", "from ...adapters import settings"),
         ("domain/session.py", "def late():\n    from time import monotonic"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cutbank.adapters.analysis.backtest.report.report import write_report
+from cutbank.adapters.analysis.backtest.report.report_files import write_report
 from cutbank.domain.backtest.comparison import FEWEST
 from cutbank.domain.backtest.resampling import RESAMPLES
 from cutbank.domain.backtest.result import Measured

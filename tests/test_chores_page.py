@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cutbank.adapters.settings.chore_settings import ChoreSettings
+from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "chores.md").read_text(encoding="utf-8")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import cutbank
-from cutbank.adapters.analysis.auditing.page import cuts
-from cutbank.adapters.analysis.auditing.page.story import COMPARED
+from cutbank.adapters.analysis.auditing.page import page_selection
+from cutbank.adapters.analysis.auditing.page.page_story import COMPARED
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.projections.lineage_tree import Standing
 
@@ -54,5 +54,5 @@ def test_the_pages_name_every_standing_and_the_sizes_of_a_page() -> None:
     diff, lineage = ((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
 
     assert set(re.findall(r"^\| `([a-z ]+)` \|", lineage, re.MULTILINE)) == set(Standing)
-    for size in (cuts.BLOCKS, cuts.CALLS, cuts.CHARACTERS, COMPARED):
+    for size in (page_selection.BLOCKS, page_selection.CALLS, page_selection.CHARACTERS, COMPARED):
         assert f"{size:,}" in diff

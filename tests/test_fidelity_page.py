@@ -6,8 +6,8 @@ from io import StringIO
 from pathlib import Path
 
 from cutbank.domain.fidelity.anchors import LINE, AnchorKind
-from cutbank.domain.fidelity.canonical import FRAMING, KEPT, RESERVE
-from cutbank.domain.fidelity.generic import GENERIC_KEYS
+from cutbank.domain.fidelity.canonical_boundaries import FRAMING, KEPT, RESERVE
+from cutbank.domain.fidelity.generic_keys import GENERIC_KEYS
 from cutbank.domain.fidelity.patterns import LONGEST
 
 PAGE = (Path(__file__).parents[1] / "docs" / "fidelity.md").read_text(encoding="utf-8")

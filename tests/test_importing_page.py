@@ -6,7 +6,7 @@ from pathlib import Path
 from typer.main import get_command
 
 from cutbank.adapters.interfaces.command_line.cli import app
-from cutbank.adapters.runtime.importing.finding import MOVED_BY
+from cutbank.adapters.runtime.importing.transcript_discovery import MOVED_BY
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "importing.md").read_text(encoding="utf-8")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from cutbank.adapters.runtime.idle.health import HealthFile
 from cutbank.adapters.runtime.idle.notices import About
-from cutbank.adapters.runtime.idle.tally import Tally
+from cutbank.adapters.runtime.idle.notice_counts import Tally
 from cutbank.adapters.runtime.idle.worker_log import LEVELS
-from cutbank.adapters.settings.load import load
+from cutbank.adapters.settings.load_settings import load
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operations.md").read_text(encoding="utf-8")
 

@@ -35,7 +35,7 @@ from cutbank.domain.errors import ConflictError, NothingToCompactError
 from cutbank.domain.pins import PinRules
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.rendering.catalog import render
 from cutbank.projections.rendering.summary_message import LEAD
 

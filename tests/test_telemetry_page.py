@@ -8,7 +8,7 @@ from typing import Any
 
 from opentelemetry import metrics
 
-from cutbank.adapters.runtime.telemetry.compaction_watch import Result
+from cutbank.adapters.runtime.telemetry.compaction_telemetry import Result
 from cutbank.adapters.runtime.telemetry.instruments import Instruments
 from cutbank.adapters.runtime.telemetry.summary_span import Fate
 from cutbank.adapters.runtime.telemetry.worker_metrics import CHORES, FATES, INCIDENTS

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.sessions.session_store import SessionStore, open_store
-from ..storage.event_log.event_store import utc_now
+from ..storage.event_log.event_store import get_utc_now
 
 if TYPE_CHECKING:
     from ..settings.settings import Settings
@@ -18,7 +18,7 @@ def open(
     synchronous: str = "FULL",
     compress: bool = False,
     settings: "Settings | str | Path | None" = None,
-    clock: Callable[[], datetime] = utc_now,
+    clock: Callable[[], datetime] = get_utc_now,
 ) -> SessionStore:
     """Open the database at `path`, or create it.
 

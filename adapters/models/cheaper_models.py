@@ -1,9 +1,9 @@
 """Names a cheap model of the same provider, for summaries: the same key works for it."""
 
-from .model_catalog import facts_of
-from .model_names import readings
+from .model_catalog import look_up_facts
+from .model_names import parse_model_name
 
-CHEAP = {
+CHEAP_MODELS = {
     ("anthropic", "anthropic"): "claude-haiku-5-5",
     ("aws", "anthropic"): "anthropic.claude-haiku-5-5",
     ("deepseek", "deepseek"): "deepseek-v4-flash",
@@ -26,27 +26,27 @@ CHEAP = {
 that holds a long session. On Azure a model is called what its owner called it: there is no name."""
 
 
-def cheaper_than(model: str) -> str:
+def find_cheaper_model(model: str) -> str:
     """A cheaper model of the same maker where `model` is served, said in the same way.
 
     The model itself where none is known, or none is cheaper by input and output alike.
     """
-    served = facts_of(model)
+    served = look_up_facts(model)
     if served is None or not served.prices or served.provider is None or served.family is None:
         return model
-    named = CHEAP.get((served.provider, served.family))
+    named = CHEAP_MODELS.get((served.provider, served.family))
     if named is None:
         return model
-    candidate = _said_like(model, served.provider, named)
-    cheap = facts_of(candidate)
+    candidate = _copy_prefix(model, served.provider, named)
+    cheap = look_up_facts(candidate)
     if cheap is None or not cheap.prices:
         return model
     ours, theirs = cheap.prices[0], served.prices[0]
     return candidate if ours.input < theirs.input and ours.output <= theirs.output else model
 
 
-def _said_like(model: str, provider: str, name: str) -> str:
+def _copy_prefix(model: str, provider: str, name: str) -> str:
     """The name with what stands before the model's own: `anthropic:`, `bedrock/`, `us.`."""
-    said = readings(model)
+    said = parse_model_name(model)
     meant = next((one for one in said if one.provider == provider), said[0])
-    return f"{meant.before}{meant.region}{name}"
+    return f"{meant.prefix}{meant.region}{name}"

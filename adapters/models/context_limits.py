@@ -5,19 +5,19 @@ from datetime import datetime
 
 from ...domain.context_limit import (
     DEFAULT_LIMIT,
-    LARGER_WINDOW,
+    LARGER_WINDOW_TOKENS,
     NOTHING_LOGGED,
     ContextLimit,
     LimitSource,
     LoggedContext,
+    find_limit_in_log,
     is_larger_variant,
-    limit_in_log,
 )
 from ...domain.models import ModelFacts, ModelOverride
 from ..settings.settings import Settings
 
 
-def limit_by(
+def resolve_limit(
     settings: Settings,
     model: str | None = None,
     logged: LoggedContext = NOTHING_LOGGED,
@@ -37,13 +37,13 @@ def limit_by(
     if logged.window and asked == logged.model and not settings.models:
         facts = None  # looking a model up takes half a second, and the log goes before it
     else:
-        facts = facts_by(settings, asked) if asked else None
+        facts = find_facts(settings, asked) if asked else None
     if facts and facts.is_context_set and facts.prompt:
         return ContextLimit(facts.prompt, LimitSource.SETTINGS)
     known = facts.prompt if facts else None
     if asked == logged.model or _is_same_model(settings, asked, logged.model):
-        larger = LARGER_WINDOW if facts and facts.family == "anthropic" else 0
-        if found := limit_in_log(logged, known, larger):
+        larger = LARGER_WINDOW_TOKENS if facts and facts.family == "anthropic" else 0
+        if found := find_limit_in_log(logged, known, larger):
             return ContextLimit(found, LimitSource.LOG)
     if known:
         return ContextLimit(known, LimitSource.MODEL)
@@ -54,24 +54,26 @@ def _is_same_model(settings: Settings, one: str | None, other: str | None) -> bo
     """Whether two names are of one model in one size: routers and makers name it in many ways."""
     if one is None or other is None or is_larger_variant(one) != is_larger_variant(other):
         return False
-    return not _names_of(settings, one).isdisjoint(_names_of(settings, other))
+    return not _model_names(settings, one).isdisjoint(_model_names(settings, other))
 
 
-def _names_of(settings: Settings, model: str) -> set[str]:
+def _model_names(settings: Settings, model: str) -> set[str]:
     """The maker's name for a model, and the catalog's."""
-    from .model_names import readings  # noqa: PLC0415 - the catalog needs it as well
+    from .model_names import parse_model_name  # noqa: PLC0415 - the catalog needs it as well
 
-    facts = facts_by(settings, model)
-    return {reading.bare for reading in readings(model)} | ({facts.name} if facts else set())
+    facts = find_facts(settings, model)
+    return {reading.maker_name for reading in parse_model_name(model)} | (
+        {facts.name} if facts else set()
+    )
 
 
-def overrides_by(settings: Settings) -> Mapping[str, ModelOverride]:
+def make_overrides(settings: Settings) -> Mapping[str, ModelOverride]:
     """What the user knows better of models."""
     return {name: ModelOverride(**dict(model)) for name, model in settings.models.items()}
 
 
-def facts_by(settings: Settings, model: str, *, at: datetime | None = None) -> ModelFacts | None:
+def find_facts(settings: Settings, model: str, *, at: datetime | None = None) -> ModelFacts | None:
     """What is known of a model, the user's own knowledge first; prices of `at`, or of today."""
-    from .model_catalog import facts_of  # noqa: PLC0415 - it takes half a second to load
+    from .model_catalog import look_up_facts  # noqa: PLC0415 - it takes half a second to load
 
-    return facts_of(model, overrides_by(settings), at=at, betas=settings.compaction.betas)
+    return look_up_facts(model, make_overrides(settings), at=at, betas=settings.compaction.betas)

@@ -1,22 +1,22 @@
 """Every counter by name."""
 
-from ...domain.counting.counter import CharsPerToken, Counter
+from ...domain.counting.counter import CharacterEstimate, Counter
 from ...domain.counting.estimators import ESTIMATORS
 from ...domain.errors import InvalidSettingError
-from .vocabularies import VOCABULARIES, TiktokenCounter, encoding
+from .vocabularies import VOCABULARIES, TiktokenCounter, load_encoding
 
 
-def counter_named(name: str, model: str | None = None) -> Counter:
+def get_counter(name: str, model: str | None = None) -> Counter:
     """The counter of that name; the model tells whose rule images are counted by.
 
     Raises NotFoundError where its vocabulary is not on this machine.
     """
-    if name == CharsPerToken.name:
-        return CharsPerToken()
+    if name == CharacterEstimate.name:
+        return CharacterEstimate()
     if name in VOCABULARIES:
-        encoding(name)  # whether it is at hand is better said now than at the first block
+        load_encoding(name)  # whether it is at hand is better said now than at the first block
         return TiktokenCounter(name, model)
     if name in ESTIMATORS:
         return ESTIMATORS[name]
-    known = ", ".join((CharsPerToken.name, *VOCABULARIES, *ESTIMATORS))
+    known = ", ".join((CharacterEstimate.name, *VOCABULARIES, *ESTIMATORS))
     raise InvalidSettingError(f"there is no counter {name!r}; there are {known}")

@@ -10,23 +10,23 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ...domain.context_limit import LARGER_WINDOW, is_larger_variant
-from ...domain.model_limits import context_by, limits_of
+from ...domain.context_limit import LARGER_WINDOW_TOKENS, is_larger_variant
+from ...domain.model_limits import find_beta_context, find_model_limits
 from ...domain.models import ModelFacts, ModelOverride, Prices
 from ...domain.session_events import Usage
-from .model_names import ModelName, readings
+from .model_names import ModelName, parse_model_name
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
 
 _DATE = re.compile(r"(?<=-)(20\d\d)(\d\d)(\d\d)(?!\d)")
 
-NOTHING: Mapping[str, ModelOverride] = {}
+_NO_OVERRIDES: Mapping[str, ModelOverride] = {}
 
 
-def facts_of(
+def look_up_facts(
     model: str,
-    overrides: Mapping[str, ModelOverride] = NOTHING,
+    overrides: Mapping[str, ModelOverride] = _NO_OVERRIDES,
     *,
     at: datetime | None = None,
     betas: Sequence[str] = (),
@@ -37,47 +37,50 @@ def facts_of(
     those of the moment `at`, or today's. `betas` are what calls of it ask for, as
     `context-1m-2025-08-07`: a model that nobody knows may be known to heed one.
     """
-    known = _larger(model, _looked_up(model, at or datetime.now(UTC)), betas)
-    by = _override(model, known, overrides)
+    known = _apply_betas(model, _look_up(model, at or datetime.now(UTC)), betas)
+    by = _find_override(model, known, overrides)
     if by is None:
         return known
-    return (known or ModelFacts(model)).overridden(by)
+    return (known or ModelFacts(model)).apply_override(by)
 
 
-def cost_of(
+def compute_call_cost(
     model: str,
     usage: Usage,
-    overrides: Mapping[str, ModelOverride] = NOTHING,
+    overrides: Mapping[str, ModelOverride] = _NO_OVERRIDES,
     *,
     at: datetime | None = None,
 ) -> float | None:
     """What a call of the model did cost in US dollars; None where that is not known."""
-    facts = facts_of(model, overrides, at=at)
-    return facts.cost(usage) if facts else None
+    facts = look_up_facts(model, overrides, at=at)
+    return facts.compute_cost(usage) if facts else None
 
 
-def _looked_up(model: str, at: datetime) -> ModelFacts | None:
-    for reading in readings(model):
-        if (found := _found(reading)) is not None:
+def _look_up(model: str, at: datetime) -> ModelFacts | None:
+    for reading in parse_model_name(model):
+        if (found := _find_entry(reading)) is not None:
             provider, info = found
-            facts = _facts(reading, provider, info, at)
+            facts = _make_facts(reading, provider, info, at)
             if is_larger_variant(model):
-                larger = max(LARGER_WINDOW, facts.context or 0)
+                larger = max(LARGER_WINDOW_TOKENS, facts.context or 0)
                 facts = replace(facts, context=larger, prompt=larger)
             return facts
     return None
 
 
-def _larger(model: str, known: ModelFacts | None, betas: Sequence[str]) -> ModelFacts | None:
+def _apply_betas(model: str, known: ModelFacts | None, betas: Sequence[str]) -> ModelFacts | None:
     """The facts with the window that the betas give, where that is a larger one."""
-    larger = max((context_by(reading.bare, betas) for reading in readings(model)), default=0)
+    larger = max(
+        (find_beta_context(reading.maker_name, betas) for reading in parse_model_name(model)),
+        default=0,
+    )
     facts = known or ModelFacts(model)
     if larger <= (facts.context or 0):
         return known
     return replace(facts, context=larger, prompt=larger)
 
 
-def _found(name: ModelName) -> tuple[str, "ModelInfo"] | None:
+def _find_entry(name: ModelName) -> tuple[str, "ModelInfo"] | None:
     """The catalog's entry for exactly this model, and who serves it."""
     # Importing it takes half a second: only who asks for a model pays for that.
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415
@@ -88,16 +91,16 @@ def _found(name: ModelName) -> tuple[str, "ModelInfo"] | None:
         return None
     # Routers write dates without dashes, as the catalog's own search takes them too.
     spellings = (name.name, _DATE.sub(r"\1-\2-\3", name.name))
-    is_meant = any(_is_meant(info.match, spelling) for spelling in spellings)
+    is_meant = any(_matches_exactly(info.match, spelling) for spelling in spellings)
     return (provider.id, info) if is_meant else None
 
 
-def _facts(name: ModelName, provider: str, info: "ModelInfo", at: datetime) -> ModelFacts:
-    limits = limits_of(name.bare)
+def _make_facts(name: ModelName, provider: str, info: "ModelInfo", at: datetime) -> ModelFacts:
+    limits = find_model_limits(name.maker_name)
     context = info.context_window or limits.context
     if context is None and name.family:
         # A router that does not say how much a model holds is asked no more than its maker.
-        made = _found(ModelName("", name.family, name.bare))
+        made = _find_entry(ModelName("", name.family, name.maker_name))
         context = made[1].context_window if made else None
     return ModelFacts(
         name=info.id,
@@ -106,11 +109,11 @@ def _facts(name: ModelName, provider: str, info: "ModelInfo", at: datetime) -> M
         context=context,
         prompt=context and context - ((limits.is_output_reserved and limits.output) or 0),
         output=limits.output,
-        prices=_prices(info.get_prices(at), is_free=name.name.endswith(":free")),
+        prices=_make_prices(info.get_prices(at), is_free=name.name.endswith(":free")),
     )
 
 
-def _prices(price: "ModelPrice", *, is_free: bool) -> tuple[Prices, ...]:
+def _make_prices(price: "ModelPrice", *, is_free: bool) -> tuple[Prices, ...]:
     """Prices by size of prompt; none where tokens are not all that is paid for."""
     said = {name: value for name, value in price.__dict__.items() if value is not None}
     if is_free and not said:
@@ -120,14 +123,18 @@ def _prices(price: "ModelPrice", *, is_free: bool) -> tuple[Prices, ...]:
     starts = {0, *(tier.start for value in said.values() for tier in getattr(value, "tiers", ()))}
     return tuple(
         Prices(
-            input=_at(said["input_mtok"], start),
-            output=_at(said["output_mtok"], start),
-            cache_read=_at(said["cache_read_mtok"], start) if "cache_read_mtok" in said else None,
+            input=_price_at(said["input_mtok"], start),
+            output=_price_at(said["output_mtok"], start),
+            cache_read=_price_at(said["cache_read_mtok"], start)
+            if "cache_read_mtok" in said
+            else None,
             cache_write=(
-                _at(said["cache_write_mtok"], start) if "cache_write_mtok" in said else None
+                _price_at(said["cache_write_mtok"], start) if "cache_write_mtok" in said else None
             ),
             cache_write_1h=(
-                _at(said["cache_write_1h_mtok"], start) if "cache_write_1h_mtok" in said else None
+                _price_at(said["cache_write_1h_mtok"], start)
+                if "cache_write_1h_mtok" in said
+                else None
             ),
             above=start,
         )
@@ -135,7 +142,7 @@ def _prices(price: "ModelPrice", *, is_free: bool) -> tuple[Prices, ...]:
     )
 
 
-def _at(price: Any, start: int) -> float:
+def _price_at(price: Any, start: int) -> float:
     """A price for prompts larger than `start`."""
     tiers = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= start]
     return float(tiers[-1] if tiers else getattr(price, "base", price))
@@ -151,14 +158,16 @@ _CUT_SHORT = re.compile(r"(?:[-@]\d*)?$")
 """The part of a date that a rule of the catalog ends with."""
 
 
-def _is_meant(match: Any, name: str) -> bool:
+def _matches_exactly(match: Any, name: str) -> bool:
     """Whether a rule of the catalog means this name, and not only what it begins with."""
     if not match.is_match(name):
         return False
     if alternatives := getattr(match, "or_", None):
-        return any(_is_meant(one, name) for one in alternatives)
+        return any(_matches_exactly(one, name) for one in alternatives)
     if conditions := getattr(match, "and_", None):
-        return all(_is_meant(one, name) for one in conditions if not hasattr(one, "contains"))
+        return all(
+            _matches_exactly(one, name) for one in conditions if not hasattr(one, "contains")
+        )
     begins = getattr(match, "starts_with", None) or getattr(match, "contains", None)
     if begins is None:
         return True
@@ -169,12 +178,12 @@ def _is_meant(match: Any, name: str) -> bool:
     return _SAME_MODEL.fullmatch(rest) is not None
 
 
-def _override(
+def _find_override(
     model: str, known: ModelFacts | None, overrides: Mapping[str, ModelOverride]
 ) -> ModelOverride | None:
     if not overrides:
         return None
     by_name = {name.strip().lower(): override for name, override in overrides.items()}
-    names = [model.strip().lower(), *(reading.bare for reading in readings(model))]
+    names = [model.strip().lower(), *(reading.maker_name for reading in parse_model_name(model))]
     names += [known.name.lower()] if known else []
     return next((by_name[name] for name in names if name in by_name), None)

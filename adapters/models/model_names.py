@@ -80,7 +80,7 @@ _BEDROCK_VERSION = re.compile(r"-v\d+(?::\d+)?$")
 class ModelName:
     """A model's name, taken apart."""
 
-    before: str
+    prefix: str
     """What stands before the name and says who serves it, as it was written."""
     provider: str | None
     """Who serves it, by genai-prices' name; None where the model's own name has to tell."""
@@ -90,7 +90,7 @@ class ModelName:
     """On Bedrock, the region that its calls go to: `us.`, `global.`, or nothing."""
 
     @property
-    def bare(self) -> str:
+    def maker_name(self) -> str:
         """The model without those who serve and sell it, as its maker would say it."""
         if self.provider == "aws" and (found := _BEDROCK.fullmatch(self.name)):
             return _BEDROCK_VERSION.sub("", found["bare"])
@@ -100,12 +100,12 @@ class ModelName:
     def family(self) -> str | None:
         """Who made it, whoever serves it."""
         return next(
-            (family for family, words in _FAMILY.items() if words.match(self.bare)),
+            (family for family, words in _FAMILY.items() if words.match(self.maker_name)),
             None,
         )
 
 
-def readings(model: str) -> tuple[ModelName, ...]:
+def parse_model_name(model: str) -> tuple[ModelName, ...]:
     """What a name may mean, the likeliest first: `anthropic/claude-...` is said in two places."""
     text = _LARGER_WINDOW.sub("", model.strip().lower())
     before = ""
@@ -113,17 +113,17 @@ def readings(model: str) -> tuple[ModelName, ...]:
         if text.startswith(proxy):
             before, text = proxy, text.removeprefix(proxy)
     if found := _ARN.fullmatch(text):
-        return (_on_bedrock(before, found[1]),)
-    provider, mark, name = _split(text)
+        return (_parse_bedrock(before, found[1]),)
+    provider, mark, name = _split_provider(text)
     if mark == ":":
-        return _served(f"{before}{provider}:", PROVIDERS[provider], name)
+        return _list_served(f"{before}{provider}:", PROVIDERS[provider], name)
     if mark == "/" and provider in {"openrouter", "bedrock", "vertex_ai"}:
-        return _served(f"{before}{provider}/", PROVIDERS[provider], name)
+        return _list_served(f"{before}{provider}/", PROVIDERS[provider], name)
     if _BEDROCK.fullmatch(text):
-        return (_on_bedrock(before, text),)
+        return (_parse_bedrock(before, text),)
     if mark == "/":
         seller = ModelName(before, "openrouter", text)
-        return (seller, *_served(f"{before}{provider}/", PROVIDERS[provider], name))
+        return (seller, *_list_served(f"{before}{provider}/", PROVIDERS[provider], name))
     if found := _VERTEX.fullmatch(text):
         return (ModelName(before, None, found[1] or found[2]),)
     if "/" in text and not text.startswith(("accounts/", "@cf/")):
@@ -131,7 +131,7 @@ def readings(model: str) -> tuple[ModelName, ...]:
     return (ModelName(before, None, text),)
 
 
-def _split(text: str) -> tuple[str, str, str]:
+def _split_provider(text: str) -> tuple[str, str, str]:
     """A known provider, the mark behind it, and the name; else nothing, nothing, and all of it."""
     for mark in ":/":
         provider, found, name = text.partition(mark)
@@ -140,15 +140,15 @@ def _split(text: str) -> tuple[str, str, str]:
     return "", "", text
 
 
-def _served(before: str, provider: str, name: str) -> tuple[ModelName, ...]:
+def _list_served(before: str, provider: str, name: str) -> tuple[ModelName, ...]:
     if provider == "aws":
         found = _ARN.fullmatch(name)
-        return (_on_bedrock(before, found[1] if found else name),)
+        return (_parse_bedrock(before, found[1] if found else name),)
     if found := _VERTEX.fullmatch(name):
         name = found[1] or found[2]
     return (ModelName(before, provider, name),)
 
 
-def _on_bedrock(before: str, name: str) -> ModelName:
+def _parse_bedrock(before: str, name: str) -> ModelName:
     found = _BEDROCK.fullmatch(name)
     return ModelName(before, "aws", name, (found["region"] or "") if found else "")

@@ -19,16 +19,16 @@ from types import FunctionType
 from typing import Any
 
 from ...domain.blocks import AnyBlock
-from ...domain.counting.counter import pieces
-from ...domain.counting.images import image_rule
-from ...domain.counting.media import media_tokens
+from ...domain.counting.counter import iter_pieces
+from ...domain.counting.images import find_image_rule
+from ...domain.counting.media import count_media_tokens
 from ...domain.errors import InvalidSettingError, NotFoundError
 
 VOCABULARIES = ("o200k_base", "cl100k_base")
-LONGEST = 65_536
+MAX_STRETCH_CHARACTERS = 65_536
 """Characters that are encoded at once: a run without a gap takes more than its share of time."""
 _LOADER = "load_tiktoken_bpe"
-_CARRIERS = (
+_VOCABULARY_PACKAGES = (
     ("bpe_openai", "data"),
     ("litellm", "litellm_core_utils/tokenizers"),
     ("llama_index", "core/_static/tiktoken_cache"),
@@ -47,11 +47,11 @@ class TiktokenCounter:
                 f"there is no vocabulary {name!r}; there are {', '.join(VOCABULARIES)}"
             )
         self.name = name
-        self._media = image_rule(model)
+        self._media = find_image_rule(model)
 
     @cached_property
     def _encode(self) -> Callable[[str], list[int]]:
-        encode: Callable[[str], list[int]] = encoding(self.name).encode_ordinary
+        encode: Callable[[str], list[int]] = load_encoding(self.name).encode_ordinary
         return encode
 
     def count(self, block: AnyBlock, /) -> int:
@@ -60,42 +60,42 @@ class TiktokenCounter:
             sum(
                 self.count_text(piece)
                 if isinstance(piece, str)
-                else media_tokens(piece, self._media)
-                for piece in pieces(block)
+                else count_media_tokens(piece, self._media)
+                for piece in iter_pieces(block)
             ),
         )
 
     def count_text(self, text: str, /) -> int:
-        if len(text) <= LONGEST:
+        if len(text) <= MAX_STRETCH_CHARACTERS:
             return len(self._encode(text))
-        return sum(len(self._encode(stretch)) for stretch in stretches(text))
+        return sum(len(self._encode(stretch)) for stretch in split_text(text))
 
 
-def stretches(text: str) -> Iterator[str]:
+def split_text(text: str) -> Iterator[str]:
     """A long text in stretches, cut where tokens end: before a line's end, or else a gap."""
     start = 0
     while start < len(text):
-        end = start + LONGEST
+        end = start + MAX_STRETCH_CHARACTERS
         if end < len(text):
             for gap in ("\n", " "):
-                if (found := text.rfind(gap, start + LONGEST // 2, end)) > 0:
+                if (found := text.rfind(gap, start + MAX_STRETCH_CHARACTERS // 2, end)) > 0:
                     end = found
                     break
         yield text[start:end]
         start = end
 
 
-def is_at_hand(name: str) -> bool:
+def is_available(name: str) -> bool:
     """Whether this machine has the vocabulary."""
     try:
-        encoding(name)
+        load_encoding(name)
     except NotFoundError:
         return False
     return True
 
 
 @lru_cache(maxsize=len(VOCABULARIES))
-def encoding(name: str) -> Any:
+def load_encoding(name: str) -> Any:
     """tiktoken's own encoding, made of a vocabulary that is on this machine.
 
     Raises NotFoundError, which says what to do, where there is none.
@@ -108,12 +108,12 @@ def encoding(name: str) -> Any:
             "cutbank does not know: install another version of it, or count by chars/4"
         )
     # The definition as it is, but for where it gets the vocabulary from.
-    offline = FunctionType(defined.__code__, {**defined.__globals__, _LOADER: _at_hand})
+    offline = FunctionType(defined.__code__, {**defined.__globals__, _LOADER: _load_ranks})
     return tiktoken.Encoding(**offline())
 
 
-def _at_hand(url: str, expected_hash: str) -> Ranks:
-    for path in _places(url):
+def _load_ranks(url: str, expected_hash: str) -> Ranks:
+    for path in _vocabulary_paths(url):
         if (content := _read(path)) and sha256(content).hexdigest() == expected_hash:
             return {
                 b64decode(token): int(rank)
@@ -125,14 +125,14 @@ def _at_hand(url: str, expected_hash: str) -> Ranks:
     )
 
 
-def _places(url: str) -> Iterator[Path]:
+def _vocabulary_paths(url: str) -> Iterator[Path]:
     """Where a vocabulary may be: a cache of tiktoken's, or a package that carries it."""
     cached = sha1(url.encode(), usedforsecurity=False).hexdigest()
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if folder := os.environ.get(variable):
             yield Path(folder, cached)
     yield Path(gettempdir(), "data-gym-cache", cached)
-    for package, inside in _CARRIERS:
+    for package, inside in _VOCABULARY_PACKAGES:
         spec = find_spec(package)
         for location in (spec.submodule_search_locations or ()) if spec else ():
             yield Path(location, inside, cached)

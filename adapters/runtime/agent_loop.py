@@ -7,7 +7,7 @@ from os import getpid
 from typing import Any, cast
 from uuid import uuid4
 
-from ...domain.compaction import MAIN, lineage_id
+from ...domain.compaction import MAIN_LINEAGE, derive_lineage_id
 from ...domain.compaction_events import BoundaryActivated, CompactionRequested, Trigger
 from ...domain.context_limit import LimitSource
 from ...domain.errors import (
@@ -16,30 +16,35 @@ from ...domain.errors import (
     NothingToCompactError,
     StalePlanError,
 )
-from ...domain.hooks import Happening, Moment
-from ...domain.overflow import recognised
-from ...domain.policies.policy import Policy, is_due, warning_of
+from ...domain.hooks import CompactionEvent, CompactionEventKind
+from ...domain.overflow import recognize_overflow
+from ...domain.policies.policy import Policy, find_warning, is_due
 from ...domain.session_events import Usage
 from ...projections.history_view import HistoryView
 from ...projections.hook_payloads import context_warning
 from ...projections.rendering.catalog import RENDERERS
-from ..settings.policy_catalog import policy_named
-from ..storage.event_log.plain_errors import speaking_plainly
-from .compaction.ahead import prepared_ahead
-from .compaction.by_settings import chain_by, habits_by, order_by, policy_by
+from ..settings.policy_catalog import get_policy
+from ..storage.event_log.storage_errors import translate_storage_errors
+from .compaction.background_compaction import prepare_boundary
 from .compaction.cancellation import Cancellation
-from .compaction.compactor import REPLANS
-from .compaction.listeners import told
+from .compaction.compaction_request import CompactionRequest
+from .compaction.compactor import MAX_REPLANS
+from .compaction.from_settings import (
+    make_compaction_request,
+    make_loop_habits,
+    make_summary_chain,
+    policy_by,
+)
+from .compaction.listeners import notify_listeners
 from .compaction.options import LoopHabits, LoopOptions
-from .compaction.order import Order
-from .compaction.outcome import Outcome
-from .compaction.overflow_advice import refused
-from .compaction.seen import Seen
+from .compaction.outcome import CompactionOutcome
+from .compaction.overflow_advice import make_overflow_error
+from .compaction.prepared_boundary import PreparedBoundaries, PreparedView
+from .compaction.session_snapshot import SessionSnapshot
 from .compaction.summary_chain import UnwrittenError
-from .compaction.swap import Coming, Swap
 from .sessions.session_log import SessionLog
 from .sessions.store_context import ShadowPolicies
-from .telemetry.in_use import timed
+from .telemetry.activation import measure_preparation
 
 
 def open_loop(
@@ -53,25 +58,25 @@ def open_loop(
     """Make the loop of a session; see `StoredSession.loop`."""
     options = options or LoopOptions()
     settings, lineage = log.settings, options.lineage
-    order = order_by(
+    order = make_compaction_request(
         settings,
         model,
         log.logged_context(lineage, limit),
         policy=policy_by(settings, policy, options.settings),
         limit=limit,
-        chain=chain_by(settings, model, tuple(options.summarizers))
+        chain=make_summary_chain(settings, model, tuple(options.summarizers))
         if options.summarizers is not None
         else None,
         pins=options.pins,
         instructions=options.instructions,
         tracked_files=options.tracked_files,
     )
-    habits = habits_by(settings, options)
-    if options.shadows and lineage != MAIN:
-        raise InvalidSettingError(f"shadows run next to {MAIN}, not next to {lineage}")
+    habits = make_loop_habits(settings, options)
+    if options.shadows and lineage != MAIN_LINEAGE:
+        raise InvalidSettingError(f"shadows run next to {MAIN_LINEAGE}, not next to {lineage}")
     shadows = None
     names = settings.shadow.policies if options.shadows is None else options.shadows
-    if names and lineage == MAIN and log.context.start_shadows:
+    if names and lineage == MAIN_LINEAGE and log.context.start_shadows:
         shadows = log.context.start_shadows(log, names, order, habits)
     return AgentLoop(log, order, model=model, lineage=lineage, habits=habits, shadows=shadows)
 
@@ -88,7 +93,7 @@ class AgentLoop:
     def __init__(
         self,
         log: SessionLog,
-        order: Order,
+        order: CompactionRequest,
         *,
         model: str | None,
         lineage: str,
@@ -101,25 +106,25 @@ class AgentLoop:
         self.lineage = lineage
         self.habits = habits
         self.shadows = shadows
-        self.last: Outcome | None = None
+        self.last: CompactionOutcome | None = None
         """What the newest compaction of this loop did, or why it did nothing."""
         self._compactor = log.compactor(lineage)
-        self._lineage_id = lineage_id(log.namespace, log.key, lineage)
-        self._swap = Swap(self._compactor)
+        self._lineage_id = derive_lineage_id(log.namespace, log.key, lineage)
+        self._swap = PreparedBoundaries(self._compactor)
         self._unasked = replace(order, trigger=Trigger.THRESHOLD)
         self._running: Cancellation | None = None
 
     # The three calls
 
-    @timed
+    @measure_preparation
     def prepare(self) -> HistoryView:
         """What to send to the model now; compacted first where the policy says so.
 
         Where a compaction comes to nothing, the view is served as it is; listeners and the log
         are told why. Raises CompactionCancelledError after `cancel()`.
         """
-        with speaking_plainly(self.log.context.name):
-            seen, view = self._prepared()
+        with translate_storage_errors(self.log.context.name):
+            seen, view = self._read_snapshot()
             if view.boundary == seen.view.boundary and self.habits.auto:
                 self._warn(seen)
             if self.shadows:
@@ -163,20 +168,20 @@ class AgentLoop:
         cannot be made smaller, raises ContextOverflowError, which says what holds the floor up.
         Raises `error` again where it is about something else.
         """
-        overflow = recognised(error)
+        overflow = recognize_overflow(error)
         if overflow is None:
             if isinstance(error, BaseException):
                 raise error
             raise InvalidSettingError(f"this is no refusal for length: {str(error)[:200]}")
-        with speaking_plainly(self.log.context.name):
+        with translate_storage_errors(self.log.context.name):
             if overflow.limit:
                 self._lower_limit(overflow.limit)
             order = replace(self.order, trigger=Trigger.OVERFLOW, usage=overflow.tokens)
-            seen = self._compactor.planner.seen(order)
-            if overflow.tokens is None and seen.window.used < order.limit:
+            seen = self._compactor.planner.take_snapshot(order)
+            if overflow.tokens is None and seen.window.used_tokens < order.limit:
                 # Nobody says how much it was; but it was more than we take it for.
                 order = replace(order, usage=order.limit)
-                seen = self._compactor.planner.seen(order)
+                seen = self._compactor.planner.take_snapshot(order)
             at = seen.view.coordinate
             self.log.record_overflow(
                 overflow.message,
@@ -185,22 +190,26 @@ class AgentLoop:
                 lineage_version=at.lineage_version,
             )
             if seen.was_compacted_for(Trigger.OVERFLOW):
-                raise refused(seen.window, overflow, self.model, "after it was compacted for it")
-            if self._has_waited():
-                seen = self._compactor.planner.seen(order)
-            if swapped := self._swapped(seen, order):
+                raise make_overflow_error(
+                    seen.window, overflow, self.model, "after it was compacted for it"
+                )
+            if self._wait_for_background():
+                seen = self._compactor.planner.take_snapshot(order)
+            if swapped := self._serve_prepared(seen, order):
                 if swapped.is_enough:
-                    return self._compactor.reader.view()
-                order = replace(order, usage=swapped.window.used)
+                    return self._compactor.reader.read_view()
+                order = replace(order, usage=swapped.window.used_tokens)
             try:
                 done = self._compact(order)
             except (NothingToCompactError, CompactionVetoedError, UnwrittenError) as nothing:
-                if swapped and swapped.window.used < order.limit:
-                    return self._compactor.reader.view()
-                raise refused(seen.window, overflow, self.model, str(nothing)) from nothing
+                if swapped and swapped.window.used_tokens < order.limit:
+                    return self._compactor.reader.read_view()
+                raise make_overflow_error(
+                    seen.window, overflow, self.model, str(nothing)
+                ) from nothing
             if not done.compacted and done.post_tokens >= done.pre_tokens:
-                raise refused(seen.window, overflow, self.model, done.reason)
-            return self._compactor.reader.view()
+                raise make_overflow_error(seen.window, overflow, self.model, done.reason)
+            return self._compactor.reader.read_view()
 
     def _lower_limit(self, limit: int) -> None:
         """Go by the limit that a provider named, where it is lower than what was known."""
@@ -212,52 +221,52 @@ class AgentLoop:
     def cancel(self) -> None:
         """Stop the compaction that another thread is at, if one is; the view stays as it was."""
         if running := self._running:
-            running.ask()
+            running.request()
 
     # How
 
-    def _prepared(self) -> tuple[Seen, HistoryView]:
+    def _read_snapshot(self) -> tuple[SessionSnapshot, HistoryView]:
         """What was found last, and what is served now."""
-        seen = self._compactor.planner.seen(self._unasked)
-        if seen.decided.requested and self._picks_up(seen):
-            seen = self._compactor.planner.seen(self._unasked)
+        seen = self._compactor.planner.take_snapshot(self._unasked)
+        if seen.decided.requested and self._resume_request(seen):
+            seen = self._compactor.planner.take_snapshot(self._unasked)
         if not self.habits.auto:
             return seen, seen.view
         if not self._is_due(seen):
             if seen.decided.prepared:
-                self._swap.awaited(seen.decided.prepared)
+                self._swap.read_ahead(seen.decided.prepared)
             else:
-                self._begin_ahead(seen)
+                self._begin_background(seen)
             return seen, seen.view
-        if self._has_waited() or self._compactor.decisions.state() != seen.decided:
+        if self._wait_for_background() or self._compactor.decisions.read_state() != seen.decided:
             # It may as well have been finished after this was looked at, and before it was waited.
-            seen = self._compactor.planner.seen(self._unasked)
-        swapped = self._swapped(seen, self._unasked)
+            seen = self._compactor.planner.take_snapshot(self._unasked)
+        swapped = self._serve_prepared(seen, self._unasked)
         if swapped is None and seen.decided.prepared:
-            seen = self._compactor.planner.seen(self._unasked)
+            seen = self._compactor.planner.take_snapshot(self._unasked)
             if not self._is_due(seen):
                 return seen, seen.view  # others have served what was prepared
         if swapped is None and not self._is_futile(seen):
             self._compact_by_threshold(seen.decided.futile)
         elif swapped and not swapped.is_enough:
             self._compact_by_threshold(0)
-        return seen, self._compactor.reader.view()
+        return seen, self._compactor.reader.read_view()
 
-    def _warn(self, seen: Seen) -> None:
+    def _warn(self, seen: SessionSnapshot) -> None:
         """Tell those who listen how much is in use, where the policy has them told."""
         listeners = self._compactor.listeners
-        if listeners and (warning := warning_of(self.order.policy, seen.window)):
-            happening = Happening(
-                Moment.CONTEXT_WARNING,
+        if listeners and (warning := find_warning(self.order.policy, seen.window)):
+            happening = CompactionEvent(
+                CompactionEventKind.CONTEXT_WARNING,
                 self.log.key,
                 self.log.namespace,
                 self.lineage,
                 policy=self.order.policy.name,
                 message=context_warning(warning),
             )
-            told(listeners, happening)
+            notify_listeners(listeners, happening)
 
-    def _is_due(self, seen: Seen) -> bool:
+    def _is_due(self, seen: SessionSnapshot) -> bool:
         """Whether a compaction by threshold may take place in this request."""
         return (
             is_due(self.order.policy, seen.window)
@@ -266,39 +275,41 @@ class AgentLoop:
             and self.log.parent is None
         )
 
-    def _was_this_turns(self, seen: Seen) -> bool:
+    def _was_this_turns(self, seen: SessionSnapshot) -> bool:
         if not self.habits.once_a_turn:
             return False
-        if not seen.was_drawn_by(Trigger.THRESHOLD) and not self._was_swapped_in(seen):
+        if not seen.was_drawn_by(Trigger.THRESHOLD) and not self._was_prepared(seen):
             return False
-        return seen.turn_at(seen.history.effective_from) == seen.state.turn
+        return seen.find_turn_at(seen.history.effective_from) == seen.state.turn
 
-    def _was_swapped_in(self, seen: Seen) -> bool:
+    def _was_prepared(self, seen: SessionSnapshot) -> bool:
         """Whether what is served was prepared before, and waited for the threshold."""
         switched = seen.decided.switched
-        decision = self._compactor.reader.decision(switched) if switched else None
+        decision = self._compactor.reader.read_decision(switched) if switched else None
         return isinstance(decision, BoundaryActivated) and decision.trigger is Trigger.THRESHOLD
 
-    def _is_futile(self, seen: Seen) -> bool:
+    def _is_futile(self, seen: SessionSnapshot) -> bool:
         """Whether it came to nothing before, and hardly anything was said since."""
         futile = seen.decided.futile
         if not futile:
             return False
-        if seen.window.request < self.order.limit < seen.window.used:
+        if seen.window.request_tokens < self.order.limit < seen.window.used_tokens:
             return False  # the provider would refuse it, and something may leave by now
-        grown = seen.state.tokens - seen.state_at(futile).tokens
+        grown = seen.state.tokens - seen.read_state_at(futile).tokens
         return grown < self.habits.regrowth * self.order.limit
 
-    def _swapped(self, seen: Seen, order: Order) -> Coming | None:
+    def _serve_prepared(
+        self, seen: SessionSnapshot, order: CompactionRequest
+    ) -> PreparedView | None:
         """The view that was served in place of this one; None where nothing prepared fits."""
-        for _ in range(REPLANS):
+        for _ in range(MAX_REPLANS):
             if not seen.decided.prepared:
                 return None
-            coming = self._swap.coming(seen, order)
+            coming = self._swap.read_prepared_view(seen, order)
             try:
-                is_served = self._swap.made(coming)
+                is_served = self._swap.serve(coming)
             except StalePlanError:  # others decided at the same moment
-                seen = self._compactor.planner.seen(order)
+                seen = self._compactor.planner.take_snapshot(order)
                 continue
             if not is_served:
                 return None
@@ -311,12 +322,12 @@ class AgentLoop:
         try:
             self._compact(self._unasked)
         except NothingToCompactError as nothing:
-            if self._compactor.decisions.state().futile == futile:
-                self._compactor.decisions.note_futile(nothing)
+            if self._compactor.decisions.read_state().futile == futile:
+                self._compactor.decisions.record_futile(nothing)
         except (CompactionVetoedError, StalePlanError, UnwrittenError):
             pass  # a hook forbade it, others did it, or no summary can be had: what is, is served
 
-    def _begin_ahead(self, seen: Seen) -> None:
+    def _begin_background(self, seen: SessionSnapshot) -> None:
         """Have the summary of the next compaction written, if it is near and nobody is at it."""
         part, decided = self.habits.prepare_at, seen.decided
         if (
@@ -326,9 +337,9 @@ class AgentLoop:
         ):
             return
         preparations, size = self.log.context.preparations, seen.state.tokens
-        if preparations.is_in_vain(self._lineage_id, size, self.habits.regrowth * self.order.limit):
+        if preparations.is_futile(self._lineage_id, size, self.habits.regrowth * self.order.limit):
             return
-        used = ceil(seen.window.used / part)
+        used = ceil(seen.window.used_tokens / part)
         larger = replace(seen.window, in_use=used, usage=used)
         if not is_due(self.order.policy, larger) or self.log.parent is not None:
             return
@@ -338,10 +349,10 @@ class AgentLoop:
             activate=False,
             by=f"prepare() of process {getpid()}",
         )
-        work = partial(prepared_ahead, self._compactor, self.log.context.name, ahead)
+        work = partial(prepare_boundary, self._compactor, self.log.context.name, ahead)
         preparations.begin(self._lineage_id, size, work)
 
-    def _has_waited(self) -> bool:
+    def _wait_for_background(self) -> bool:
         """Whether a summary was being written ahead, which is sooner there than another one."""
         self._running = running = Cancellation()
         try:
@@ -349,7 +360,7 @@ class AgentLoop:
         finally:
             self._running = None
 
-    def _compact(self, order: Order) -> Outcome:
+    def _compact(self, order: CompactionRequest) -> CompactionOutcome:
         self._running = running = Cancellation()
         try:
             self.last = self._compactor.compact(order, running)
@@ -357,14 +368,14 @@ class AgentLoop:
             self._running = None
         return self.last
 
-    def _picks_up(self, seen: Seen) -> bool:
+    def _resume_request(self, seen: SessionSnapshot) -> bool:
         """Carry out what somebody was asked for who has died at it; whether there was any."""
         requested = seen.decided.requested
         if self._compactor.decisions.is_held(requested):
             return False  # whoever asked may be at it still
-        request = cast(CompactionRequested, self._compactor.reader.decision(requested))
+        request = cast(CompactionRequested, self._compactor.reader.read_decision(requested))
         if not request.activate:
-            if self.log.context.preparations.is_at(self._lineage_id):
+            if self.log.context.preparations.is_running(self._lineage_id):
                 return False  # it outlives its lease, as where a machine has slept
             self._compactor.decisions.give_up(
                 requested, "whoever prepared a boundary has died at it"
@@ -376,7 +387,7 @@ class AgentLoop:
         try:
             order = replace(
                 self.order,
-                policy=policy_named(request.policy, request.settings),
+                policy=get_policy(request.policy, request.settings),
                 trigger=request.trigger,
                 instructions=request.instructions,
                 idempotency_key=request.idempotency_key,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from ...projections.history_view import HistoryView
 from .agent_loop import AgentLoop
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class AsyncAgentLoop:
@@ -18,17 +18,17 @@ class AsyncAgentLoop:
 
     async def prepare(self) -> HistoryView:
         """As `AgentLoop.prepare`."""
-        return await self._in_a_thread(self.loop.prepare)
+        return await self._run_in_thread(self.loop.prepare)
 
     async def record_call(self, view: HistoryView, **call: Any) -> None:
         """As `AgentLoop.record_call`."""
-        await self._in_a_thread(lambda: self.loop.record_call(view, **call))
+        await self._run_in_thread(lambda: self.loop.record_call(view, **call))
 
     async def handle_overflow(self, error: object) -> HistoryView:
         """As `AgentLoop.handle_overflow`."""
-        return await self._in_a_thread(lambda: self.loop.handle_overflow(error))
+        return await self._run_in_thread(lambda: self.loop.handle_overflow(error))
 
-    async def _in_a_thread(self, call: Callable[[], T]) -> T:
+    async def _run_in_thread(self, call: Callable[[], _T]) -> _T:
         working = asyncio.ensure_future(asyncio.to_thread(call))
         try:
             return await asyncio.shield(working)

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import field_validator
 
-from ...domain.idle import IdleRules, QuietHours
-from .nearest import nearest
-from .section import VALUE, Section, Texts, contradiction, setting
+from ...domain.idle_rules import IdleRules, QuietHours
+from .name_suggestions import find_nearest
+from .section import VALUE_PLACEHOLDER, Section, TextTuple, make_contradiction, section_setting
 
 _HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)(?: +(\S+))?")
 
@@ -17,38 +17,40 @@ _HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)(?: +(\
 class IdleSettings(Section):
     """When sessions at rest are compacted, and what it may cost."""
 
-    time: float = setting(
+    time: float = section_setting(
         300.0, unit="seconds", least=0, help="after the last append, before a session is idle"
     )
-    least_utilisation: float = setting(
+    least_utilisation: float = section_setting(
         0.5, unit="of the limit", least=0, most=1, help="views that fill less are left as they are"
     )
-    serve: Literal["now", "at-threshold"] = setting(
+    serve: Literal["now", "at-threshold"] = section_setting(
         "now", help="serve what is compacted at once, or prepare it until the policy fires"
     )
-    concurrency: int = setting(
+    concurrency: int = section_setting(
         2, unit="sessions", least=1, most=64, help="compacted at once by one worker"
     )
-    spend_per_hour: float | None = setting(
+    spend_per_hour: float | None = section_setting(
         1.0, unit="dollars", least=0, help="by all workers together, in any 60 minutes"
     )
-    spend_per_session: float | None = setting(
+    spend_per_session: float | None = section_setting(
         None, unit="dollars", least=0, help="then its summaries are written by extractive"
     )
-    attempts: int = setting(
+    attempts: int = section_setting(
         3, unit="attempts", least=1, most=100, help="in a row, until something new is said"
     )
-    backoff: float = setting(
+    backoff: float = section_setting(
         60.0,
         unit="seconds",
         least=0,
         help="the wait after a failed attempt; twice as long each time",
     )
-    quiet_hours: str | None = setting(
+    quiet_hours: str | None = section_setting(
         None, help="when no work is begun: 08:00-20:00, or 08:00-20:00 Europe/Berlin; else in UTC"
     )
-    namespaces: Texts = setting((), help="whose sessions are compacted; none named is all")
-    lease: float | None = setting(
+    namespaces: TextTuple = section_setting(
+        (), help="whose sessions are compacted; none named is all"
+    )
+    lease: float | None = section_setting(
         None,
         unit="seconds",
         least=0.1,
@@ -57,20 +59,26 @@ class IdleSettings(Section):
 
     @field_validator("quiet_hours")
     @classmethod
-    def _are_hours(cls, hours: str | None) -> str | None:
+    def _check_quiet_hours(cls, hours: str | None) -> str | None:
         if hours is None:
             return None
         if not (said := _HOURS.fullmatch(hours.strip())):
-            raise contradiction(((), f"{VALUE}; it takes hours as 22:00-06:30 Europe/Berlin"))
+            raise make_contradiction(
+                ((), f"{VALUE_PLACEHOLDER}; it takes hours as 22:00-06:30 Europe/Berlin")
+            )
         if said[1] + said[2] == said[3] + said[4]:
-            raise contradiction(((), f"{VALUE}, which never ends: no work would be begun at all"))
+            raise make_contradiction(
+                ((), f"{VALUE_PLACEHOLDER}, which never ends: no work would be begun at all")
+            )
         if said[5] and said[5] not in available_timezones():
-            near = nearest(said[5], available_timezones())
+            near = find_nearest(said[5], available_timezones())
             meant = f"; did you mean {near}?" if near else ", as Europe/Berlin is one"
-            raise contradiction(((), f"{VALUE}, whose zone is no time zone{meant}"))
+            raise make_contradiction(
+                ((), f"{VALUE_PLACEHOLDER}, whose zone is no time zone{meant}")
+            )
         return hours
 
-    def quiet(self) -> QuietHours | None:
+    def parse_quiet_hours(self) -> QuietHours | None:
         """The quiet hours; None where there are none."""
         said = _HOURS.fullmatch((self.quiet_hours or "").strip())
         if said is None:
@@ -79,16 +87,16 @@ class IdleSettings(Section):
         ends = time_of_day(int(said[3]), int(said[4]))
         return QuietHours(begins, ends, ZoneInfo(said[5] or "UTC"))
 
-    def rules(self) -> IdleRules:
+    def make_rules(self) -> IdleRules:
         return IdleRules(
             idle_time_s=self.time,
-            least_utilisation=self.least_utilisation,
+            least_utilization=self.least_utilisation,
             concurrency=self.concurrency,
             hourly_usd=self.spend_per_hour,
             session_usd=self.spend_per_session,
             attempts=self.attempts,
             backoff_s=self.backoff,
-            quiet_hours=self.quiet(),
+            quiet_hours=self.parse_quiet_hours(),
             namespaces=self.namespaces,
             lease_s=self.lease,
             activate=self.serve == "now",

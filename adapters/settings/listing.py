@@ -4,113 +4,117 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...domain.policies.policy import Policy, Setting, settings_of
+from ...domain.policies.policy import Policy, PolicySetting, list_settings
 from ...domain.policies.scored_pruning import ScoredPruning
-from .mistakes import in_words
-from .origin import UNSET, Origin
-from .section import Section, Shape, Told, told
+from .mistakes import format_path
+from .origin import UNSET, SettingOrigin
+from .section import Section, SettingInfo, SettingShape, describe_setting
 from .settings import Settings
-from .toml_lines import Path
+from .toml_lines import SettingPath
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedSetting:
     """One setting, as `cutbank settings` shows it."""
 
-    path: Path
+    path: SettingPath
     value: Any
     default: Any
     unit: str
-    takes: str
+    accepted_values: str
     help: str
-    origin: Origin
+    origin: SettingOrigin
 
     @property
     def name(self) -> str:
-        return in_words(self.path)
+        return format_path(self.path)
 
 
-def listed(settings: Settings) -> Iterator[Listed]:
+def list_effective_settings(settings: Settings) -> Iterator[ListedSetting]:
     """All of them, in the order in which they are declared."""
-    return _below(settings, settings, ())
+    return _list_section(settings, settings, ())
 
 
-def _below(settings: Settings, section: Section, above: Path) -> Iterator[Listed]:
+def _list_section(
+    settings: Settings, section: Section, above: SettingPath
+) -> Iterator[ListedSetting]:
     for name in type(section).model_fields:
-        about = told(type(section), name)
+        about = describe_setting(type(section), name)
         value = getattr(section, name)
         path = (*above, name)
         if path == ("compaction", "settings"):
-            yield from _of_policy(settings, path)
+            yield from _list_policy_settings(settings, path)
         elif path == ("compaction", "policy") and value != settings.policy_name:
-            about_policy = _as_listed(settings, path, about, settings.policy_name)
-            yield replace(about_policy, origin=_of_context(settings))
+            about_policy = _make_listed(settings, path, about, settings.policy_name)
+            yield replace(about_policy, origin=_find_context_origin(settings))
         elif isinstance(value, Section):
-            yield from _below(settings, value, path)
+            yield from _list_section(settings, value, path)
         elif about.is_by_name and value:
             for key, one in value.items():
-                yield from _below(settings, one, (*path, key))
-        elif about.shape is Shape.TABLES and value:
+                yield from _list_section(settings, one, (*path, key))
+        elif about.shape is SettingShape.TABLES and value:
             for index, one in enumerate(value):
-                yield from _below(settings, one, (*path, index))
+                yield from _list_section(settings, one, (*path, index))
         else:
-            yield _as_listed(settings, path, about, value)
+            yield _make_listed(settings, path, about, value)
 
 
-def _as_listed(settings: Settings, path: Path, about: Told, value: Any) -> Listed:
-    return Listed(
+def _make_listed(
+    settings: Settings, path: SettingPath, about: SettingInfo, value: Any
+) -> ListedSetting:
+    return ListedSetting(
         path=path,
-        value=plain(value),
-        default=plain(about.default),
+        value=to_json_value(value),
+        default=to_json_value(about.default),
         unit=about.scalar.unit,
-        takes=about.takes,
+        accepted_values=about.accepted_values,
         help=about.scalar.help,
-        origin=settings.origin(*path),
+        origin=settings.find_origin(*path),
     )
 
 
-def _of_context(settings: Settings) -> Origin:
+def _find_context_origin(settings: Settings) -> SettingOrigin:
     """Where the section stands, by any of its settings."""
     assert settings.context is not None, "nothing else goes before the default policy"
     given = settings.context.model_fields_set
-    return next((settings.origin("context", name) for name in sorted(given)), UNSET)
+    return next((settings.find_origin("context", name) for name in sorted(given)), UNSET)
 
 
-def _of_policy(settings: Settings, above: Path) -> Iterator[Listed]:
+def _list_policy_settings(settings: Settings, above: SettingPath) -> Iterator[ListedSetting]:
     """The policy's own settings, those that nobody gave included."""
     policy = settings.policy
-    for one in settings_of(policy):
+    for one in list_settings(policy):
         path = (*above, one.name)
-        yield Listed(
+        yield ListedSetting(
             path=path,
             value=getattr(policy, one.name),
-            default=_default(one),
+            default=_to_default(one),
             unit=one.unit,
-            takes=one.takes,
+            accepted_values=one.accepted_values,
             help=one.help,
-            origin=_origin_of(settings, policy, path),
+            origin=_find_origin(settings, policy, path),
         )
 
 
-def _origin_of(settings: Settings, policy: Policy, path: Path) -> Origin:
+def _find_origin(settings: Settings, policy: Policy, path: SettingPath) -> SettingOrigin:
     """Of a policy's setting: [context] says some of scored-pruning's."""
-    origin = settings.origin(*path)
+    origin = settings.find_origin(*path)
     if origin == UNSET and isinstance(policy, ScoredPruning):
-        return settings.origin("context", path[-1])
+        return settings.find_origin("context", path[-1])
     return origin
 
 
-def _default(one: Setting) -> Any:
+def _to_default(one: PolicySetting) -> Any:
     return one.default if isinstance(one.default, int | float | str) else None
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """A value as JSON has it."""
     match value:
         case tuple():
-            return [plain(one) for one in value]
+            return [to_json_value(one) for one in value]
         case Mapping():
-            return {key: plain(one) for key, one in value.items()}
+            return {key: to_json_value(one) for key, one in value.items()}
         case str():  # also of an enumeration
             return str(value)
         case float() if value.is_integer():

@@ -6,13 +6,20 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from .nearest import names_only, nearest
-from .secret import REFUSAL, holds_a_key, names_a_key, shown
-from .section import CONTRADICTION, VALUE, Section, Shape, Told, told
-from .toml_lines import Path
+from .name_suggestions import describe_unknown_name, find_nearest
+from .secret_values import REFUSAL, has_key, is_key_name, show_value
+from .section import (
+    CONTRADICTION_TYPE,
+    VALUE_PLACEHOLDER,
+    Section,
+    SettingInfo,
+    SettingShape,
+    describe_setting,
+)
+from .toml_lines import SettingPath
 
 
-def in_words(path: Path) -> str:
+def format_path(path: SettingPath) -> str:
     """A path as TOML would have it: `models."gpt-4o".context`, `hooks.commands[0].on`."""
     words = ""
     for step in path:
@@ -24,62 +31,62 @@ def in_words(path: Path) -> str:
     return words
 
 
-def keys_in(value: Any, path: Path = ()) -> Iterator[Path]:
+def find_keys(value: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
     """Where a document holds what looks like a key."""
     match value:
         case Mapping():
             for key, below in value.items():
-                yield from keys_in(below, (*path, key))
+                yield from find_keys(below, (*path, key))
         case list():
             for index, below in enumerate(value):
-                yield from keys_in(below, (*path, index))
-        case _ if holds_a_key(value):
+                yield from find_keys(below, (*path, index))
+        case _ if has_key(value):
             yield path
         case _:
             pass
 
 
-def found_by(error: ValidationError, root: type[Section]) -> Iterator[tuple[Path, str]]:
+def find_mistakes(error: ValidationError, root: type[Section]) -> Iterator[tuple[SettingPath, str]]:
     """Each mistake: where it is, and what is to be said behind the name of what is there."""
     for one in error.errors(include_url=False):
-        path: Path = one["loc"]
-        if one["type"] == CONTRADICTION:
+        path: SettingPath = one["loc"]
+        if one["type"] == CONTRADICTION_TYPE:
             for below, wrong in one.get("ctx", {})["found"]:
-                value = _value_at(one["input"], below)
+                value = _get_at_path(one["input"], below)
                 there = (*path, *below)
-                yield there, wrong.replace(VALUE, f"is {shown(value)}")
+                yield there, wrong.replace(VALUE_PLACEHOLDER, f"is {show_value(value)}")
         else:
-            yield path, _wrong(one, root)
+            yield path, _describe_mistake(one, root)
 
 
-def _wrong(one: ErrorDetails, root: type[Section]) -> str:
-    path: Path = one["loc"]
+def _describe_mistake(one: ErrorDetails, root: type[Section]) -> str:
+    path: SettingPath = one["loc"]
     if one["type"] == "extra_forbidden":
-        if names_a_key(str(path[-1])):
+        if is_key_name(str(path[-1])):
             return REFUSAL
-        holder = about_of(root, path[:-1])
+        holder = find_setting_info(root, path[:-1])
         section = holder.section if holder and holder.section else root
-        return names_only(str(path[-1]), section.model_fields, "setting")
+        return describe_unknown_name(str(path[-1]), section.model_fields, "setting")
     if one["type"] == "missing":
-        about = about_of(root, path)
-        return f"is missing; it takes {about.takes}" if about else "is missing"
-    about = about_of(root, path)
-    value = shown(one["input"])
+        about = find_setting_info(root, path)
+        return f"is missing; it takes {about.accepted_values}" if about else "is missing"
+    about = find_setting_info(root, path)
+    value = show_value(one["input"])
     if one["type"] == "model_type":
         return f"is {value}; it takes a table"
     if about is None:
         return f"is {value}: {one['msg']}"
-    is_element = about.shape is Shape.LIST and isinstance(path[-1], int)
-    takes = about.scalar.takes if is_element else about.takes
-    near = nearest(str(one["input"]), about.scalar.among)
+    is_element = about.shape is SettingShape.LIST and isinstance(path[-1], int)
+    takes = about.scalar.accepted_values if is_element else about.accepted_values
+    near = find_nearest(str(one["input"]), about.scalar.among)
     meant = f"did you mean {near}? It" if near else "it"
     return f"is {value}; {meant} takes {takes}"
 
 
-def about_of(root: type[Section], path: Path) -> Told | None:
+def find_setting_info(root: type[Section], path: SettingPath) -> SettingInfo | None:
     """What is known of the setting, table or element at a path; None where nothing is."""
     section: type[Section] | None = root
-    about: Told | None = None
+    about: SettingInfo | None = None
     for step in path:
         if about and section is None and (about.is_by_name or isinstance(step, int)):
             # One of the tables, or one of the elements.
@@ -87,13 +94,13 @@ def about_of(root: type[Section], path: Path) -> Told | None:
             continue
         if section is None or step not in section.model_fields:
             return None
-        about = told(section, str(step))
-        is_one_table = about.shape is Shape.TABLE and not about.is_by_name
+        about = describe_setting(section, str(step))
+        is_one_table = about.shape is SettingShape.TABLE and not about.is_by_name
         section = about.section if is_one_table else None
     return about
 
 
-def _value_at(value: Any, path: Iterable[str | int]) -> Any:
+def _get_at_path(value: Any, path: Iterable[str | int]) -> Any:
     for step in path:
         if isinstance(value, Mapping):
             value = value.get(str(step))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SettingOrigin:
     """A line of a file, or a variable of the environment; neither for a default."""
 
     file: str | None = None
@@ -17,4 +17,4 @@ class Origin:
         return self.variable or "default"
 
 
-UNSET = Origin()
+UNSET = SettingOrigin()

@@ -7,130 +7,140 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from ...domain.errors import InvalidSettingError
-from ...domain.policies.catalog import ALIASES, POLICIES, alias_of, unknown, with_preset
-from ...domain.policies.contract.shape import faults_of
+from ...domain.policies.catalog import (
+    ALIASES,
+    POLICIES,
+    build_with_preset,
+    find_alias,
+    make_unknown_policy_error,
+)
+from ...domain.policies.contract.policy_shape import find_shape_faults
 from ...domain.policies.policy import Policy
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUP = "cutbank.policies"
+_ENTRY_POINT_GROUP = "cutbank.policies"
 """The entry points by which a package says that it brings policies."""
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class PackagePolicy:
     """A policy that a package brings, or why it cannot be used."""
 
     entry: str
     package: str
     """Its name and version."""
     policy: type[Policy] | None = None
-    wrong: str | None = None
+    problem: str | None = None
 
     def __str__(self) -> str:
-        wrong = f": {self.wrong}" if self.wrong else ""
+        wrong = f": {self.problem}" if self.problem else ""
         return f"policy {self.entry!r} of the package {self.package}{wrong}"
 
-    def refused(self, wrong: str) -> "Brought":
-        return Brought(self.entry, self.package, wrong=wrong)
+    def reject(self, wrong: str) -> "PackagePolicy":
+        return PackagePolicy(self.entry, self.package, problem=wrong)
 
 
-def policy_named(text: str, settings: Mapping[str, Any]) -> Policy:
+def get_policy(text: str, settings: Mapping[str, Any]) -> Policy:
     """The policy `NAME[@PRESET]`, by its name or alias, with these settings over the preset's."""
     name, _, preset = text.partition("@")
-    return with_preset(policy_class_named(name), preset, settings)
+    return build_with_preset(find_policy_class(name), preset, settings)
 
 
-def policy_class_named(name: str) -> type[Policy]:
+def find_policy_class(name: str) -> type[Policy]:
     """The policy of that name or alias; packages are asked only where it is none of ours."""
     if own := POLICIES.get(ALIASES.get(name, name)):
         return own
-    known = policies()
-    found = next((one for one in known.values() if name in _words(one)), None)
+    known = list_policies()
+    found = next((one for one in known.values() if name in _policy_names(one)), None)
     if found is not None:
         return found
-    for brought in unusable():
+    for brought in list_unusable():
         if brought.entry == name:
             raise InvalidSettingError(f"{brought}")
-    raise unknown(name, known, *map(str, unusable()))
+    raise make_unknown_policy_error(name, known, *map(str, list_unusable()))
 
 
-def policies() -> Mapping[str, type[Policy]]:
+def list_policies() -> Mapping[str, type[Policy]]:
     """All that can be used, by name: ours first."""
-    return POLICIES | {one.policy.name: one.policy for one in brought() if one.policy}
+    return POLICIES | {one.policy.name: one.policy for one in list_package_policies() if one.policy}
 
 
-def names() -> list[str]:
+def list_policy_names() -> list[str]:
     """Every name and alias."""
-    known = policies().values()
-    return [one.name for one in known] + [alias for one in known if (alias := alias_of(one))]
+    known = list_policies().values()
+    return [one.name for one in known] + [alias for one in known if (alias := find_alias(one))]
 
 
-def package_of(policy: type[Policy]) -> str | None:
+def find_package(policy: type[Policy]) -> str | None:
     """The package that brings the policy; None of one of ours."""
-    return next((one.package for one in brought() if one.policy is policy), None)
+    return next((one.package for one in list_package_policies() if one.policy is policy), None)
 
 
-def unusable() -> tuple[Brought, ...]:
+def list_unusable() -> tuple[PackagePolicy, ...]:
     """What packages bring and cannot be used."""
-    return tuple(one for one in brought() if one.wrong)
+    return tuple(one for one in list_package_policies() if one.problem)
 
 
 @cache
-def brought() -> tuple[Brought, ...]:
+def list_package_policies() -> tuple[PackagePolicy, ...]:
     """What installed packages bring. They are asked once in a process, when first needed."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - it takes its time
 
-    points = sorted(entry_points(group=GROUP), key=lambda point: (_package(point), point.name))
-    return _told_apart([_loaded(point) for point in points])
+    points = sorted(
+        entry_points(group=_ENTRY_POINT_GROUP), key=lambda point: (_package_name(point), point.name)
+    )
+    return _drop_ambiguous([_load(point) for point in points])
 
 
-def _loaded(point: "EntryPoint") -> Brought:
-    found = Brought(point.name, _package(point))
+def _load(point: "EntryPoint") -> PackagePolicy:
+    found = PackagePolicy(point.name, _package_name(point))
     try:
         policy = point.load()
-        faults = list(faults_of(policy))
+        faults = list(find_shape_faults(policy))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a package does on import
-        return found.refused(f"it cannot be loaded: {_in_one_line(error)}")
+        return found.reject(f"it cannot be loaded: {_in_one_line(error)}")
     if not faults and policy.name != point.name:
         faults = [f"it calls itself {policy.name!r}; name its entry point so"]
     if faults:
-        return found.refused("; ".join(faults))
-    return Brought(point.name, found.package, policy)
+        return found.reject("; ".join(faults))
+    return PackagePolicy(point.name, found.package, policy)
 
 
-def _told_apart(candidates: list[Brought]) -> tuple[Brought, ...]:
+def _drop_ambiguous(candidates: list[PackagePolicy]) -> tuple[PackagePolicy, ...]:
     """Without those that go by a name that another one has: nobody could say which is meant."""
     clashes: dict[int, str] = {}
     for at, one in enumerate(candidates):
-        for word in _words(one.policy) if one.policy else ():
+        for word in _policy_names(one.policy) if one.policy else ():
             if word in POLICIES or word in ALIASES:
                 clashes[at] = f"{word!r} is a name of cutbank's own {ALIASES.get(word, word)}"
     for (at, one), (other_at, other) in combinations(enumerate(candidates), 2):
-        if one.policy and other.policy and (shared := _shared(one.policy, other.policy)):
-            clashes.setdefault(at, f"{shared!r} is a name of {_plain(other)} as well")
-            clashes.setdefault(other_at, f"{shared!r} is a name of {_plain(one)} as well")
+        if one.policy and other.policy and (shared := _find_shared_name(one.policy, other.policy)):
+            clashes.setdefault(at, f"{shared!r} is a name of {_describe_problem(other)} as well")
+            clashes.setdefault(
+                other_at, f"{shared!r} is a name of {_describe_problem(one)} as well"
+            )
     return tuple(
-        one.refused(clashes[at]) if at in clashes else one for at, one in enumerate(candidates)
+        one.reject(clashes[at]) if at in clashes else one for at, one in enumerate(candidates)
     )
 
 
-def _shared(one: type[Policy], other: type[Policy]) -> str | None:
-    return next((word for word in _words(one) if word in set(_words(other))), None)
+def _find_shared_name(one: type[Policy], other: type[Policy]) -> str | None:
+    return next((word for word in _policy_names(one) if word in set(_policy_names(other))), None)
 
 
-def _words(policy: type[Policy]) -> Iterator[str]:
+def _policy_names(policy: type[Policy]) -> Iterator[str]:
     yield policy.name
-    if alias := alias_of(policy):
+    if alias := find_alias(policy):
         yield alias
 
 
-def _plain(one: Brought) -> str:
+def _describe_problem(one: PackagePolicy) -> str:
     return f"{one.entry!r} of {one.package}"
 
 
-def _package(point: "EntryPoint") -> str:
+def _package_name(point: "EntryPoint") -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else "of no name"
 
 

@@ -12,15 +12,15 @@ from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from ...domain.policies.policy import NONE, Setting
-from .toml_lines import Path
+from ...domain.policies.policy import NO_VALUE, PolicySetting
+from .toml_lines import SettingPath
 
-CONTRADICTION = "contradiction"
+CONTRADICTION_TYPE = "contradiction"
 """The type of the errors that say themselves what is wrong, and where in the section."""
-VALUE = "is <value>"
+VALUE_PLACEHOLDER = "is <value>"
 """Stands in what such an error says for the value, which may be too long or too secret to say."""
 
-Texts = Annotated[tuple[str, ...], Strict(strict=False)]
+TextTuple = Annotated[tuple[str, ...], Strict(strict=False)]
 """A list of texts, as TOML and JSON have it."""
 
 
@@ -31,14 +31,14 @@ class Section(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _none_in_words(cls, value: Any, info: ValidationInfo) -> Any:
+    def _parse_none(cls, value: Any, info: ValidationInfo) -> Any:
         """TOML has no null, and a variable has only text."""
-        if not (isinstance(value, str) and value.strip().lower() == NONE and info.field_name):
+        if not (isinstance(value, str) and value.strip().lower() == NO_VALUE and info.field_name):
             return value
-        return None if told(cls, info.field_name).scalar.may_be_none else value
+        return None if describe_setting(cls, info.field_name).scalar.may_be_none else value
 
 
-def setting(
+def section_setting(
     default: Any = ...,
     *,
     help: str,  # noqa: A002 - what it is called wherever settings are listed
@@ -51,12 +51,12 @@ def setting(
     return Field(default, description=help, ge=least, le=most, json_schema_extra=extra)
 
 
-def contradiction(*found: tuple[Path, str]) -> PydanticCustomError:
+def make_contradiction(*found: tuple[SettingPath, str]) -> PydanticCustomError:
     """What a validator raises: places below what it validates, and what is wrong there."""
-    return PydanticCustomError(CONTRADICTION, "contradiction", {"found": found})
+    return PydanticCustomError(CONTRADICTION_TYPE, "contradiction", {"found": found})
 
 
-class Shape(StrEnum):
+class SettingShape(StrEnum):
     """What may stand behind the equals sign."""
 
     SCALAR = "scalar"
@@ -66,11 +66,11 @@ class Shape(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SettingInfo:
     """A setting as people are told of it."""
 
-    shape: Shape
-    scalar: Setting
+    shape: SettingShape
+    scalar: PolicySetting
     """The setting; of a list, any of its elements."""
     default: Any
     section: type[Section] | None = None
@@ -79,86 +79,86 @@ class Told:
     """The tables of that section stand in a table, by names that the user gives."""
 
     @property
-    def takes(self) -> str:
+    def accepted_values(self) -> str:
         match self.shape:
-            case Shape.LIST:
+            case SettingShape.LIST:
                 return f"a list of {', '.join(self.scalar.among) or 'texts'}"
-            case Shape.TABLE:
+            case SettingShape.TABLE:
                 return "a table of tables by name" if self.is_by_name else "a table"
-            case Shape.TABLES:
+            case SettingShape.TABLES:
                 return "a list of tables"
             case _:
-                return self.scalar.takes
+                return self.scalar.accepted_values
 
-    def read(self, text: str) -> Any:
+    def parse(self, text: str) -> Any:
         """The value that a variable's text stands for; the text itself where it stands for none."""
-        if self.shape is Shape.SCALAR:
-            return self.scalar.read(text)
+        if self.shape is SettingShape.SCALAR:
+            return self.scalar.parse(text)
         if text.lstrip()[:1] in {"[", "{"}:
             try:
                 return json.loads(text)
             except ValueError:
                 return text
-        if self.shape is Shape.LIST:
+        if self.shape is SettingShape.LIST:
             return [word.strip() for word in text.split(",") if word.strip()]
         return text
 
 
-def told(section: type[Section], name: str) -> Told:
+def describe_setting(section: type[Section], name: str) -> SettingInfo:
     """What a section says of one of its fields."""
     field = section.model_fields[name]
-    inner, may_be_none = _without_none(field.annotation)
-    shape, element = _shape(inner)
-    is_table = shape in {Shape.TABLE, Shape.TABLES}
-    known = _known(field)
-    scalar = Setting(
+    inner, may_be_none = _strip_none(field.annotation)
+    shape, element = _find_shape(inner)
+    is_table = shape in {SettingShape.TABLE, SettingShape.TABLES}
+    known = _read_metadata(field)
+    scalar = PolicySetting(
         name=name,
         type=str if is_table or get_origin(element) is Literal else element,
-        default=_default(field),
+        default=_read_default(field),
         unit=known.get("unit", ""),
         help=field.description or "",
         least=known.get("least"),
         most=known.get("most"),
-        among=() if is_table else _among(element),
+        among=() if is_table else _find_choices(element),
         may_be_none=may_be_none,
     )
-    return Told(
+    return SettingInfo(
         shape=shape,
         scalar=scalar,
-        default=_default(field),
+        default=_read_default(field),
         section=element if is_table and _is_section(element) else None,
-        is_by_name=shape is Shape.TABLE and inner is not element and _is_section(element),
+        is_by_name=shape is SettingShape.TABLE and inner is not element and _is_section(element),
     )
 
 
-def _known(field: FieldInfo) -> Mapping[str, Any]:
+def _read_metadata(field: FieldInfo) -> Mapping[str, Any]:
     extra = field.json_schema_extra
     return extra if isinstance(extra, dict) else {}
 
 
-def _default(field: FieldInfo) -> Any:
+def _read_default(field: FieldInfo) -> Any:
     return None if field.is_required() else field.get_default(call_default_factory=True)
 
 
-def _without_none(annotation: Any) -> tuple[Any, bool]:
+def _strip_none(annotation: Any) -> tuple[Any, bool]:
     others = [one for one in get_args(annotation) if one is not NoneType]
     if NoneType in get_args(annotation):
         return others[0], True
     return annotation, False
 
 
-def _shape(annotation: Any) -> tuple[Shape, Any]:
+def _find_shape(annotation: Any) -> tuple[SettingShape, Any]:
     """What stands there, and of what it is made."""
     origin = get_origin(annotation)
     if origin is tuple:
-        element = _bare(get_args(annotation)[0])
-        return (Shape.TABLES if _is_section(element) else Shape.LIST), element
+        element = _strip_annotation(get_args(annotation)[0])
+        return (SettingShape.TABLES if _is_section(element) else SettingShape.LIST), element
     if origin is Mapping or (isinstance(origin, type) and issubclass(origin, Mapping)):
-        return Shape.TABLE, _bare(get_args(annotation)[1])
-    return (Shape.TABLE if _is_section(annotation) else Shape.SCALAR), annotation
+        return SettingShape.TABLE, _strip_annotation(get_args(annotation)[1])
+    return (SettingShape.TABLE if _is_section(annotation) else SettingShape.SCALAR), annotation
 
 
-def _bare(annotation: Any) -> Any:
+def _strip_annotation(annotation: Any) -> Any:
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
 
 
@@ -166,7 +166,7 @@ def _is_section(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, Section)
 
 
-def _among(element: Any) -> tuple[str, ...]:
+def _find_choices(element: Any) -> tuple[str, ...]:
     if get_origin(element) is Literal:
         return get_args(element)
     if isinstance(element, type) and issubclass(element, Enum):

@@ -5,28 +5,30 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import PrivateAttr, Strict, model_validator
 
-from ...domain.hooks import Moment
+from ...domain.hooks import CompactionEventKind
 from ...domain.policies.catalog import ALIASES
 from ...domain.policies.policy import Policy
 from ...domain.policies.scored_pruning import ScoredPruning
-from .chore_settings import ChoreSettings
 from .compaction_settings import CompactionSettings, PinSettings
 from .context_settings import ContextSettings
 from .idle_settings import IdleSettings
-from .origin import UNSET, Origin
-from .policy_catalog import policy_named
-from .section import Section, Texts, contradiction, setting
+from .maintenance_settings import MaintenanceSettings
+from .origin import UNSET, SettingOrigin
+from .policy_catalog import get_policy
+from .section import Section, TextTuple, make_contradiction, section_setting
 from .shadow_settings import ShadowSettings
 from .summary_settings import SummarySettings
-from .toml_lines import Path
+from .toml_lines import SettingPath
 
-Moments = Annotated[tuple[Annotated[Moment, Strict(strict=False)], ...], Strict(strict=False)]
+EventKinds = Annotated[
+    tuple[Annotated[CompactionEventKind, Strict(strict=False)], ...], Strict(strict=False)
+]
 
 
 class TokenSettings(Section):
     """How tokens are counted that no provider has counted yet."""
 
-    counter: Literal["auto", "chars", "o200k_base", "cl100k_base"] = setting(
+    counter: Literal["auto", "chars", "o200k_base", "cl100k_base"] = section_setting(
         "auto", help="auto and chars go by characters, until a provider reports; else a vocabulary"
     )
 
@@ -34,25 +36,27 @@ class TokenSettings(Section):
 class ModelSettings(Section):
     """What a model holds and costs, where what is known of it is missing or wrong."""
 
-    context: int | None = setting(None, unit="tokens", least=1, help="input and output together")
-    output: int | None = setting(None, unit="tokens", least=1, help="the longest answer")
-    input_usd: float | None = setting(
+    context: int | None = section_setting(
+        None, unit="tokens", least=1, help="input and output together"
+    )
+    output: int | None = section_setting(None, unit="tokens", least=1, help="the longest answer")
+    input_usd: float | None = section_setting(
         None, unit="dollars per million tokens", least=0, help="input that no cache holds"
     )
-    cache_read_usd: float | None = setting(
+    cache_read_usd: float | None = section_setting(
         None, unit="dollars per million tokens", least=0, help="input that the cache holds"
     )
-    cache_write_usd: float | None = setting(
+    cache_write_usd: float | None = section_setting(
         None, unit="dollars per million tokens", least=0, help="input that is put into the cache"
     )
-    output_usd: float | None = setting(
+    output_usd: float | None = section_setting(
         None, unit="dollars per million tokens", least=0, help="output, reasoning included"
     )
 
     @model_validator(mode="after")
-    def _holds_its_output(self) -> Self:
+    def _check_output(self) -> Self:
         if self.context and self.output and self.output > self.context:
-            raise contradiction(
+            raise make_contradiction(
                 (("output",), f"is {self.output:,}, more than the context of {self.context:,}")
             )
         return self
@@ -61,26 +65,26 @@ class ModelSettings(Section):
 class HookCommandSettings(Section):
     """A program that is told what happens, and may add instructions or veto."""
 
-    on: Moments = setting(help="the moments that it is told of")
-    command: Texts = setting(help="the program and its arguments; no shell reads them")
-    time_limit: float = setting(10.0, unit="seconds", least=0.1, help="when it is killed")
+    on: EventKinds = section_setting(help="the moments that it is told of")
+    command: TextTuple = section_setting(help="the program and its arguments; no shell reads them")
+    time_limit: float = section_setting(10.0, unit="seconds", least=0.1, help="when it is killed")
 
     @model_validator(mode="after")
-    def _can_be_started(self) -> Self:
-        found: list[tuple[Path, str]] = []
+    def _check_command(self) -> Self:
+        found: list[tuple[SettingPath, str]] = []
         if not self.on:
             found.append((("on",), "names no moment"))
         if not self.command or not self.command[0].strip():
             found.append((("command",), "names no program"))
         if found:
-            raise contradiction(*found)
+            raise make_contradiction(*found)
         return self
 
 
 class HookSettings(Section):
     """Who is told of compactions."""
 
-    commands: Annotated[tuple[HookCommandSettings, ...], Strict(strict=False)] = setting(
+    commands: Annotated[tuple[HookCommandSettings, ...], Strict(strict=False)] = section_setting(
         (), help="programs that are told what happens"
     )
 
@@ -89,48 +93,50 @@ class Settings(Section):
     """All settings; each knows where it came from."""
 
     compaction: CompactionSettings = CompactionSettings()
-    context: ContextSettings | None = setting(
+    context: ContextSettings | None = section_setting(
         None, help="prunes by the policy scored-pruning, where compaction.policy names no other"
     )
     pins: PinSettings = PinSettings()
     summary: SummarySettings = SummarySettings()
     tokens: TokenSettings = TokenSettings()
-    models: Mapping[str, ModelSettings] = setting({}, help="what is known better of a model")
+    models: Mapping[str, ModelSettings] = section_setting(
+        {}, help="what is known better of a model"
+    )
     hooks: HookSettings = HookSettings()
     idle: IdleSettings = IdleSettings()
-    chores: ChoreSettings = ChoreSettings()
+    chores: MaintenanceSettings = MaintenanceSettings()
     shadow: ShadowSettings = ShadowSettings()
 
-    _origins: Mapping[Path, Origin] = PrivateAttr(default_factory=dict)
+    _origins: Mapping[SettingPath, SettingOrigin] = PrivateAttr(default_factory=dict)
 
     @model_validator(mode="after")
-    def _one_policys_settings(self) -> Self:
+    def _check_single_policy(self) -> Self:
         compaction = self.compaction
-        if self.context and compaction.settings and not compaction.names_its_policy:
+        if self.context and compaction.settings and not compaction.has_own_policy:
             wrong = (
                 f"is of {compaction.policy}, and [context] asks for {ScoredPruning.name}: "
                 "name compaction.policy, or take one of the two out"
             )
-            raise contradiction((("compaction", "settings"), wrong))
+            raise make_contradiction((("compaction", "settings"), wrong))
         return self
 
     @property
     def policy_name(self) -> str:
         """The agent's policy: the one that is named; else that of [context], where this stands."""
-        asks = self.context is not None and not self.compaction.names_its_policy
+        asks = self.context is not None and not self.compaction.has_own_policy
         return ScoredPruning.name if asks else self.compaction.policy
 
     @property
     def policy(self) -> Policy:
         """The agent's policy with its settings."""
-        return self.policy_with({})
+        return self.make_policy({})
 
-    def policy_with(self, given: Mapping[str, Any]) -> Policy:
+    def make_policy(self, given: Mapping[str, Any]) -> Policy:
         """The agent's policy with its settings, and these before them."""
         name, _, _ = self.policy_name.partition("@")
         prunes = self.context is not None and ALIASES.get(name, name) == ScoredPruning.name
-        of_context = self.context.of_policy() if self.context and prunes else {}
-        return policy_named(self.policy_name, {**of_context, **self.compaction.settings, **given})
+        of_context = self.context.make_policy_settings() if self.context and prunes else {}
+        return get_policy(self.policy_name, {**of_context, **self.compaction.settings, **given})
 
     def __eq__(self, other: object) -> bool:
         """Where a value came from makes no difference."""
@@ -138,11 +144,11 @@ class Settings(Section):
 
     __hash__ = None  # type: ignore[assignment]  # tables have none
 
-    def origin(self, *path: str | int) -> Origin:
+    def find_origin(self, *path: str | int) -> SettingOrigin:
         """Where a value came from: `origin("compaction", "limit")`."""
         return self._origins.get(path, UNSET)
 
-    def from_sources(self, origins: Mapping[Path, Origin]) -> Self:
+    def with_origins(self, origins: Mapping[SettingPath, SettingOrigin]) -> Self:
         """These settings, knowing where they came from."""
         self._origins = origins
         return self

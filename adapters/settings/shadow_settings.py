@@ -3,25 +3,25 @@
 from pydantic import field_validator
 
 from ...domain.errors import InvalidSettingError
-from .policy_catalog import policy_named
-from .section import VALUE, Section, Texts, contradiction, setting
+from .policy_catalog import get_policy
+from .section import VALUE_PLACEHOLDER, Section, TextTuple, make_contradiction, section_setting
 
 
 class ShadowSettings(Section):
     """Which policies decide beside live sessions, and are never served."""
 
-    policies: Texts = setting(
+    policies: TextTuple = section_setting(
         (), help="each decides before each call on a lineage of its own: NAME or NAME@PRESET"
     )
 
     @field_validator("policies")
     @classmethod
-    def _are_policies(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_policies(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         for at, text in enumerate(given):
             try:
-                policy_named(text, {})
+                get_policy(text, {})
             except InvalidSettingError as error:
-                raise contradiction(((at,), f"{VALUE}: {error}")) from None
+                raise make_contradiction(((at,), f"{VALUE_PLACEHOLDER}: {error}")) from None
             if text in given[:at]:
-                raise contradiction(((at,), f"names {text} a second time: leave it out"))
+                raise make_contradiction(((at,), f"names {text} a second time: leave it out"))
         return given

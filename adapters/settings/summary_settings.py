@@ -6,13 +6,13 @@ from typing import Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from .nearest import names_only
-from .section import VALUE, Section, Texts, contradiction, setting
-from .toml_lines import Path
+from .name_suggestions import describe_unknown_name
+from .section import VALUE_PLACEHOLDER, Section, TextTuple, make_contradiction, section_setting
+from .toml_lines import SettingPath
 
-SUMMARISERS = ("extractive", "llm", "command")
+SUMMARIZER_NAMES = ("extractive", "llm", "command")
 """Those that come with cutbank; users' own are entry points of the group below."""
-ENTRY_POINTS = "cutbank.summarisers"
+ENTRY_POINT_GROUP = "cutbank.summarisers"
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -20,65 +20,67 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 class SummarySettings(Section):
     """Who writes the text that stands for what left, and how."""
 
-    chain: Texts = setting(
+    chain: TextTuple = section_setting(
         ("extractive",), help="summarisers in the order in which they are tried, until one succeeds"
     )
-    time_limit: float = setting(
+    time_limit: float = section_setting(
         120.0,
         unit="seconds",
         least=0.1,
         help="how long one summariser may take, retries and waits included",
     )
-    retries: int = setting(
+    retries: int = section_setting(
         3, unit="attempts", least=0, most=100, help="more of them after a failure that may pass"
     )
-    backoff: float = setting(
+    backoff: float = section_setting(
         1.0,
         unit="seconds",
         least=0,
         most=30,
         help="the wait before the first retry; twice as long each time, up to 30",
     )
-    model: str | None = setting(
+    model: str | None = section_setting(
         None, help="writes the summaries of `llm`; none is a cheaper one than the agent's"
     )
-    base_url: str | None = setting(
+    base_url: str | None = section_setting(
         None, help="where the provider of `llm` listens; none is its usual address"
     )
-    key_from: str | None = setting(
+    key_from: str | None = section_setting(
         None, help="the variable that holds the key of `llm`; none is the provider's usual one"
     )
-    source: Literal["previous", "originals"] = setting(
+    source: Literal["previous", "originals"] = section_setting(
         "previous", help="what an earlier summary stands for is read from it, or from the log"
     )
-    prompt: Literal["fresh", "iterative", "served-prefix", "policy"] = setting(
+    prompt: Literal["fresh", "iterative", "served-prefix", "policy"] = section_setting(
         "fresh",
         help="write anew, update the earlier one, ask behind what was served, or as the policy",
     )
-    streamed: bool = setting(
+    streamed: bool = section_setting(
         True, help="have the answers of `llm` come in pieces, so that one without an end is ended"
     )
-    with_facts: bool = setting(True, help="hand the facts that `extractive` finds to the model")
-    command: Texts = setting(
+    with_facts: bool = section_setting(
+        True, help="hand the facts that `extractive` finds to the model"
+    )
+    command: TextTuple = section_setting(
         (), help="the program of the summariser `command`, and its arguments; no shell reads them"
     )
-    instructions: str | None = setting(
+    instructions: str | None = section_setting(
         None, help="what the model is told besides its prompt, in each summary"
     )
 
     @field_validator("chain")
     @classmethod
-    def _are_summarisers(cls, chain: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_summarizers(cls, chain: tuple[str, ...]) -> tuple[str, ...]:
         if not chain:
-            raise contradiction(((), "names no summariser; `extractive` needs nothing"))
-        known = set(SUMMARISERS)
+            raise make_contradiction(((), "names no summariser; `extractive` needs nothing"))
+        known = set(SUMMARIZER_NAMES)
         if not known.issuperset(chain):
-            known |= {one.name for one in entry_points(group=ENTRY_POINTS)}
-        found: list[tuple[Path, str]] = []
+            known |= {one.name for one in entry_points(group=ENTRY_POINT_GROUP)}
+        found: list[tuple[SettingPath, str]] = []
         for index, name in enumerate(chain):
             if name not in known:
-                wrong = names_only(name, sorted(known), "summariser")
-                found.append(((index,), f"{VALUE}, which {wrong}"))
+                wrong = describe_unknown_name(name, sorted(known), "summariser")
+                found.append(((index,), f"{VALUE_PLACEHOLDER}, which {wrong}"))
             elif name in chain[:index]:
                 found.append(((index,), f"names {name} a second time: leave it out"))
             elif "extractive" in chain[:index]:
@@ -89,20 +91,20 @@ class SummarySettings(Section):
                     )
                 )
         if found:
-            raise contradiction(*found)
+            raise make_contradiction(*found)
         return chain
 
     @field_validator("key_from")
     @classmethod
-    def _is_a_variable(cls, name: str | None) -> str | None:
+    def _check_variable(cls, name: str | None) -> str | None:
         if name is not None and not _VARIABLE.fullmatch(name):
             # Not repeated: it may be the key itself.
-            raise contradiction(((), "is no name of a variable, such as MY_PROVIDER_KEY"))
+            raise make_contradiction(((), "is no name of a variable, such as MY_PROVIDER_KEY"))
         return name
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        found: list[tuple[Path, str]] = []
+    def _check_combination(self) -> Self:
+        found: list[tuple[SettingPath, str]] = []
         if "command" in self.chain and not self.command:
             found.append((("chain",), "names command, and summary.command names no program"))
         if self.command and not self.command[0].strip():
@@ -114,5 +116,5 @@ class SummarySettings(Section):
             )
             found.append((("prompt",), wrong))
         if found:
-            raise contradiction(*found)
+            raise make_contradiction(*found)
         return self

@@ -10,8 +10,8 @@ from typing import Any
 from platformdirs import user_config_path
 
 from ...domain.errors import InvalidSettingError
-from .secret import without_keys
-from .toml_lines import Path, lines_of
+from .secret_values import hide_keys
+from .toml_lines import SettingPath, find_lines
 
 SETTINGS_VARIABLE = "CUTBANK_SETTINGS"
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -23,10 +23,12 @@ class TomlFile:
 
     name: str = ""
     document: Mapping[str, Any] = field(default_factory=dict)
-    lines: Mapping[Path, int] = field(default_factory=dict)
+    lines: Mapping[SettingPath, int] = field(default_factory=dict)
 
 
-def place_of(named: str | FilePath | None, environ: Mapping[str, str]) -> tuple[FilePath, bool]:
+def find_settings_file(
+    named: str | FilePath | None, environ: Mapping[str, str]
+) -> tuple[FilePath, bool]:
     """Where the settings are, and whether somebody said so."""
     if named is not None and not str(named).strip():
         raise InvalidSettingError("--settings needs the path of a file")
@@ -39,9 +41,9 @@ def place_of(named: str | FilePath | None, environ: Mapping[str, str]) -> tuple[
         return FilePath(given), True
 
 
-def read(named: str | FilePath | None, environ: Mapping[str, str]) -> TomlFile:
+def read_toml_file(named: str | FilePath | None, environ: Mapping[str, str]) -> TomlFile:
     """The file that is named; else the one in its usual place, if there is one."""
-    path, is_named = place_of(named, environ)
+    path, is_named = find_settings_file(named, environ)
     try:
         # A byte order mark is what some editors leave there.
         text = path.read_bytes().decode("utf-8-sig")
@@ -58,14 +60,14 @@ def read(named: str | FilePath | None, environ: Mapping[str, str]) -> TomlFile:
         raise InvalidSettingError(f"{path} cannot be read ({error.strerror})") from None
     text = text.replace("\r\n", "\n")
     try:
-        return TomlFile(str(path), tomllib.loads(text), lines_of(text))
+        return TomlFile(str(path), tomllib.loads(text), find_lines(text))
     except tomllib.TOMLDecodeError as error:
-        raise InvalidSettingError(without_keys(f"{path}:{_not_toml(error, text)}")) from None
+        raise InvalidSettingError(hide_keys(f"{path}:{_make_toml_error(error, text)}")) from None
     except RecursionError:
         raise InvalidSettingError(f"{path}: nests lists or tables too deeply") from None
 
 
-def _not_toml(error: tomllib.TOMLDecodeError, text: str) -> str:
+def _make_toml_error(error: tomllib.TOMLDecodeError, text: str) -> str:
     said = str(error)
     place = _PLACE.search(said)
     what = _PLACE.sub("", said)

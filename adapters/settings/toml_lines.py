@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 
-Path = tuple[str | int, ...]
+SettingPath = tuple[str | int, ...]
 """Keys, and indices of lists, from the outermost on."""
 
 _TOKEN = re.compile(
@@ -25,41 +25,41 @@ _TOKEN = re.compile(
 )
 
 
-def lines_of(document: str) -> dict[Path, int]:
+def find_lines(document: str) -> dict[SettingPath, int]:
     """The line, from 1 on, of every table, key and element of a valid document."""
-    scan = _Scan(document)
+    scan = _TomlScanner(document)
     while scan.mark or scan.token:
         if scan.mark == "\n":
             scan.advance()
         elif scan.mark == "[":
-            scan.header()
+            scan.read_header()
         else:
-            scan.pair(scan.table)
+            scan.read_pair(scan.table)
     return scan.lines
 
 
-class _Scan:
+class _TomlScanner:
     """Where the scanner stands, and what it found so far."""
 
     def __init__(self, document: str) -> None:
-        self.lines: dict[Path, int] = {}
-        self.table: Path = ()
-        self.tables_in: dict[Path, int] = {}
+        self.lines: dict[SettingPath, int] = {}
+        self.table: SettingPath = ()
+        self.tables_in: dict[SettingPath, int] = {}
         """How many tables a list of tables has by now."""
-        self.tokens = _tokens(document)
+        self.tokens = _read_tokens(document)
         self.advance()
 
     def advance(self) -> None:
         self.token, self.mark, self.line = next(self.tokens, ("", "", 0))
 
-    def header(self) -> None:
+    def read_header(self) -> None:
         """`[a.b]` or `[[a.b]]`."""
         line = self.line
         self.advance()
         if is_list := self.mark == "[":
             self.advance()
-        keys = self.keys()
-        path: Path = ()
+        keys = self.read_keys()
+        path: SettingPath = ()
         for number, key in enumerate(keys, 1):
             path = (*path, key)
             self.lines.setdefault(path, line)
@@ -72,37 +72,37 @@ class _Scan:
         while self.mark == "]":
             self.advance()
 
-    def pair(self, table: Path) -> None:
+    def read_pair(self, table: SettingPath) -> None:
         """`a.b = value`."""
         line = self.line
         path = table
-        for key in self.keys():
+        for key in self.read_keys():
             path = (*path, key)
             self.lines.setdefault(path, line)
         self.advance()  # the equals sign
-        self.value(path)
+        self.read_value(path)
 
-    def keys(self) -> list[str]:
+    def read_keys(self) -> list[str]:
         found: list[str] = []
         while self.token or self.mark == ".":
             if self.token:
-                found.append(_key(self.token))
+                found.append(_read_key(self.token))
             self.advance()
         return found
 
-    def value(self, path: Path) -> None:
+    def read_value(self, path: SettingPath) -> None:
         """Whatever stands behind an equals sign or in a list."""
         match self.mark:
             case "[":
-                self.elements(path)
+                self.read_elements(path)
             case "{":
-                self.inline_table(path)
+                self.read_inline_table(path)
             case _:
                 # Numbers and dates may fall into several tokens.
                 while self.token or self.mark == ".":
                     self.advance()
 
-    def elements(self, path: Path) -> None:
+    def read_elements(self, path: SettingPath) -> None:
         self.advance()
         index = 0
         while self.mark != "]":
@@ -110,21 +110,21 @@ class _Scan:
                 self.advance()
                 continue
             self.lines[*path, index] = self.line
-            self.value((*path, index))
+            self.read_value((*path, index))
             index += 1
         self.advance()
 
-    def inline_table(self, path: Path) -> None:
+    def read_inline_table(self, path: SettingPath) -> None:
         self.advance()
         while self.mark != "}":
             if self.mark in {"\n", ","}:
                 self.advance()
             else:
-                self.pair(path)
+                self.read_pair(path)
         self.advance()
 
 
-def _tokens(document: str) -> Iterator[tuple[str, str, int]]:
+def _read_tokens(document: str) -> Iterator[tuple[str, str, int]]:
     """Each key or piece of a value, or else the mark, and its line."""
     line = 1
     for found in _TOKEN.finditer(document):
@@ -135,7 +135,7 @@ def _tokens(document: str) -> Iterator[tuple[str, str, int]]:
         line += found[0].count("\n")
 
 
-def _key(token: str) -> str:
+def _read_key(token: str) -> str:
     """A key as it is meant: what tomllib makes of its quotes and escapes."""
     if token[0] not in "\"'":
         return token

@@ -12,19 +12,19 @@ from itertools import zip_longest
 from math import inf
 from typing import NamedTuple, cast
 
-from ...domain.compaction import MAIN, RECORDED
+from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ...domain.compaction_events import BoundaryActivated, CompactBoundary, CompactionReverted
-from ...domain.counting.sizes import Basis, Sizes
+from ...domain.counting.sizes import PromptSizeChange, SizeBasis
 from ...domain.event import Event
 from ...domain.session_events import ModelCalled
 from .event_log.event_store import EventStore
 from .view_reader import ViewReader
 
-FAR = 1_000
+_MAX_EVENTS_READ = 1_000
 """Events from a compaction among which a call is looked for."""
 
 
-class Switch(NamedTuple):
+class BoundarySwitch(NamedTuple):
     """A boundary that is served from a position on, and the versions of the views beside it."""
 
     boundary: int
@@ -39,7 +39,7 @@ class Switch(NamedTuple):
 
 def measure_compactions(
     store: EventStore, decisions: Iterable[Event], only: Collection[int] | None = None
-) -> dict[int, Sizes]:
+) -> dict[int, PromptSizeChange]:
     """Measure the boundaries of a lineage, each on the lineage that it was decided in.
 
     Args:
@@ -51,36 +51,36 @@ def measure_compactions(
         Sizes by the number of the boundary.
     """
     decisions = list(decisions)
-    switches = {switch.boundary: switch for switch in _switches(decisions)}
-    found: dict[int, Sizes] = {}
+    switches = {switch.boundary: switch for switch in _find_switches(decisions)}
+    found: dict[int, PromptSizeChange] = {}
     for event in decisions:
         number = event.originator_version
         if isinstance(event, CompactBoundary) and (only is None or number in only):
-            opened = store.lineage_opened(event.originator_id)
+            opened = store.read_lineage_opening(event.originator_id)
             reader = ViewReader(store, opened.namespace, opened.key, opened.lineage)
             found[number] = measure_compaction(reader, event, switches.get(number))
     return found
 
 
 def measure_compaction(
-    reader: ViewReader, boundary: CompactBoundary, switch: Switch | None
-) -> Sizes:
+    reader: ViewReader, boundary: CompactBoundary, switch: BoundarySwitch | None
+) -> PromptSizeChange:
     """Measure one boundary; `switch` is None of one that was never served."""
     if switch is not None:
-        before = next(_calls(reader, switch, later=False), None)
-        after = next(_calls(reader, switch, later=True), None)
+        before = next(_read_prompts(reader, switch, later=False), None)
+        after = next(_read_prompts(reader, switch, later=True), None)
         if before is not None and after is not None:
-            return Sizes(before, after, Basis.REPORTED)
+            return PromptSizeChange(before, after, SizeBasis.REPORTED)
     if switch is None:
-        return Sizes(boundary.pre_tokens, boundary.post_tokens, Basis.ESTIMATED)
+        return PromptSizeChange(boundary.pre_tokens, boundary.post_tokens, SizeBasis.ESTIMATED)
     before, after = (
-        reader.history(switch.position, version)[0].use().used
+        reader.read_history(switch.position, version)[0].measure_usage().used_tokens
         for version in (switch.begins - 1, switch.begins)
     )
-    return Sizes(before, after, Basis.ESTIMATED)
+    return PromptSizeChange(before, after, SizeBasis.ESTIMATED)
 
 
-def _switches(decisions: Sequence[Event]) -> Iterator[Switch]:
+def _find_switches(decisions: Sequence[Event]) -> Iterator[BoundarySwitch]:
     """The boundaries of a lineage that were served, in order."""
     found = [one for one in decisions if isinstance(one, BoundaryActivated | CompactionReverted)]
     ends = 0
@@ -91,15 +91,15 @@ def _switches(decisions: Sequence[Event]) -> Iterator[Switch]:
             until: float = inf
             if following is not None and following.originator_id == one.originator_id:
                 until = following.originator_version
-            yield Switch(one.boundary, one.effective_from, ends, begins, until)
+            yield BoundarySwitch(one.boundary, one.effective_from, ends, begins, until)
         ends = begins
 
 
-def _calls(reader: ViewReader, switch: Switch, *, later: bool) -> Iterator[int]:
+def _read_prompts(reader: ViewReader, switch: BoundarySwitch, *, later: bool) -> Iterator[int]:
     """The reported prompts on the view that a switch ended, newest first; or on what it left."""
     first, end = (switch.begins, switch.until) if later else (switch.ends, switch.begins)
-    store, chain = reader.store, reader.store.session_chain(reader.namespace, reader.key)
-    left = FAR
+    store, chain = reader.store, reader.store.find_session_chain(reader.namespace, reader.key)
+    left = _MAX_EVENTS_READ
     for segment in chain.segments if later else reversed(chain.segments):
         last = segment.last
         low, high = segment.first - 1, last
@@ -116,14 +116,17 @@ def _calls(reader: ViewReader, switch: Switch, *, later: bool) -> Iterator[int]:
         for row in rows:
             if row.topic == ModelCalled.TOPIC:
                 call = cast(ModelCalled, store.mapper.to_domain_event(row))
-                is_on_it = first <= call.lineage_version < end and _is_of(reader, call)
+                is_on_it = first <= call.lineage_version < end and _is_on_lineage(reader, call)
                 if is_on_it and call.context:
                     yield call.context
 
 
-def _is_of(reader: ViewReader, call: ModelCalled) -> bool:
+def _is_on_lineage(reader: ViewReader, call: ModelCalled) -> bool:
     """Whether a call saw a view of the lineage: `main` begins as what was recorded goes on."""
-    if (reader.lineage, call.lineage) == (RECORDED, MAIN):
-        chain = reader.store.lineage_chain(reader.namespace, reader.key, RECORDED)
-        return call.lineage_version <= reader.store.lineage_state(chain)[0]
-    return call.lineage == reader.lineage or (reader.lineage, call.lineage) == (MAIN, RECORDED)
+    if (reader.lineage, call.lineage) == (RECORDED_LINEAGE, MAIN_LINEAGE):
+        chain = reader.store.find_lineage_chain(reader.namespace, reader.key, RECORDED_LINEAGE)
+        return call.lineage_version <= reader.store.read_lineage_state(chain)[0]
+    return call.lineage == reader.lineage or (reader.lineage, call.lineage) == (
+        MAIN_LINEAGE,
+        RECORDED_LINEAGE,
+    )

@@ -5,74 +5,81 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import cast
 
-from ...domain.compaction import MAIN, RECORDED, CompactionState
+from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE, CompactionState
 from ...domain.compaction_events import CompactBoundary, Summary, Trigger
 from ...domain.context_limit import NOTHING_LOGGED, LoggedContext
-from ...domain.counting.gauge import LEAST, MOST
+from ...domain.counting.token_calibration import MAX_RATIO, MIN_RATIO
 from ...domain.ranges import Ranges, Run
 from ...domain.session_events import ModelCalled
-from ...domain.token_budget import estimate_text
-from ...projections.reckoning import Earlier
-from ...projections.recorded import Recorded
+from ...domain.token_estimate import estimate_text
+from ...projections.context_usage import EarlierUsage
+from ...projections.recorded_event import RecordedEvent
 from .event_log.chain import Chain
 from .event_log.event_store import EventStore
 
-ENOUGH = 2_000
+_MIN_GROWTH_TOKENS = 2_000
 """Estimated tokens between two calls from which on their difference tells a ratio."""
-FAR = 100
+_MAX_EVENTS_BACK = 100
 """Events among which the newest call is looked for: an agent records one after each answer."""
-RUNS = 16
+MAX_RUNS = 16
 """Runs of kept blocks that are looked up; what a boundary scattered further is taken as it said."""
 
 
-def told_before(
+def read_earlier_calls(
     store: EventStore,
     namespace: str,
     key: str,
     position: int,
-    known: Mapping[int, Recorded] = MappingProxyType({}),
-) -> Earlier | None:
+    known: Mapping[int, RecordedEvent] = MappingProxyType({}),
+) -> EarlierUsage | None:
     """What the newest call up to a position, and one before it on its view, tell of a later view.
 
     A few look-ups, whatever the history's length: sizes are differences of the running total that
     stands beside each event. Events of the session that are `known` are not read.
     """
-    chain = store.session_chain(namespace, key)
-    call = _newest_call(store, chain, position, known)
+    chain = store.find_session_chain(namespace, key)
+    call = _find_newest_call(store, chain, position, known)
     if call is None or not call.context or call.context < 0:
         return None
-    lineage = store.lineage_chain(namespace, key, call.lineage)
-    active = store.lineage_state(lineage, call.lineage_version)[1].active if lineage.segments else 0
-    boundary, summary = _boundary(store, lineage, active) if active else (None, None)
+    lineage = store.find_lineage_chain(namespace, key, call.lineage)
+    active = (
+        store.read_lineage_state(lineage, call.lineage_version)[1].active if lineage.segments else 0
+    )
+    boundary, summary = _read_boundary(store, lineage, active) if active else (None, None)
     after = boundary.after if boundary else 0
-    view = estimated(store, chain, call.position) - estimated(store, chain, after)
+    view = estimate_tokens_up_to(store, chain, call.position) - estimate_tokens_up_to(
+        store, chain, after
+    )
     if boundary is not None:
-        view += _kept(store, chain, boundary, summary)
-    ratio = _ratio(store, chain, call, after, known)
-    unseen = call.context - ratio * (view + _besides(store, chain, call.position))
-    return Earlier(call.model, ratio, max(0, round(unseen)))
+        view += _estimate_kept(store, chain, boundary, summary)
+    ratio = _measure_ratio(store, chain, call, after, known)
+    unseen = call.context - ratio * (view + _estimate_besides(store, chain, call.position))
+    return EarlierUsage(call.model, ratio, max(0, round(unseen)))
 
 
-def logged_context(
-    store: EventStore, namespace: str, key: str, lineage: str = MAIN, at: int | None = None
+def read_logged_context(
+    store: EventStore, namespace: str, key: str, lineage: str = MAIN_LINEAGE, at: int | None = None
 ) -> LoggedContext:
     """Read what the newest call tells of its model's window, and the newest on the view before it.
 
     Prompts are largest just before a compaction, so that two look-ups find how large they were.
     """
-    chain = store.session_chain(namespace, key)
-    newest = _newest_call(store, chain, at or store.head(chain)[0], {})
+    chain = store.find_session_chain(namespace, key)
+    newest = _find_newest_call(store, chain, at or store.read_head(chain)[0], {})
     if newest is None:
         return NOTHING_LOGGED
     calls = [newest]
-    decided = store.lineage_chain(namespace, key, lineage)
-    state = store.lineage_state(decided)[1] if decided.segments else CompactionState()
-    earlier = _newest_call(store, chain, state.effective_from, {}) if state.switched else None
+    decided = store.find_lineage_chain(namespace, key, lineage)
+    state = store.read_lineage_state(decided)[1] if decided.segments else CompactionState()
+    earlier = _find_newest_call(store, chain, state.effective_from, {}) if state.switched else None
     filled_at = 0
     if earlier is not None and earlier.model == newest.model:
         calls.append(earlier)
-        boundary = _boundary(store, decided, state.active)[0] if state.active else None
-        if boundary and (boundary.policy, boundary.trigger) == (RECORDED, Trigger.THRESHOLD):
+        boundary = _read_boundary(store, decided, state.active)[0] if state.active else None
+        if boundary and (boundary.policy, boundary.trigger) == (
+            RECORDED_LINEAGE,
+            Trigger.THRESHOLD,
+        ):
             filled_at = earlier.context or 0
     return LoggedContext(
         newest.model,
@@ -82,39 +89,48 @@ def logged_context(
     )
 
 
-def estimated(store: EventStore, chain: Chain, position: int) -> int:
+def estimate_tokens_up_to(store: EventStore, chain: Chain, position: int) -> int:
     """Estimated tokens of all blocks up to a position."""
-    return store.head(chain, position)[1].tokens if position else 0
+    return store.read_head(chain, position)[1].tokens if position else 0
 
 
-def _ratio(
-    store: EventStore, chain: Chain, call: ModelCalled, after: int, known: Mapping[int, Recorded]
+def _measure_ratio(
+    store: EventStore,
+    chain: Chain,
+    call: ModelCalled,
+    after: int,
+    known: Mapping[int, RecordedEvent],
 ) -> float:
     """Tokens that the model made of one estimated token, by what the view grew."""
-    first = _newest_call(store, chain, (after + call.position) // 2, known)
+    first = _find_newest_call(store, chain, (after + call.position) // 2, known)
     if first is None or first.context is None or call.context is None:
         return 1.0
     if (first.lineage, first.lineage_version) != (call.lineage, call.lineage_version):
         return 1.0
-    grown = estimated(store, chain, call.position) - estimated(store, chain, first.position)
-    if grown < ENOUGH or call.context <= first.context:
+    grown = estimate_tokens_up_to(store, chain, call.position) - estimate_tokens_up_to(
+        store, chain, first.position
+    )
+    if grown < _MIN_GROWTH_TOKENS or call.context <= first.context:
         return 1.0
-    return min(MOST, max(LEAST, (call.context - first.context) / grown))
+    return min(MAX_RATIO, max(MIN_RATIO, (call.context - first.context) / grown))
 
 
-def _kept(
+def _estimate_kept(
     store: EventStore, chain: Chain, boundary: CompactBoundary, summary: Summary | None
 ) -> int:
     """Estimated tokens that a view begins with."""
     runs: tuple[Run, ...] = boundary.kept.runs
-    if len(runs) > RUNS:
+    if len(runs) > MAX_RUNS:
         return boundary.post_tokens
-    kept = sum(estimated(store, chain, b) - estimated(store, chain, a - 1) for a, b in runs)
+    kept = sum(
+        estimate_tokens_up_to(store, chain, b) - estimate_tokens_up_to(store, chain, a - 1)
+        for a, b in runs
+    )
     return kept + (summary.tokens if summary else 0)
 
 
-def _besides(store: EventStore, chain: Chain, position: int) -> int:
-    state = store.head(chain, position)[1]
+def _estimate_besides(store: EventStore, chain: Chain, position: int) -> int:
+    state = store.read_head(chain, position)[1]
     said = [
         str(getattr(store.read(chain, Ranges.of([at]))[0].event, name))
         for at, name in ((state.system, "text"), (state.tools, "tools"))
@@ -123,11 +139,11 @@ def _besides(store: EventStore, chain: Chain, position: int) -> int:
     return sum(map(estimate_text, said))
 
 
-def _newest_call(
-    store: EventStore, chain: Chain, position: int, known: Mapping[int, Recorded]
+def _find_newest_call(
+    store: EventStore, chain: Chain, position: int, known: Mapping[int, RecordedEvent]
 ) -> ModelCalled | None:
     """The newest call up to a position whose size was reported; None where none is near."""
-    left = FAR
+    left = _MAX_EVENTS_BACK
     while left and (recorded := known.get(position)):
         event = recorded.event
         if isinstance(event, ModelCalled) and event.context is not None:
@@ -149,7 +165,7 @@ def _newest_call(
     return None
 
 
-def _boundary(
+def _read_boundary(
     store: EventStore, lineage: Chain, number: int
 ) -> tuple[CompactBoundary | None, Summary | None]:
     found = [one.event for one in store.read(lineage, Ranges.span(number, number + 1))]

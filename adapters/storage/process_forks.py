@@ -13,11 +13,11 @@ from typing import Any, Protocol
 from weakref import WeakSet
 
 RANKS = 3
-PATIENCE_S = 5.0
+_LOCK_TIMEOUT_S = 5.0
 """How long a fork waits for other threads. What they still hold then is not closed in the child."""
 
 
-class Forked(Protocol):
+class ForkAware(Protocol):
     """Something with locks or connections that a child cannot share."""
 
     @property
@@ -34,7 +34,7 @@ class Forked(Protocol):
         ...
 
 
-def reopen_in_children(owner: Forked) -> None:
+def reopen_in_children(owner: ForkAware) -> None:
     """Have `owner` begin again in every process that is forked from this one."""
     _owners.add(owner)
 
@@ -44,12 +44,12 @@ class _Held(local):
         self.locks: list[Any] = []
 
 
-_owners: WeakSet[Forked] = WeakSet()
+_owners: WeakSet[ForkAware] = WeakSet()
 _held = _Held()
 
 
 def _before() -> None:
-    deadline = monotonic() + PATIENCE_S
+    deadline = monotonic() + _LOCK_TIMEOUT_S
     for rank in range(RANKS):
         # Asked anew for each: a thread that was waited for may have opened more.
         for owner in [owner for owner in list(_owners) if rank == owner.FORK_RANK]:

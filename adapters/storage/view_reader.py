@@ -5,24 +5,24 @@ from functools import partial
 from threading import RLock
 from typing import Any, cast
 
-from ...domain.compaction import MAIN, RECORDED, CompactionState
+from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE, CompactionState
 from ...domain.compaction_events import CompactBoundary, Summary
 from ...domain.errors import NotFoundError
 from ...domain.event import Event
 from ...domain.ranges import Ranges
 from ...domain.session import SessionState
 from ...domain.session_events import BlocksRetracted, ModelCalled
-from ...projections.history_view import Coordinate, History, HistoryView, Sees
-from ...projections.reckoning import Earlier, Reckoning
-from ...projections.recorded import Recorded
-from .earlier_calls import told_before
+from ...projections.context_usage import ContextUsageTracker, EarlierUsage
+from ...projections.history_view import CallFilter, Coordinate, HistoryFold, HistoryView
+from ...projections.recorded_event import RecordedEvent
+from .earlier_calls import read_earlier_calls
 from .event_log.chain import Chain
 from .event_log.event_store import EventStore
 from .process_forks import reopen_in_children
 
-Said = tuple[CompactBoundary, Summary | None, bytes]
+BoundaryRecord = tuple[CompactBoundary, Summary | None, bytes]
 """A boundary, its summary, and the summary's digest."""
-_Fold = tuple[History, Coordinate, CompactionState]
+_Fold = tuple[HistoryFold, Coordinate, CompactionState]
 """A fold, up to where it was advanced, and what of the lineage it was begun by."""
 
 
@@ -42,10 +42,10 @@ class ViewReader:
         self.advancing = RLock()
         """Held while the newest fold is used: threads may share a session."""
         self._newest: _Fold | None = None
-        self._boundary: tuple[int, Said | None] = (0, None)
-        self._log: dict[int, Recorded] = {}
+        self._boundary: tuple[int, BoundaryRecord | None] = (0, None)
+        self._log: dict[int, RecordedEvent] = {}
         """The events of the newest fold, by position: they never change."""
-        self._coming: tuple[_Fold, dict[int, Recorded]] | None = None
+        self._coming: tuple[_Fold, dict[int, RecordedEvent]] | None = None
         """A fold that begins at a prepared boundary, as if that were served, and its events."""
         self._left: object = None
         """What was served before a swap: to free it takes as long as the swap, and can wait."""
@@ -63,109 +63,109 @@ class ViewReader:
             self._newest, self._log, self._coming = None, {}, None
         self.advancing = RLock()
 
-    def view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
+    def read_view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
         """The view at a position and lineage version; the newest where they are None."""
         with self.advancing:
-            return self.as_view(*self.history(at, lineage_version))
+            return self.make_view(*self.read_history(at, lineage_version))
 
-    def as_view(self, history: History, coordinate: Coordinate) -> HistoryView:
+    def make_view(self, history: HistoryFold, coordinate: Coordinate) -> HistoryView:
         """What a fold of this reader's shows, as it stands now."""
-        inherited_from = self._inherited_from(history)
-        return history.view(self.key, self.namespace, coordinate, inherited_from)
+        inherited_from = self._find_inherited_source(history)
+        return history.make_view(self.key, self.namespace, coordinate, inherited_from)
 
-    def newest(self) -> tuple[History, HistoryView]:
+    def read_newest(self) -> tuple[HistoryFold, HistoryView]:
         """The newest fold and view, to be read under `advancing`."""
-        history, coordinate = self.history()
-        return history, self.as_view(history, coordinate)
+        history, coordinate = self.read_history()
+        return history, self.make_view(history, coordinate)
 
-    def decision(self, version: int) -> Event:
+    def read_decision(self, version: int) -> Event:
         """What the lineage says at one of its versions."""
-        chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
+        chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
         return self.store.read(chain, Ranges.of([version]))[0].event
 
-    def history(
+    def read_history(
         self, at: int | None = None, lineage_version: int | None = None
-    ) -> tuple[History, Coordinate]:
+    ) -> tuple[HistoryFold, Coordinate]:
         """The fold at a coordinate, to be read under `advancing` and not to be changed."""
-        chain = self.store.session_chain(self.namespace, self.key)
-        coordinate, state, lineage_state = self.coordinate(at, lineage_version)
+        chain = self.store.find_session_chain(self.namespace, self.key)
+        coordinate, state, lineage_state = self.find_coordinate(at, lineage_version)
         position = coordinate.position
         if at is None and lineage_version is None:
             self._swap_in(lineage_state)
-            if advanced := self._advanced(chain, coordinate, lineage_state):
+            if advanced := self._advance(chain, coordinate, lineage_state):
                 return advanced, coordinate
-            history, self._log = self._folded(chain, coordinate, state, lineage_state, self._log)
+            history, self._log = self._fold(chain, coordinate, state, lineage_state, self._log)
             self._newest = (history, coordinate, lineage_state)
             return history, coordinate
-        in_effect = self.state_in_effect(position, lineage_version)[1]
-        return self._folded(chain, coordinate, state, in_effect, {})[0], coordinate
+        in_effect = self.read_state_in_effect(position, lineage_version)[1]
+        return self._fold(chain, coordinate, state, in_effect, {})[0], coordinate
 
-    def coordinate(
+    def find_coordinate(
         self, at: int | None = None, lineage_version: int | None = None
     ) -> tuple[Coordinate, SessionState, CompactionState]:
         """The coordinate of a view, and the session's state and the lineage's there.
 
         Raises NotFoundError for a position or a version that does not exist.
         """
-        chain = self.store.session_chain(self.namespace, self.key)
-        position, state = self.store.head(chain, at)
+        chain = self.store.find_session_chain(self.namespace, self.key)
+        position, state = self.store.read_head(chain, at)
         if at is not None and position < at:
             raise NotFoundError(f"session {self.key!r} has no position {at}: it ends at {position}")
-        lineage_chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
-        version, lineage_state = self.store.lineage_state(lineage_chain, lineage_version)
+        lineage_chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
+        version, lineage_state = self.store.read_lineage_state(lineage_chain, lineage_version)
         if lineage_version is not None and version < lineage_version:
             raise NotFoundError(
                 f"lineage {self.lineage!r} has no version {lineage_version}: it ends at {version}"
             )
         return Coordinate(position, self.lineage, version), state, lineage_state
 
-    def coming(self, prepared: int, at: Coordinate) -> tuple[History, HistoryView]:
+    def read_prepared(self, prepared: int, at: Coordinate) -> tuple[HistoryFold, HistoryView]:
         """The newest fold and view as they would be were the prepared boundary served now.
 
         To be read under `advancing`; `at` is the coordinate of the newest view.
         """
-        chain = self.store.session_chain(self.namespace, self.key)
-        position, state = self.store.head(chain, at.position)
+        chain = self.store.find_session_chain(self.namespace, self.key)
+        position, state = self.store.read_head(chain, at.position)
         served = CompactionState(
             active=prepared, effective_from=position, switched=at.lineage_version + 1
         )
-        history, log = self._begun(chain, at, state, served, known=self._log)
+        history, log = self._begin_fold(chain, at, state, served, known=self._log)
         self._coming = ((history, at, served), log)
-        return history, self.as_view(history, at)
+        return history, self.make_view(history, at)
 
-    def state_in_effect(
+    def read_state_in_effect(
         self, position: int, lineage_version: int | None = None
     ) -> tuple[int, CompactionState]:
         """The newest version of the lineage that views at `position` may use, and its state.
 
         Activations take effect at ever later positions, so the version is found by bisection.
         """
-        chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
-        version, state = self.store.lineage_state(chain, lineage_version)
+        chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
+        version, state = self.store.read_lineage_state(chain, lineage_version)
         if state.effective_from <= position:
             return version, state
         low, high = 0, version
         while low < high - 1:
             middle = (low + high) // 2
-            if self.store.lineage_state(chain, middle)[1].effective_from <= position:
+            if self.store.read_lineage_state(chain, middle)[1].effective_from <= position:
                 low = middle
             else:
                 high = middle
-        return self.store.lineage_state(chain, low) if low else (0, CompactionState())
+        return self.store.read_lineage_state(chain, low) if low else (0, CompactionState())
 
-    def boundary(self, number: int) -> Said:
+    def read_boundary(self, number: int) -> BoundaryRecord:
         """A boundary by its number, its summary, and the summary's digest.
 
         The newest that was asked for is remembered: whoever will want it soon asks before.
         """
         known, said = self._boundary
         if number != known or said is None:
-            said = self._boundary_read(number)
+            said = self._load_boundary(number)
             self._boundary = number, said
         return said
 
-    def _boundary_read(self, number: int) -> Said:
-        chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
+    def _load_boundary(self, number: int) -> BoundaryRecord:
+        chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
         found = self.store.read(chain, Ranges.span(number, number + 1)) if number > 0 else []
         if not found or not isinstance(found[0].event, CompactBoundary):
             raise NotFoundError(f"lineage {self.lineage!r} has no boundary {number}")
@@ -173,10 +173,10 @@ class ViewReader:
             return found[0].event, found[1].event, found[1].digest
         return found[0].event, None, b""
 
-    def retracted(self, position: int) -> Ranges:
+    def read_retracted(self, position: int) -> Ranges:
         """All that was taken back up to a position."""
-        chain = self.store.session_chain(self.namespace, self.key)
-        at = self.store.head(chain, position)[1].retraction
+        chain = self.store.find_session_chain(self.namespace, self.key)
+        at = self.store.read_head(chain, position)[1].retraction
         retracted = Ranges()
         while at:
             event = cast(BlocksRetracted, self.store.read(chain, Ranges.of([at]))[0].event)
@@ -191,15 +191,15 @@ class ViewReader:
             return
         fold, log = self._coming
         served = fold[2]
-        if _begins(served) == _begins(state):
+        if _fold_key(served) == _fold_key(state):
             self._left = self._newest, self._log
             self._newest, self._log = fold, log
         if served.active != state.prepared:
             self._coming = None
 
-    def _advanced(
+    def _advance(
         self, chain: Chain, coordinate: Coordinate, state: CompactionState
-    ) -> History | None:
+    ) -> HistoryFold | None:
         """The newest fold brought up to date, where that is enough."""
         if self._newest is None:
             return None
@@ -207,60 +207,62 @@ class ViewReader:
         if coordinate.position < seen.position:
             self._log, self._boundary = {}, (0, None)  # this is not the log that it was
             return None
-        if _begins(seen_state) != _begins(state):
+        if _fold_key(seen_state) != _fold_key(state):
             return None
         if coordinate.position > seen.position:
             news = self.store.read(chain, Ranges.span(seen.position + 1, coordinate.position))
             history.apply_all(news)
             self._log |= {recorded.position: recorded for recorded in news}
         self._newest = (history, coordinate, state)
-        return None if history.is_undone() else history
+        return None if history.is_summary_undone() else history
 
-    def _folded(
+    def _fold(
         self,
         chain: Chain,
         coordinate: Coordinate,
         state: SessionState,
         in_effect: CompactionState,
-        known: dict[int, Recorded],
-    ) -> tuple[History, dict[int, Recorded]]:
+        known: dict[int, RecordedEvent],
+    ) -> tuple[HistoryFold, dict[int, RecordedEvent]]:
         """The fold at a coordinate and its events; those that are known need not be read."""
         sees_from = 0
         while True:
-            history, log = self._begun(
+            history, log = self._begin_fold(
                 chain, coordinate, state, in_effect, known=known, sees_from=sees_from
             )
-            if not history.is_undone():
+            if not history.is_summary_undone():
                 return history, log
             beneath = history.boundary.previous if history.boundary else None
             in_effect = in_effect._replace(active=beneath or 0)
             sees_from = history.undone_at
 
-    def _begun(
+    def _begin_fold(
         self,
         chain: Chain,
         coordinate: Coordinate,
         state: SessionState,
         in_effect: CompactionState,
         *,
-        known: dict[int, Recorded],
+        known: dict[int, RecordedEvent],
         sees_from: int = 0,
-    ) -> tuple[History, dict[int, Recorded]]:
+    ) -> tuple[HistoryFold, dict[int, RecordedEvent]]:
         """The fold that begins at the active boundary, undone or not, and its events."""
         active = in_effect.active
-        boundary, summary, digest = self.boundary(active) if active else (None, None, b"")
+        boundary, summary, digest = self.read_boundary(active) if active else (None, None, b"")
         kept = boundary.kept if boundary else Ranges()
         after = boundary.after if boundary else 0
-        history = History(
+        history = HistoryFold(
             boundary,
             summary,
             digest,
             in_effect.effective_from if active else 0,
-            reckoning=Reckoning(self.store.tally, partial(self._earlier, in_effect)),
-            sees=self._sight(in_effect, sees_from),
+            usage_tracker=ContextUsageTracker(
+                self.store.tally, partial(self._read_earlier, in_effect)
+            ),
+            sees=self._make_visibility(in_effect, sees_from),
         )
         if after:
-            self._add_request(history, chain, self._as_of(chain, state, after))
+            self._add_request(history, chain, self._read_request_state(chain, state, after))
         # What a fork inherits may have been decided about later positions than it shares.
         shared = Ranges.span(1, coordinate.position)
         positions = (kept | Ranges.span(after + 1, coordinate.position)) & shared
@@ -270,8 +272,8 @@ class ViewReader:
         return history, log
 
     def _read(
-        self, chain: Chain, positions: Ranges, known: dict[int, Recorded]
-    ) -> dict[int, Recorded]:
+        self, chain: Chain, positions: Ranges, known: dict[int, RecordedEvent]
+    ) -> dict[int, RecordedEvent]:
         """The events at these positions, in order; those that are known are not read again."""
         # As many as there are of these, however many are known.
         found = {position: known[position] for position in positions if position in known}
@@ -280,20 +282,20 @@ class ViewReader:
             found[recorded.position] = recorded
         return dict(sorted(found.items())) if missing else found
 
-    def _as_of(self, chain: Chain, state: SessionState, after: int) -> SessionState:
+    def _read_request_state(self, chain: Chain, state: SessionState, after: int) -> SessionState:
         """Which system prompt and tools were in effect when a boundary was decided."""
         if max(state.system, state.tools) <= after:
             return state
-        return self.store.head(chain, after)[1]
+        return self.store.read_head(chain, after)[1]
 
-    def _sight(self, in_effect: CompactionState, sees_from: int) -> Sees:
+    def _make_visibility(self, in_effect: CompactionState, sees_from: int) -> CallFilter:
         """Tells the calls that saw the view as it begins now."""
-        chain = self.store.lineage_chain(self.namespace, self.key, self.lineage)
-        imported = self._imported(chain)
+        chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
+        imported = self._find_imported_version(chain)
 
         def sees(call: ModelCalled) -> bool | None:
             is_ours = call.lineage == self.lineage or (
-                (self.lineage, call.lineage) == (MAIN, RECORDED)
+                (self.lineage, call.lineage) == (MAIN_LINEAGE, RECORDED_LINEAGE)
                 and (imported is None or call.lineage_version <= imported)
             )
             if not is_ours:
@@ -302,39 +304,39 @@ class ViewReader:
 
         return sees
 
-    def _imported(self, chain: Chain) -> int | None:
+    def _find_imported_version(self, chain: Chain) -> int | None:
         """The newest version of the chain that its source recorded; None where all of it is."""
         for segment in chain.segments:
-            if self.store.lineage_opened(segment.originator_id).lineage != RECORDED:
+            if self.store.read_lineage_opening(segment.originator_id).lineage != RECORDED_LINEAGE:
                 return segment.first - 1
         return None
 
-    def _earlier(self, in_effect: CompactionState) -> Earlier | None:
+    def _read_earlier(self, in_effect: CompactionState) -> EarlierUsage | None:
         """What calls on the view before the newest switch tell; None where there were none."""
         if not in_effect.switched:
             return None
         position, known = in_effect.effective_from, self._log
-        return told_before(self.store, self.namespace, self.key, position, known)
+        return read_earlier_calls(self.store, self.namespace, self.key, position, known)
 
-    def _add_request(self, history: History, chain: Chain, state: SessionState) -> None:
+    def _add_request(self, history: HistoryFold, chain: Chain, state: SessionState) -> None:
         """The system prompt, tools and settings in effect, wherever they stand."""
-        history.system = self._single(chain, state.system)
-        history.tools = self._single(chain, state.tools)
-        history.settings = self._single(chain, state.settings)
+        history.system = self._read_single(chain, state.system)
+        history.tools = self._read_single(chain, state.tools)
+        history.settings = self._read_single(chain, state.settings)
 
-    def _single(self, chain: Chain, position: int) -> Recorded | None:
+    def _read_single(self, chain: Chain, position: int) -> RecordedEvent | None:
         return self.store.read(chain, Ranges.of([position]))[0] if position else None
 
-    def _inherited_from(self, history: History) -> str | None:
+    def _find_inherited_source(self, history: HistoryFold) -> str | None:
         if history.boundary is None:
             return None
-        opened = self.store.lineage_opened(history.boundary.originator_id)
+        opened = self.store.read_lineage_opening(history.boundary.originator_id)
         where = (opened.namespace, opened.key, opened.lineage)
         if where == (self.namespace, self.key, self.lineage):
             return None
         return opened.lineage if opened.key == self.key else f"{opened.lineage} of {opened.key}"
 
 
-def _begins(state: CompactionState) -> tuple[int, int, int]:
+def _fold_key(state: CompactionState) -> tuple[int, int, int]:
     """All that a fold makes of what a lineage has decided."""
     return state.active, state.effective_from, state.switched

@@ -72,7 +72,7 @@ class Violation:
 
 
 @dataclass(slots=True)
-class Verdict:
+class VerificationReport:
     """What a verification found."""
 
     sessions: int = 0
@@ -83,5 +83,5 @@ class Verdict:
     violations: list[Violation] = field(default_factory=list)
 
     @property
-    def ok(self) -> bool:
+    def is_ok(self) -> bool:
         return not self.violations

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..models import PER, ModelFacts, Prices
+from ..models import PRICED_TOKENS, ModelFacts, Prices
 from .cell import Bill
 
-CACHE_S = 300.0
+_CACHE_LIFETIME_S = 300.0
 """Seconds after which a provider forgets what nobody asked for, unless it is paid to keep it."""
 
 
@@ -25,27 +25,27 @@ class CacheReport:
     """Of what was written, what is kept for an hour, at a higher price."""
 
     @property
-    def is_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether the call took nothing: so it does whatever it is sent."""
         return not self.read + self.written + self.plain
 
     @property
-    def warm(self) -> float:
+    def hit_share(self) -> float:
         """The part of what had not changed that the cache did hold."""
         return min(1.0, self.read / self.unchanged) if self.unchanged else 1.0
 
     @property
-    def more(self) -> int:
+    def extra_read(self) -> int:
         """What the cache held besides: as of a system prompt that other sessions have too."""
         return max(0, self.read - self.unchanged)
 
-    def price(self, prices: Prices) -> float:
+    def price_uncached_token(self, prices: Prices) -> float:
         """Of a token that was not read, as the recorded ones were written or were plain input."""
         rest = self.written + self.plain
         if not rest:
-            return prices.write
+            return prices.write_price
         kept = min(self.written_1h, self.written)
-        dollars = kept * prices.write_1h + (self.written - kept) * prices.write
+        dollars = kept * prices.write_1h_price + (self.written - kept) * prices.write_price
         return (dollars + self.plain * prices.input) / rest
 
 
@@ -70,13 +70,13 @@ class PricedCall:
     """Who was called, as it was recorded."""
 
 
-def bill_of(
+def compute_bill(
     calls: Iterable[PricedCall],
     facts: ModelFacts | None,
     summary_facts: ModelFacts | None = None,
     *,
     others: Mapping[str, ModelFacts | None] = MappingProxyType({}),
-    cache_s: float | None = CACHE_S,
+    cache_s: float | None = _CACHE_LIFETIME_S,
 ) -> Bill:
     """The calls of one session, in order, at the prices of the model `facts`.
 
@@ -86,16 +86,16 @@ def bill_of(
     warm; each prompt is cached whole. Summaries are priced by `summary_facts`, else by the
     session's own model. What has no known price costs None, never 0.
     """
-    bill = _Running()
+    bill = _BillSums()
     for call in calls:
         asked = others.get(call.model, facts) if call.model else facts
         bill.add(call, cache_s)
         bill.price(call, asked, summary_facts or facts)
-    return bill.said()
+    return bill.to_bill()
 
 
 @dataclass(slots=True)
-class _Running:
+class _BillSums:
     """Sums that grow call by call."""
 
     prompt: int = 0
@@ -110,20 +110,20 @@ class _Running:
     summaries_usd: float | None = 0.0
     cached: int = 0
     """Tokens of the prompt before, which is what a cache can hold."""
-    hit_now: int = 0
+    hit_in_call: int = 0
     """Of the newest call."""
     is_priced: bool = True
 
     def add(self, call: PricedCall, cache_s: float | None) -> None:
         is_cold = cache_s is not None and call.gap_s is not None and call.gap_s > cache_s
-        warm = float(not is_cold) if call.cache is None else call.cache.warm
-        more = 0 if call.cache is None else call.cache.more
+        warm = float(not is_cold) if call.cache is None else call.cache.hit_share
+        more = 0 if call.cache is None else call.cache.extra_read
         unchanged = min(call.unchanged, call.prompt)
-        self.hit_now = min(call.prompt, round(warm * unchanged) + more)
-        self.hit += self.hit_now
+        self.hit_in_call = min(call.prompt, round(warm * unchanged) + more)
+        self.hit += self.hit_in_call
         # What is new since the call before would have been written in any case.
         lost = round(warm * max(0, self.cached - unchanged))
-        self.rewritten += min(call.prompt - self.hit_now, lost)
+        self.rewritten += min(call.prompt - self.hit_in_call, lost)
         self.prompt += call.prompt
         self.output += call.output
         self.summary_input += call.summary_input
@@ -131,25 +131,29 @@ class _Running:
         self.cached = call.prompt
 
     def price(self, call: PricedCall, facts: ModelFacts | None, writer: ModelFacts | None) -> None:
-        prices = facts.prices_for(call.prompt) if facts else None
+        prices = facts.find_prices(call.prompt) if facts else None
         if prices is None:
             self.is_priced = self.is_priced and not call.prompt and not call.output
         else:
-            rest = call.prompt - self.hit_now
-            price = prices.write if call.cache is None else call.cache.price(prices)
-            self.prompt_usd += (self.hit_now * prices.read + rest * price) / PER
-            self.uncached_usd += call.prompt * prices.input / PER
-            self.output_usd += call.output * prices.output / PER
+            rest = call.prompt - self.hit_in_call
+            price = (
+                prices.write_price
+                if call.cache is None
+                else call.cache.price_uncached_token(prices)
+            )
+            self.prompt_usd += (self.hit_in_call * prices.read_price + rest * price) / PRICED_TOKENS
+            self.uncached_usd += call.prompt * prices.input / PRICED_TOKENS
+            self.output_usd += call.output * prices.output / PRICED_TOKENS
         if not call.summary_input and not call.summary_output:
             return
-        bought = writer.prices_for(call.summary_input) if writer else None
+        bought = writer.find_prices(call.summary_input) if writer else None
         if bought is None or self.summaries_usd is None:
             self.summaries_usd = None
             return
         dollars = call.summary_input * bought.input + call.summary_output * bought.output
-        self.summaries_usd += dollars / PER
+        self.summaries_usd += dollars / PRICED_TOKENS
 
-    def said(self) -> Bill:
+    def to_bill(self) -> Bill:
         return Bill(
             prompt_tokens=self.prompt,
             hit_tokens=self.hit,

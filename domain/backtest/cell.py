@@ -8,7 +8,7 @@ from ..fidelity.scores import Scores
 from ..record import Record
 
 
-class Outcome(StrEnum):
+class CellOutcome(StrEnum):
     """How a cell ended."""
 
     DONE = "done"
@@ -71,7 +71,7 @@ class Bill(Record):
         return None if any(part is None for part in parts) else sum(filter(None, parts))
 
 
-class Lost(Record):
+class MissedFact(Record):
     """A fact that was at stake and that the view did not carry."""
 
     key: str
@@ -89,7 +89,7 @@ class Cell(Record):
     namespace: str
     source: str | None
     setup: Setup
-    outcome: Outcome = Outcome.DONE
+    outcome: CellOutcome = CellOutcome.DONE
     why: str = ""
     """What went wrong, in one line."""
     blocks: int = 0
@@ -123,7 +123,7 @@ class Cell(Record):
     """On the policy's own boundaries."""
     own_bound: float = 0.0
     """The most stakes of its own boundaries that any text of its summaries' sizes could carry."""
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[MissedFact, ...] = ()
     """Of the canonical stakes."""
     context: tuple[int, ...] = ()
     """Tokens of the prompt of each call."""

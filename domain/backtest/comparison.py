@@ -6,26 +6,26 @@ from enum import StrEnum
 from math import inf
 from statistics import fmean
 
-from ..fidelity.scores import Scores, ratio
-from .cell import Cell, Outcome, Setup
-from .resampling import Interval, interval_of
-from .result import Measured
-from .totals import identity, limits_of, session_of
+from ..fidelity.scores import Scores, divide
+from .cell import Cell, CellOutcome, Setup
+from .resampling import Interval, bootstrap_interval
+from .result import BacktestResult
+from .totals import get_session_name, list_limits, make_setup_key
 
-FEWEST = 6
+MIN_SESSIONS = 6
 """Sessions that bear on a figure before a verdict is given: five that all agree are still no
 evidence at 95 percent, two-sided."""
-STAKES = 5
+_MIN_STAKES = 5
 """A session's own ratio counts in a mean over sessions from so many stakes on."""
 
 
-class Verdict(StrEnum):
+class ComparisonVerdict(StrEnum):
     BETTER = "better"
     WORSE = "worse"
     CANNOT_TELL = "cannot tell"
 
 
-class Measure(StrEnum):
+class Metric(StrEnum):
     """What is compared."""
 
     COST = "cost"
@@ -44,95 +44,103 @@ class Measure(StrEnum):
     @property
     def is_amount(self) -> bool:
         """Whether it is a sum of which less is better; the others are parts of one."""
-        return self in AMOUNTS
+        return self in _AMOUNT_METRICS
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SetupDifference:
     """By how much one setup differs from another: positive where it has more."""
 
-    measure: Measure
+    metric: Metric
     setup: Setup
     against: Setup
     sessions: int
     """Those that bear on it: of an amount all, of a ratio those where something was at stake."""
-    micro: float | None
+    overall: float | None
     """Of the sums over all sessions: of an amount its relative change, of a ratio the points."""
     interval: Interval | None
     """Of `micro`, at 95 percent."""
-    macro: float | None
+    session_mean: float | None
     """The same as a mean over sessions, each counting as much as any other."""
-    macro_interval: Interval | None
-    macro_sessions: int
+    session_mean_interval: Interval | None
+    session_mean_count: int
     """Of a ratio, the sessions with at least five stakes."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ComparisonVerdict:
         """Names no winner unless the whole interval is on one side, and sessions are enough."""
-        if self.interval is None or self.sessions < FEWEST:
-            return Verdict.CANNOT_TELL
+        if self.interval is None or self.sessions < MIN_SESSIONS:
+            return ComparisonVerdict.CANNOT_TELL
         low, high = self.interval
         if low <= 0 <= high:
-            return Verdict.CANNOT_TELL
+            return ComparisonVerdict.CANNOT_TELL
         is_more = low > 0
-        return Verdict.BETTER if is_more != self.measure.is_amount else Verdict.WORSE
+        return (
+            ComparisonVerdict.BETTER
+            if is_more != self.metric.is_amount
+            else ComparisonVerdict.WORSE
+        )
 
 
-Pair = tuple[Cell, Cell]
+_CellPair = tuple[Cell, Cell]
 
 
-def differences_of(measured: Measured) -> Iterator[Difference]:
+def compare_setups(measured: BacktestResult) -> Iterator[SetupDifference]:
     """At each limit, each setup against the first of that limit, by every measure."""
-    cells = _by_setup(measured)
-    for limit in limits_of(measured):
-        found = [cells.get(identity(one), []) for one in measured.setups if one.limit == limit]
+    cells = _group_by_setup(measured)
+    for limit in list_limits(measured):
+        found = [
+            cells.get(make_setup_key(one), []) for one in measured.setups if one.limit == limit
+        ]
         against, *others = found
         for compared in filter(None, others) if against else ():
-            for measure in Measure:
-                yield difference(measure, compared, against)
+            for measure in Metric:
+                yield compare_cells(measure, compared, against)
 
 
-def difference(measure: Measure, cells: Sequence[Cell], against: Sequence[Cell]) -> Difference:
+def compare_cells(
+    metric: Metric, cells: Sequence[Cell], against: Sequence[Cell]
+) -> SetupDifference:
     """How the first differ from the second, paired by session; what is not in both is left out.
 
     Neither may be empty; each holds the cells of one setup.
     """
-    pairs = _paired(cells, against)
-    compared = _amounts if measure.is_amount else _ratios
-    micro, interval, sessions, each = compared(measure, pairs)
-    return Difference(
-        measure=measure,
+    pairs = _pair_cells(cells, against)
+    compared = _compare_amounts if metric.is_amount else _compare_ratios
+    micro, interval, sessions, each = compared(metric, pairs)
+    return SetupDifference(
+        metric=metric,
         setup=cells[0].setup,
         against=against[0].setup,
         sessions=sessions,
-        micro=micro,
+        overall=micro,
         interval=interval,
-        macro=fmean(each) if each else None,
-        macro_interval=interval_of([each], lambda sums: sums[0] / len(each)),
-        macro_sessions=len(each),
+        session_mean=fmean(each) if each else None,
+        session_mean_interval=bootstrap_interval([each], lambda sums: sums[0] / len(each)),
+        session_mean_count=len(each),
     )
 
 
-Compared = tuple[float | None, Interval | None, int, list[float]]
+_Comparison = tuple[float | None, Interval | None, int, list[float]]
 
 
-def _amounts(measure: Measure, pairs: Sequence[Pair]) -> Compared:
+def _compare_amounts(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
     """Their relative change, in all and of each session."""
     known = [
         (one, other)
         for cell, its in pairs
-        if (one := AMOUNTS[measure](cell)) is not None
-        and (other := AMOUNTS[measure](its)) is not None
+        if (one := _AMOUNT_METRICS[metric](cell)) is not None
+        and (other := _AMOUNT_METRICS[metric](its)) is not None
     ]
     ours, theirs = [one for one, _ in known], [other for _, other in known]
-    changed = _change([sum(ours), sum(theirs)])
+    changed = _relative_change([sum(ours), sum(theirs)])
     each = [(one - other) / other for one, other in known if other]
     if not known or changed == inf:
         return None, None, len(known), each
-    return changed, interval_of([ours, theirs], _change), len(known), each
+    return changed, bootstrap_interval([ours, theirs], _relative_change), len(known), each
 
 
-def _change(sums: Sequence[float]) -> float:
+def _relative_change(sums: Sequence[float]) -> float:
     """Infinite where there was nothing: a resample that says so counts as any other."""
     ours, theirs = sums
     if theirs:
@@ -140,9 +148,9 @@ def _change(sums: Sequence[float]) -> float:
     return inf if ours else 0.0
 
 
-def _ratios(measure: Measure, pairs: Sequence[Pair]) -> Compared:
+def _compare_ratios(metric: Metric, pairs: Sequence[_CellPair]) -> _Comparison:
     """The points between them; sessions in which nothing was at stake tell nothing."""
-    counts, figure = RATIOS[measure]
+    counts, figure = RATIO_METRICS[metric]
     pairs = [pair for pair in pairs if any(counts(pair[0]) + counts(pair[1]))]
     rows = [(*counts(cell), *counts(its)) for cell, its in pairs]
     width = len(rows[0]) // 2 if rows else 0
@@ -155,35 +163,35 @@ def _ratios(measure: Measure, pairs: Sequence[Pair]) -> Compared:
     each = [
         points
         for (cell, its), row in zip(pairs, rows, strict=True)
-        if min(cell.canonical.stakes, its.canonical.stakes) >= STAKES
+        if min(cell.canonical.stakes, its.canonical.stakes) >= _MIN_STAKES
         and (points := apart(row)) is not None
     ]
     micro = apart([sum(column) for column in columns]) if columns else None
-    return micro, interval_of(columns, apart), len(pairs), each
+    return micro, bootstrap_interval(columns, apart), len(pairs), each
 
 
-def _paired(cells: Sequence[Cell], against: Sequence[Cell]) -> list[Pair]:
-    theirs = {session_of(cell): cell for cell in against if cell.outcome is Outcome.DONE}
+def _pair_cells(cells: Sequence[Cell], against: Sequence[Cell]) -> list[_CellPair]:
+    theirs = {get_session_name(cell): cell for cell in against if cell.outcome is CellOutcome.DONE}
     # By name, so that no order in which cells were made shows in an interval.
     return [
-        (cell, theirs[session_of(cell)])
-        for cell in sorted(cells, key=session_of)
-        if cell.outcome is Outcome.DONE and session_of(cell) in theirs
+        (cell, theirs[get_session_name(cell)])
+        for cell in sorted(cells, key=get_session_name)
+        if cell.outcome is CellOutcome.DONE and get_session_name(cell) in theirs
     ]
 
 
-def _by_setup(measured: Measured) -> dict[str, list[Cell]]:
+def _group_by_setup(measured: BacktestResult) -> dict[str, list[Cell]]:
     cells: dict[str, list[Cell]] = {}
     for cell in measured.cells:
-        cells.setdefault(identity(cell.setup), []).append(cell)
+        cells.setdefault(make_setup_key(cell.setup), []).append(cell)
     return cells
 
 
-Figure = Callable[[Sequence[float]], float | None]
-Counts = Callable[[Cell], tuple[int, ...]]
+_Formula = Callable[[Sequence[float]], float | None]
+_CellCounts = Callable[[Cell], tuple[int, ...]]
 
 
-def figure_of_f3(counts: Sequence[float]) -> float | None:
+def _compute_f3(counts: Sequence[float]) -> float | None:
     """F3 of stakes, hits, hits in context, pairs and pairs that hit."""
     stakes, hits, in_context, pairs, pair_hits = map(int, counts)
     scores = Scores.model_construct(
@@ -192,28 +200,28 @@ def figure_of_f3(counts: Sequence[float]) -> float | None:
     return scores.f3
 
 
-def _part(counts: Sequence[float]) -> float | None:
+def _compute_share(counts: Sequence[float]) -> float | None:
     part, whole = counts
-    return ratio(part, whole)
+    return divide(part, whole)
 
 
-def _counted(*names: str) -> Counts:
+def _count_fields(*names: str) -> _CellCounts:
     return lambda cell: tuple(getattr(cell.canonical, name) for name in names)
 
 
-AMOUNTS: dict[Measure, Callable[[Cell], float | None]] = {
-    Measure.COST: lambda cell: cell.bill.usd,
-    Measure.TOKENS: lambda cell: cell.bill.prompt_tokens,
-    Measure.WRITTEN: lambda cell: cell.bill.rewritten_tokens,
-    Measure.REFUSED: lambda cell: cell.refused,
+_AMOUNT_METRICS: dict[Metric, Callable[[Cell], float | None]] = {
+    Metric.COST: lambda cell: cell.bill.usd,
+    Metric.TOKENS: lambda cell: cell.bill.prompt_tokens,
+    Metric.WRITTEN: lambda cell: cell.bill.rewritten_tokens,
+    Metric.REFUSED: lambda cell: cell.refused,
 }
-RATIOS: dict[Measure, tuple[Counts, Figure]] = {
-    Measure.RECALL: (_counted("hits", "stakes"), _part),
-    Measure.CONTEXT: (_counted("context_hits", "stakes"), _part),
-    Measure.PROSE: (_counted("pair_hits", "pairs"), _part),
-    Measure.F3: (
-        _counted("stakes", "hits", "context_hits", "pairs", "pair_hits"),
-        figure_of_f3,
+RATIO_METRICS: dict[Metric, tuple[_CellCounts, _Formula]] = {
+    Metric.RECALL: (_count_fields("hits", "stakes"), _compute_share),
+    Metric.CONTEXT: (_count_fields("context_hits", "stakes"), _compute_share),
+    Metric.PROSE: (_count_fields("pair_hits", "pairs"), _compute_share),
+    Metric.F3: (
+        _count_fields("stakes", "hits", "context_hits", "pairs", "pair_hits"),
+        _compute_f3,
     ),
-    Measure.HARD: (_counted("hard_hits", "hard_stakes"), _part),
+    Metric.HARD: (_count_fields("hard_hits", "hard_stakes"), _compute_share),
 }

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 
-def front(points: Sequence[tuple[float, float] | None]) -> list[int]:
+def find_pareto_front(points: Sequence[tuple[float, float] | None]) -> list[int]:
     """Which points are on the front, by cost: each a cost, less being better, and a fidelity.
 
     A point is off it if another costs no more, keeps no less, and is better in one of the two; None

@@ -11,14 +11,14 @@ from struct import unpack
 RESAMPLES = 2_000
 SEED = b"resamples"
 """Any would do; the same each time, so that the same sessions give the same interval."""
-CERTAIN = 0.95
+_CONFIDENCE = 0.95
 
 Interval = tuple[float, float]
-Draw = Callable[[Sequence[float]], tuple[float, ...]]
+_Draw = Callable[[Sequence[float]], tuple[float, ...]]
 """Picks the values of the sessions of one resample."""
 
 
-def interval_of(
+def bootstrap_interval(
     columns: Sequence[Sequence[float]], figure: Callable[[Sequence[float]], float | None]
 ) -> Interval | None:
     """Where `figure` lies, at 95 percent: percentiles of resamples, set wider for few sessions.
@@ -31,16 +31,16 @@ def interval_of(
         return None
     found = [
         value
-        for draw in _draws(sessions)
+        for draw in _draw_resamples(sessions)
         if (value := figure([sum(draw(column)) for column in columns])) is not None
     ]
     if not found:
         return None
-    ordered, left = sorted(found), _left_out(sessions)
-    return _at(ordered, left), _at(ordered, 1 - left)
+    ordered, left = sorted(found), _compute_tail_share(sessions)
+    return _interpolate(ordered, left), _interpolate(ordered, 1 - left)
 
 
-def _left_out(sessions: int) -> float:
+def _compute_tail_share(sessions: int) -> float:
     """The part of the resamples that lies outside on either side: 0.025 of very many sessions.
 
     Resamples of n sessions spread too little by sqrt((n - 1) / n), and their quantiles are those of
@@ -49,11 +49,11 @@ def _left_out(sessions: int) -> float:
     """
     normal = NormalDist()
     freedom = sessions - 1
-    quantile = _students(normal.inv_cdf((1 + CERTAIN) / 2), freedom)
+    quantile = _student_quantile(normal.inv_cdf((1 + _CONFIDENCE) / 2), freedom)
     return normal.cdf(-sqrt(sessions / freedom) * quantile)
 
 
-def _students(z: float, freedom: int) -> float:
+def _student_quantile(z: float, freedom: int) -> float:
     """The quantile of Student's distribution for a normal one: its expansion in 1 / freedom."""
     return (
         z
@@ -63,7 +63,7 @@ def _students(z: float, freedom: int) -> float:
     )
 
 
-def _at(ordered: Sequence[float], part: float) -> float:
+def _interpolate(ordered: Sequence[float], part: float) -> float:
     """The value at a part of the way, between its neighbours where it lies between two."""
     place = part * (len(ordered) - 1)
     low = int(place)
@@ -74,7 +74,7 @@ def _at(ordered: Sequence[float], part: float) -> float:
 
 
 @lru_cache(maxsize=8)
-def _draws(sessions: int) -> tuple[Draw, ...]:
+def _draw_resamples(sessions: int) -> tuple[_Draw, ...]:
     """The same resamples for all figures over so many sessions, so that figures compare."""
     # Drawn from a digest: the same on every machine and in every version of Python. That 2**32 is
     # no multiple of the number of sessions shows in no figure.

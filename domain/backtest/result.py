@@ -5,7 +5,7 @@ from ..record import Record
 from .cell import Cell, Setup
 
 
-class Control(Record):
+class ControlResult(Record):
     """What a text that no policy would write scores on the canonical boundaries of one session.
 
     The bound is no text: `bound` is the most stakes that any text of that size could carry.
@@ -24,12 +24,12 @@ class Control(Record):
     bound: float | None = None
 
 
-class Measured(Record):
+class BacktestResult(Record):
     """The answer of a backtest; the same sessions and setups give the same, but for seconds."""
 
     setups: tuple[Setup, ...]
     cells: tuple[Cell, ...]
     """By session, then in the order of the setups."""
-    controls: tuple[Control, ...] = ()
+    controls: tuple[ControlResult, ...] = ()
     skipped: dict[str, str] = {}
     """Sessions that were left out, by name: why."""

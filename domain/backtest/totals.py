@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 
-from ..fidelity.scores import Scores, ratio
-from .cell import Bill, Cell, Outcome, Setup
-from .result import Control, Measured
+from ..fidelity.scores import Scores, divide
+from .cell import Bill, Cell, CellOutcome, Setup
+from .result import BacktestResult, ControlResult
 
-SessionName = tuple[str, str]
+_SessionName = tuple[str, str]
 """Namespace and name."""
 
 
 @dataclass(frozen=True)
-class Total:
+class SetupTotal:
     """One setup over the sessions that were measured under it."""
 
     setup: Setup
@@ -29,11 +29,11 @@ class Total:
 
     def __post_init__(self) -> None:
         set_once = object.__setattr__
-        set_once(self, "bill", bills_added(cell.bill for cell in self.cells))
-        set_once(self, "canonical", scores_added(cell.canonical for cell in self.cells))
-        set_once(self, "own", scores_added(cell.own for cell in self.cells))
+        set_once(self, "bill", add_bills(cell.bill for cell in self.cells))
+        set_once(self, "canonical", add_scores(cell.canonical for cell in self.cells))
+        set_once(self, "own", add_scores(cell.own for cell in self.cells))
 
-    def summed(self, name: str) -> int:
+    def sum_field(self, name: str) -> int:
         """Of a count that every cell has: `calls`, `compactions`, `refused`, ..."""
         return sum(getattr(cell, name) for cell in self.cells)
 
@@ -44,28 +44,28 @@ class Total:
 
     @property
     def tokens_per_call(self) -> float | None:
-        return ratio(self.bill.prompt_tokens, self.summed("calls"))
+        return divide(self.bill.prompt_tokens, self.sum_field("calls"))
 
     @property
-    def priced(self) -> tuple[Cell, ...]:
+    def priced_cells(self) -> tuple[Cell, ...]:
         """Those of which all is known that a price takes."""
         return tuple(cell for cell in self.cells if cell.bill.usd is not None)
 
     @property
     def usd(self) -> float | None:
         """Of the sessions whose prices are known; None where there are none."""
-        priced = self.priced
+        priced = self.priced_cells
         return sum(cell.bill.usd or 0.0 for cell in priced) if priced else None
 
     @property
     def usd_per_call(self) -> float | None:
-        calls = sum(cell.calls for cell in self.priced)
-        return None if self.usd is None else ratio(self.usd, calls)
+        calls = sum(cell.calls for cell in self.priced_cells)
+        return None if self.usd is None else divide(self.usd, calls)
 
     @property
     def own_bound(self) -> float | None:
         """R that no text of its summaries' sizes could pass, on its own boundaries."""
-        return ratio(sum(cell.own_bound for cell in self.cells), self.own.stakes)
+        return divide(sum(cell.own_bound for cell in self.cells), self.own.stakes)
 
     @property
     def seconds(self) -> float:
@@ -88,29 +88,29 @@ class ControlTotal:
         return self.scores.recall if self.bound is None else self.bound
 
 
-def totals_of(measured: Measured) -> tuple[Total, ...]:
+def compute_totals(measured: BacktestResult) -> tuple[SetupTotal, ...]:
     """A total a setup, in the order of the setups."""
-    cells: dict[str, list[Cell]] = {identity(setup): [] for setup in measured.setups}
+    cells: dict[str, list[Cell]] = {make_setup_key(setup): [] for setup in measured.setups}
     for cell in measured.cells:
-        cells[identity(cell.setup)].append(cell)
-    return tuple(_total(setup, cells[identity(setup)]) for setup in measured.setups)
+        cells[make_setup_key(cell.setup)].append(cell)
+    return tuple(_make_total(setup, cells[make_setup_key(setup)]) for setup in measured.setups)
 
 
-def on_shared_sessions(totals: Sequence[Total]) -> list[Total]:
+def restrict_to_shared_sessions(totals: Sequence[SetupTotal]) -> list[SetupTotal]:
     """The same over the sessions that none of them failed in: who failed in the dear ones is not
     cheap. A setup that failed in all has no say in it, and stays as it is."""
-    measured = [{session_of(cell) for cell in one.cells} for one in totals if one.cells]
-    shared = set[SessionName].intersection(*measured) if measured else set[SessionName]()
+    measured = [{get_session_name(cell) for cell in one.cells} for one in totals if one.cells]
+    shared = set[_SessionName].intersection(*measured) if measured else set[_SessionName]()
     return [
-        replace(one, cells=tuple(cell for cell in one.cells if session_of(cell) in shared))
+        replace(one, cells=tuple(cell for cell in one.cells if get_session_name(cell) in shared))
         for one in totals
     ]
 
 
-def control_totals_of(measured: Measured) -> tuple[ControlTotal, ...]:
+def compute_control_totals(measured: BacktestResult) -> tuple[ControlTotal, ...]:
     """A total for each control, limit and budget, in the order in which they first came."""
-    found: dict[tuple[int, str, int | None], list[Control]] = {}
-    stakes: dict[tuple[SessionName, int], int] = {}
+    found: dict[tuple[int, str, int | None], list[ControlResult]] = {}
+    stakes: dict[tuple[_SessionName, int], int] = {}
     for control in measured.controls:
         found.setdefault((control.limit, control.name, control.budget), []).append(control)
         place = (control.namespace, control.session), control.limit
@@ -120,52 +120,54 @@ def control_totals_of(measured: Measured) -> tuple[ControlTotal, ...]:
             name=name,
             limit=limit,
             budget=budget,
-            scores=scores_added(control.scores for control in controls),
-            bound=_bound(controls, stakes),
+            scores=add_scores(control.scores for control in controls),
+            bound=_compute_bound(controls, stakes),
         )
         for (limit, name, budget), controls in found.items()
     )
 
 
-def session_of(cell: Cell) -> SessionName:
+def get_session_name(cell: Cell) -> _SessionName:
     return cell.namespace, cell.session
 
 
-def identity(setup: Setup) -> str:
+def make_setup_key(setup: Setup) -> str:
     """Equal for equal setups, and usable as a key."""
     return setup.model_dump_json()
 
 
-def limits_of(measured: Measured) -> tuple[int, ...]:
+def list_limits(measured: BacktestResult) -> tuple[int, ...]:
     """The limits that were tried, in their order."""
     return tuple(dict.fromkeys(setup.limit for setup in measured.setups))
 
 
-def scores_added(scores: Iterable[Scores]) -> Scores:
+def add_scores(scores: Iterable[Scores]) -> Scores:
     return reduce(add, scores, Scores())
 
 
-def bills_added(bills: Iterable[Bill]) -> Bill:
+def add_bills(bills: Iterable[Bill]) -> Bill:
     """All of them as one; dollars only where every bill knows them."""
     bills = list(bills)
     return Bill.model_validate(
-        {name: _added([getattr(bill, name) for bill in bills]) for name in Bill.model_fields}
+        {name: _add_optional([getattr(bill, name) for bill in bills]) for name in Bill.model_fields}
     )
 
 
-def _added(parts: list[float | None]) -> float | None:
+def _add_optional(parts: list[float | None]) -> float | None:
     known = [part for part in parts if part is not None]
     return sum(known) if len(known) == len(parts) else None
 
 
-def _total(setup: Setup, cells: list[Cell]) -> Total:
-    done = tuple(cell for cell in cells if cell.outcome is Outcome.DONE)
-    failed = tuple(cell for cell in cells if cell.outcome is not Outcome.DONE)
-    return Total(setup, done, failed)
+def _make_total(setup: Setup, cells: list[Cell]) -> SetupTotal:
+    done = tuple(cell for cell in cells if cell.outcome is CellOutcome.DONE)
+    failed = tuple(cell for cell in cells if cell.outcome is not CellOutcome.DONE)
+    return SetupTotal(setup, done, failed)
 
 
-def _bound(controls: list[Control], stakes: dict[tuple[SessionName, int], int]) -> float | None:
+def _compute_bound(
+    controls: list[ControlResult], stakes: dict[tuple[_SessionName, int], int]
+) -> float | None:
     if any(control.bound is None for control in controls):
         return None
     whole = sum(stakes[(one.namespace, one.session), one.limit] for one in controls)
-    return ratio(sum(control.bound or 0.0 for control in controls), whole)
+    return divide(sum(control.bound or 0.0 for control in controls), whole)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from ..blocks import AnyBlock, Block, Media, Text, ToolCall
-from ..token_budget import estimate, estimate_text
+from ..token_estimate import estimate_block, estimate_text
 
-Piece = str | Media
+ReadablePiece = str | Media
 
 
 class Counter(Protocol):
@@ -26,19 +26,19 @@ class Counter(Protocol):
         ...
 
 
-class CharsPerToken:
+class CharacterEstimate:
     """The estimate that stands beside each stored block: four characters a token."""
 
     name = "chars/4"
 
     def count(self, block: AnyBlock, /) -> int:
-        return estimate(block)
+        return estimate_block(block)
 
     def count_text(self, text: str, /) -> int:
         return estimate_text(text)
 
 
-def pieces(block: AnyBlock) -> Iterator[Piece]:
+def iter_pieces(block: AnyBlock) -> Iterator[ReadablePiece]:
     """The texts and media that a model would read of a block, in order."""
     if isinstance(block, Block):
         if block.text:

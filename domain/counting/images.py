@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from math import ceil, floor, sqrt
 from typing import Protocol
 
-Size = tuple[int, int]
+PixelSize = tuple[int, int]
 """Width and height in pixels."""
-_HAIR = 1e-6
+_EPSILON = 1e-6
 """What multiplying may have added to a whole number."""
 
 
@@ -27,69 +27,69 @@ class ImageRule(Protocol):
     @property
     def page(self) -> int: ...
 
-    def tokens(self, size: Size) -> int: ...
+    def count_tokens(self, size: PixelSize) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Patches:
+class PatchRule:
     """Squares that cover the image, each so many tokens; what has too many is made smaller."""
 
-    edge: int
-    most: int
-    longest: int | None = None
+    patch_edge_px: int
+    max_patches: int
+    max_edge_px: int | None = None
     """Pixels of the longer side; None where only the number of patches counts."""
     multiplier: float = 1.0
     is_snug: bool = True
     """Whether it is made as large as is allowed; else both sides are cut to whole patches."""
     page: int = 0
 
-    def tokens(self, size: Size) -> int:
-        patches = self._patches(size)
-        if patches > self.most or (self.longest and max(size) > self.longest):
-            patches = self._patches(self._fitting(size))
-        return max(1, ceil(min(patches, self.most) * self.multiplier))
+    def count_tokens(self, size: PixelSize) -> int:
+        patches = self._count_patches(size)
+        if patches > self.max_patches or (self.max_edge_px and max(size) > self.max_edge_px):
+            patches = self._count_patches(self._shrink_to_fit(size))
+        return max(1, ceil(min(patches, self.max_patches) * self.multiplier))
 
-    def _patches(self, size: Size) -> int:
-        return ceil(size[0] / self.edge) * ceil(size[1] / self.edge)
+    def _count_patches(self, size: PixelSize) -> int:
+        return ceil(size[0] / self.patch_edge_px) * ceil(size[1] / self.patch_edge_px)
 
-    def _fitting(self, size: Size) -> Size:
+    def _shrink_to_fit(self, size: PixelSize) -> PixelSize:
         """A smaller size of the same shape that is allowed."""
         width, height = size
-        scale = min(1.0, self.longest / max(size) if self.longest else 1.0)
-        scale = min(scale, self.edge * sqrt(self.most / (width * height)))
-        across, down = width * scale / self.edge, height * scale / self.edge
+        scale = min(1.0, self.max_edge_px / max(size) if self.max_edge_px else 1.0)
+        scale = min(scale, self.patch_edge_px * sqrt(self.max_patches / (width * height)))
+        across, down = width * scale / self.patch_edge_px, height * scale / self.patch_edge_px
         # To whole patches along one side or the other: the rest of a patch costs all of it.
         cuts = sorted(floor(side) / side for side in (across, down) if side >= 1)
         for cut in (1.0, *reversed(cuts)) if self.is_snug else cuts[:1]:
-            if ceil(across * cut - _HAIR) * ceil(down * cut - _HAIR) <= self.most:
+            if ceil(across * cut - _EPSILON) * ceil(down * cut - _EPSILON) <= self.max_patches:
                 scale *= cut
                 break
-        return max(1, floor(width * scale + _HAIR)), max(1, floor(height * scale + _HAIR))
+        return max(1, floor(width * scale + _EPSILON)), max(1, floor(height * scale + _EPSILON))
 
 
 @dataclass(frozen=True, slots=True)
-class Tiles:
+class TileRule:
     """OpenAI's older rule: into 2,048 by 2,048, the shorter side to 768, and tiles of 512."""
 
     base: int
     tile: int
     page: int = 0
 
-    def tokens(self, size: Size) -> int:
+    def count_tokens(self, size: PixelSize) -> int:
         scale = min(1.0, 2_048 / max(size))
         scale *= min(1.0, 768 / (min(size) * scale))
-        across, down = (ceil(max(1, side * scale - _HAIR) / 512) for side in size)
+        across, down = (ceil(max(1, side * scale - _EPSILON) / 512) for side in size)
         return self.base + self.tile * across * down
 
 
 @dataclass(frozen=True, slots=True)
-class Crops:
+class CropRule:
     """Google's older rule: one tile up to 384 pixels, else tiles of about two thirds a side."""
 
     tile: int = 258
     page: int = 258
 
-    def tokens(self, size: Size) -> int:
+    def count_tokens(self, size: PixelSize) -> int:
         if max(size) <= 384:
             return self.tile
         unit = min(768, max(256, floor(min(size) / 1.5)))
@@ -97,56 +97,63 @@ class Crops:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixedRule:
     """Every image as large as any other."""
 
     image: int
     page: int
 
-    def tokens(self, size: Size) -> int:  # noqa: ARG002 - the port's, and of no account here
+    def count_tokens(self, size: PixelSize) -> int:  # noqa: ARG002 - the port's, and of no account here
         return self.image
 
 
 _PDF_TEXT = 1_500
 """Tokens of the text of a page, which comes beside its image: the lower end, as it is usual."""
-ANTHROPIC = Patches(edge=28, most=1_568, longest=1_568, page=_PDF_TEXT + 1_568)
-ANTHROPIC_LARGE = Patches(edge=28, most=4_784, longest=2_576, page=_PDF_TEXT + 1_568)
-OPENAI = Tiles(base=85, tile=170, page=1_000)
-GEMINI_3 = Fixed(image=1_120, page=560)
-UNKNOWN = Fixed(image=300, page=300)
+ANTHROPIC_RULE = PatchRule(
+    patch_edge_px=28, max_patches=1_568, max_edge_px=1_568, page=_PDF_TEXT + 1_568
+)
+_ANTHROPIC_LARGE_RULE = PatchRule(
+    patch_edge_px=28, max_patches=4_784, max_edge_px=2_576, page=_PDF_TEXT + 1_568
+)
+OPENAI_TILE_RULE = TileRule(base=85, tile=170, page=1_000)
+_GEMINI_3_RULE = FixedRule(image=1_120, page=560)
+_UNKNOWN_RULE = FixedRule(image=300, page=300)
 """Where no rule is known: what the estimate beside each stored block takes."""
 
-_LARGE = r"claude-(?:opus-(?:4-[789]|[5-9])|(?:sonnet|haiku)-[5-9])"
+_LARGE_IMAGE_MODELS = r"claude-(?:opus-(?:4-[789]|[5-9])|(?:sonnet|haiku)-[5-9])"
 _RULES: tuple[tuple[str, ImageRule], ...] = (
-    (_LARGE, ANTHROPIC_LARGE),
-    (r"claude", ANTHROPIC),
-    (r"gpt-4o-mini", Tiles(base=2_833, tile=5_667, page=1_000)),
+    (_LARGE_IMAGE_MODELS, _ANTHROPIC_LARGE_RULE),
+    (r"claude", ANTHROPIC_RULE),
+    (r"gpt-4o-mini", TileRule(base=2_833, tile=5_667, page=1_000)),
     (
         r"gpt-4\.1-mini|gpt-5-mini",
-        Patches(edge=32, most=1_536, is_snug=False, multiplier=1.62, page=1_000),
+        PatchRule(patch_edge_px=32, max_patches=1_536, is_snug=False, multiplier=1.62, page=1_000),
     ),
     (
         r"gpt-4\.1-nano|gpt-5-nano",
-        Patches(edge=32, most=1_536, is_snug=False, multiplier=2.46, page=1_000),
+        PatchRule(patch_edge_px=32, max_patches=1_536, is_snug=False, multiplier=2.46, page=1_000),
     ),
-    (r"o4-mini", Patches(edge=32, most=1_536, is_snug=False, multiplier=1.72, page=1_000)),
+    (
+        r"o4-mini",
+        PatchRule(patch_edge_px=32, max_patches=1_536, is_snug=False, multiplier=1.72, page=1_000),
+    ),
     (
         r"gpt-5\.[2-9]|gpt-[6-9]",
-        Patches(edge=32, most=2_500, is_snug=False, multiplier=1.2, page=1_000),
+        PatchRule(patch_edge_px=32, max_patches=2_500, is_snug=False, multiplier=1.2, page=1_000),
     ),
-    (r"gpt-5", Tiles(base=70, tile=140, page=1_000)),
-    (r"computer-use", Tiles(base=65, tile=129, page=1_000)),
-    (r"\bo[13]\b", Tiles(base=75, tile=150, page=1_000)),
-    (r"gpt-|chatgpt", OPENAI),
-    (r"gemini-(?:[3-9]|\d\d)", GEMINI_3),
-    (r"gemini", Crops()),
+    (r"gpt-5", TileRule(base=70, tile=140, page=1_000)),
+    (r"computer-use", TileRule(base=65, tile=129, page=1_000)),
+    (r"\bo[13]\b", TileRule(base=75, tile=150, page=1_000)),
+    (r"gpt-|chatgpt", OPENAI_TILE_RULE),
+    (r"gemini-(?:[3-9]|\d\d)", _GEMINI_3_RULE),
+    (r"gemini", CropRule()),
 )
 _COMPILED: tuple[tuple[Callable[[str], object], ImageRule], ...] = tuple(
     (re.compile(pattern).search, rule) for pattern, rule in _RULES
 )
 
 
-def image_rule(model: str | None) -> ImageRule:
+def find_image_rule(model: str | None) -> ImageRule:
     """The rule of a model, told by its name as providers and routers write it."""
     name = (model or "").casefold()
-    return next((rule for matches, rule in _COMPILED if matches(name)), UNKNOWN)
+    return next((rule for matches, rule in _COMPILED if matches(name)), _UNKNOWN_RULE)

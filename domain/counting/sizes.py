@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Basis(StrEnum):
+class SizeBasis(StrEnum):
     """Where a number of tokens is from."""
 
     REPORTED = "reported"
@@ -13,22 +13,22 @@ class Basis(StrEnum):
     """By the session's calibration; by the plain estimate where no call was reported."""
 
 
-class Sizes(NamedTuple):
+class PromptSizeChange(NamedTuple):
     """What whole prompts took before and after a compaction, system prompt and tools included."""
 
     before: int
     after: int
-    basis: Basis
+    basis: SizeBasis
 
     def __str__(self) -> str:
         return f"{self.before:,} -> {self.after:,} tokens, {self.basis}"
 
 
-class Size(NamedTuple):
+class PromptSize(NamedTuple):
     """What a whole prompt takes."""
 
     tokens: int
-    basis: Basis
+    basis: SizeBasis
 
     def __str__(self) -> str:
         return f"{self.tokens:,} tokens, {self.basis}"

@@ -19,7 +19,7 @@ class Orphans:
         return bool(self.results or self.calls)
 
 
-def orphans(items: Iterable[Item], stays: Ranges) -> Orphans:
+def find_orphans(items: Iterable[Item], stays: Ranges) -> Orphans:
     """Of the items at positions that stay, those whose other half leaves.
 
     Halves are told by the name of the call, as a provider does. What had no other half before is

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from ..item import Item
 
 
-def cuts_outside(items: Sequence[Item], spans: Iterable[tuple[int, int]]) -> frozenset[int]:
+def find_cuts_outside(items: Sequence[Item], spans: Iterable[tuple[int, int]]) -> frozenset[int]:
     """All items' positions but those that lie inside a span, its first place excepted."""
     reach: dict[int, int] = {}
     for first, last in spans:

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from .patterns import ANCHOR, LONGEST
+from .patterns import ANCHOR_PATTERN, MAX_FACT_CHARS
 
-LINE = 4_000
+MAX_LINE_CHARS = 4_000
 """Longer lines are read in pieces of this many characters."""
 
-SHORTEST_PART = 4
+_MIN_PART_CHARS = 4
 """Characters of the shortest tail of a path that passes for a fact."""
 
 
@@ -26,7 +26,7 @@ class AnchorKind(StrEnum):
     IDENTIFIER = "identifier"
 
 
-HARD = frozenset(
+HARD_KINDS = frozenset(
     {AnchorKind.PATH, AnchorKind.URL, AnchorKind.HASH, AnchorKind.ERROR, AnchorKind.NUMBER}
 )
 """Kinds that nobody writes down unless it was read somewhere."""
@@ -42,56 +42,56 @@ class Anchor(NamedTuple):
     end: int
 
 
-def anchors_of(text: str, roots: Iterable[str] = ()) -> Iterator[Anchor]:
+def find_anchors(text: str, roots: Iterable[str] = ()) -> Iterator[Anchor]:
     """The facts of a text from left to right; none overlaps another.
 
     `roots` are working directories, which paths are told without.
     """
-    longest_first = longest_first_of(roots)
-    for start, piece in pieces_of(text):
-        yield from scanned(piece, longest_first, start)
+    longest_first = sort_longest_first(roots)
+    for start, piece in split_pieces(text):
+        yield from scan_piece(piece, longest_first, start)
 
 
-def scanned(piece: str, longest_first: tuple[str, ...], start: int = 0) -> Iterator[Anchor]:
+def scan_piece(piece: str, longest_first: tuple[str, ...], start: int = 0) -> Iterator[Anchor]:
     """The same of a text without long lines, by roots in the order in which they are tried.
 
     `start` is where it begins in the text that places are told of.
     """
-    for found in ANCHOR.finditer(piece):
-        anchor = _READ[found.lastgroup or ""](found, longest_first)
-        if anchor is not None and len(anchor[0]) <= LONGEST:
+    for found in ANCHOR_PATTERN.finditer(piece):
+        anchor = _READERS[found.lastgroup or ""](found, longest_first)
+        if anchor is not None and len(anchor[0]) <= MAX_FACT_CHARS:
             yield Anchor(anchor[0], anchor[1], start + found.start(), start + anchor[2])
 
 
-def carried_by(anchor: Anchor) -> tuple[str, ...]:
+def list_carried_keys(anchor: Anchor) -> tuple[str, ...]:
     """The keys that an occurrence carries: its own, and those of its tail parts."""
     key, kind = anchor[0], anchor[1]
     if kind is AnchorKind.PATH:
-        return (key, *_tails_of_path(key))
-    if kind in _NAMES and _JOINT.search(key):
+        return (key, *_iter_path_tails(key))
+    if kind in _NAMES and _NAME_JOINT.search(key):
         # A part may come twice.
-        return tuple(dict.fromkeys((key, *_parts_of_name(key))))
+        return tuple(dict.fromkeys((key, *_iter_name_parts(key))))
     return (key,)
 
 
-def longest_first_of(roots: Iterable[str]) -> tuple[str, ...]:
+def sort_longest_first(roots: Iterable[str]) -> tuple[str, ...]:
     """Working directories in the order in which paths are tried for them."""
     return tuple(sorted({root.rstrip("/") for root in roots} - {""}, key=len, reverse=True))
 
 
-def pieces_of(text: str) -> Iterator[tuple[int, str]]:
+def split_pieces(text: str) -> Iterator[tuple[int, str]]:
     """Stretches of text that no fact reaches over, with where they begin."""
-    if len(text) <= LINE:
+    if len(text) <= MAX_LINE_CHARS:
         yield 0, text
         return
     start = at = 0
     for line in text.split("\n"):
         end = at + len(line)
-        if len(line) > LINE:
+        if len(line) > MAX_LINE_CHARS:
             if start < at:
                 yield start, text[start:at]
-            for cut in range(at, end, LINE):
-                yield cut, text[cut : min(cut + LINE, end)]
+            for cut in range(at, end, MAX_LINE_CHARS):
+                yield cut, text[cut : min(cut + MAX_LINE_CHARS, end)]
             start = end
         at = end + 1
     if start < len(text):
@@ -100,66 +100,66 @@ def pieces_of(text: str) -> Iterator[tuple[int, str]]:
 
 # Each gives the key, the kind and the end of what fits, or None where that is no fact.
 
-_Read = tuple[str, AnchorKind, int] | None
-_Found = re.Match[str]
+_Reading = tuple[str, AnchorKind, int] | None
+_Match = re.Match[str]
 _Roots = tuple[str, ...]
 
 
-def _url(found: _Found, _: _Roots) -> _Read:
+def _read_url(found: _Match, _: _Roots) -> _Reading:
     url = found[0].rstrip(".,;:!?*")
     return url, AnchorKind.URL, found.start() + len(url)
 
 
-def _hash(found: _Found, _: _Roots) -> _Read:
+def _read_hash(found: _Match, _: _Roots) -> _Reading:
     return found[0], AnchorKind.HASH, found.end()
 
 
-def _flag(found: _Found, _: _Roots) -> _Read:
+def _read_flag(found: _Match, _: _Roots) -> _Reading:
     flag = found[0].rstrip("-_")
     return flag, AnchorKind.FLAG, found.start() + len(flag)
 
 
-def _path(found: _Found, roots: _Roots) -> _Read:
+def _read_path(found: _Match, roots: _Roots) -> _Reading:
     path = found[0].rstrip(".-+%")
     if not _is_path(path):
         return None
     end = found.start() + len(path)
-    key = _without_root(path, roots).rstrip("/")
+    key = _strip_root(path, roots).rstrip("/")
     return (key, AnchorKind.PATH, end) if key else None
 
 
-def _file(found: _Found, _: _Roots) -> _Read:
+def _read_file(found: _Match, _: _Roots) -> _Reading:
     return found[0], AnchorKind.PATH, found.end()
 
 
-def _error(found: _Found, _: _Roots) -> _Read:
+def _read_error(found: _Match, _: _Roots) -> _Reading:
     return found[0], AnchorKind.ERROR, found.end()
 
 
-def _number(found: _Found, _: _Roots) -> _Read:
+def _read_number(found: _Match, _: _Roots) -> _Reading:
     return "".join(found[0].split()), AnchorKind.NUMBER, found.end()
 
 
-def _identifier(found: _Found, _: _Roots) -> _Read:
-    name = _OWN.sub("", found[0])
-    parts = _JOINT.split(name)
-    if not any(map(_is_telling, parts)):
+def _read_identifier(found: _Match, _: _Roots) -> _Reading:
+    name = _SELF_PREFIX.sub("", found[0])
+    parts = _NAME_JOINT.split(name)
+    if not any(map(_is_distinctive, parts)):
         return None
     is_error = parts[-1].endswith(_ERRORS)
     return name, AnchorKind.ERROR if is_error else AnchorKind.IDENTIFIER, found.end()
 
 
-_READ = {
-    "url": _url,
-    "uuid": _hash,
+_READERS = {
+    "url": _read_url,
+    "uuid": _read_hash,
     "time": lambda _found, _roots: None,
-    "flag": _flag,
-    "path": _path,
-    "file": _file,
-    "hash": _hash,
-    "code": _error,
-    "number": _number,
-    "identifier": _identifier,
+    "flag": _read_flag,
+    "path": _read_path,
+    "file": _read_file,
+    "hash": _read_hash,
+    "code": _read_error,
+    "number": _read_number,
+    "identifier": _read_identifier,
 }
 
 # Paths
@@ -182,7 +182,7 @@ def _is_path(path: str) -> bool:
     )
 
 
-def _without_root(path: str, roots: _Roots) -> str:
+def _strip_root(path: str, roots: _Roots) -> str:
     for root in roots:
         if path.startswith(root) and path[len(root) :][:1] in {"", "/"}:
             return path[len(root) + 1 :]
@@ -193,11 +193,11 @@ def _without_root(path: str, roots: _Roots) -> str:
     return path
 
 
-def _tails_of_path(path: str) -> Iterator[str]:
+def _iter_path_tails(path: str) -> Iterator[str]:
     at = path.find("/")
     while at >= 0:
         tail = path[at + 1 :]
-        if len(tail) < SHORTEST_PART:
+        if len(tail) < _MIN_PART_CHARS:
             return
         if tail[0] != "/":
             yield tail
@@ -207,25 +207,25 @@ def _tails_of_path(path: str) -> Iterator[str]:
 # Names
 
 _NAMES = frozenset({AnchorKind.IDENTIFIER, AnchorKind.ERROR})
-_OWN = re.compile(r"\A(?:(?:self|this)(?:\.|::|->))+")
-_JOINT = re.compile(r"\.|::|->")
+_SELF_PREFIX = re.compile(r"\A(?:(?:self|this)(?:\.|::|->))+")
+_NAME_JOINT = re.compile(r"\.|::|->")
 _ERRORS = ("Error", "Exception", "Warning", "Failure", "Panic")
 _INNER = re.compile(r"[^_]_+[^_]|[a-z][A-Z]|[A-Z]{2}[a-z]")
 
 
-def _is_telling(part: str) -> bool:
+def _is_distinctive(part: str) -> bool:
     """Whether a part of a name is one that nobody comes upon by chance."""
     return len(part) >= 5 and _INNER.search(part) is not None
 
 
-def _parts_of_name(name: str) -> Iterator[str]:
+def _iter_name_parts(name: str) -> Iterator[str]:
     """Each tail that tells something, and each inner part that does."""
-    joints = list(_JOINT.finditer(name))
+    joints = list(_NAME_JOINT.finditer(name))
     if not joints:
         return
     starts = [0, *(joint.end() for joint in joints)]
     ends = [*(joint.start() for joint in joints), len(name)]
-    telling = [_is_telling(name[a:b]) for a, b in zip(starts, ends, strict=True)]
+    telling = [_is_distinctive(name[a:b]) for a, b in zip(starts, ends, strict=True)]
     last = len(starts) - 1
     for index, start in enumerate(starts):
         if index and index < last and any(telling[index:]):

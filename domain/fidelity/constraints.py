@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..summaries.extraction.requests import said_by_user
+from ..summaries.extraction.user_requests import remove_inserted_text
 from .plain_words import PlainWords
-from .rows import Rows, Said
+from .rows import RowKind, SessionRows
 
-SURVIVES = 0.8
+_SURVIVAL_SHARE = 0.8
 """The part of a sentence's plain words that has to be there still."""
 
 _CONSTRAINT = re.compile(
@@ -21,7 +21,7 @@ _CONSTRAINT = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _END = re.compile(r"(?<=[.!?])\s+|\n+")
-_LONGEST = 600
+_MAX_SENTENCE_CHARS = 600
 """Characters beyond which what has no end is pasted, and no sentence."""
 
 
@@ -34,25 +34,25 @@ class Constraint:
     indices: tuple[int, ...]
     """The rows that say it, ascending."""
 
-    def survives_in(self, words: frozenset[str]) -> bool:
-        return len(self.words & words) >= SURVIVES * len(self.words)
+    def is_kept_in(self, words: frozenset[str]) -> bool:
+        return len(self.words & words) >= _SURVIVAL_SHARE * len(self.words)
 
 
-def constraints_of(rows: Rows, plain: PlainWords) -> tuple[Constraint, ...]:
+def find_constraints(rows: SessionRows, plain: PlainWords) -> tuple[Constraint, ...]:
     """Each different sentence once, in the order in which they were first said."""
     said: dict[str, list[int]] = {}
     for index, row in enumerate(rows.rows):
-        if row.said is Said.USER:
-            for sentence in _sentences(said_by_user(row.text)):
+        if row.kind is RowKind.USER:
+            for sentence in _split_sentences(remove_inserted_text(row.text)):
                 said.setdefault(sentence, []).append(index)
     return tuple(
         Constraint(sentence, words, tuple(dict.fromkeys(indices)))
         for sentence, indices in said.items()
-        if (words := plain.words(sentence))
+        if (words := plain.collect_words(sentence))
     )
 
 
-def _sentences(text: str) -> Iterator[str]:
+def _split_sentences(text: str) -> Iterator[str]:
     for sentence in _END.split(text):
-        if len(sentence) <= _LONGEST and _CONSTRAINT.search(sentence):
+        if len(sentence) <= _MAX_SENTENCE_CHARS and _CONSTRAINT.search(sentence):
             yield " ".join(sentence.split())

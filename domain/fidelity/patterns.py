@@ -21,16 +21,16 @@ _UNITS = """
 """
 """What numbers are counted in; singulars tell of next to nothing."""
 
-NAME = r"[A-Za-z_$][\w$]*"
-IN_A_PART = r"[\w.@~+$%-]"
-LONGEST = 200
+_NAME = r"[A-Za-z_$][\w$]*"
+_PART_CHARACTER = r"[\w.@~+$%-]"
+MAX_FACT_CHARS = 200
 
 
-def _one_of(words: str) -> str:
+def _join_alternatives(words: str) -> str:
     return "|".join(sorted(words.split(), key=len, reverse=True))
 
 
-ANCHOR = re.compile(
+ANCHOR_PATTERN = re.compile(
     rf"""
       (?P<url>        (?<!\w) [A-Za-z][A-Za-z0-9+.-]*+://[^\s<>"'`()\[\]{{}}|\\]* )
     | (?P<uuid>       (?<!\w) [0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}} (?!\w) )
@@ -40,29 +40,29 @@ ANCHOR = re.compile(
                         | \d{{1,2}}:\d\d(?::\d\d(?:\.\d+)?)?
                       ) (?!\w) )
     | (?P<flag>       (?<![\w-]) --[A-Za-z][\w-]* )
-    | (?P<path>       (?<![\w/.@~+$%-]) {IN_A_PART}*+(?:/++{IN_A_PART}++)+ )
-    | (?P<file>       (?<![\w.]) \.?\w[\w.-]*\.(?:{_one_of(_EXTENSIONS)}) (?![\w(-]|\.\w) )
+    | (?P<path>       (?<![\w/.@~+$%-]) {_PART_CHARACTER}*+(?:/++{_PART_CHARACTER}++)+ )
+    | (?P<file>       (?<![\w.]) \.?\w[\w.-]*\.(?:{_join_alternatives(_EXTENSIONS)}) (?![\w(-]|\.\w) )
     | (?P<hash>       (?<!\w) (?=[a-fA-F]*\d)(?=\d*[a-fA-F]) [0-9a-fA-F]{{7,64}} (?!\w) )
     | (?P<code>       (?<!\w) [A-Z]{{1,4}}\d{{3,5}} (?!\w) )
     | (?P<number>     (?<![\w.]) (?:
                           \#\d+ (?!\w)
                         | v?\d+(?:\.\d+){{2,}}(?:[-+][0-9A-Za-z][\w.]*)? (?!\w)
-                        | \d+(?:\.\d+)?[ \t]?(?:%|(?:{_one_of(_UNITS)}) (?!\w))
+                        | \d+(?:\.\d+)?[ \t]?(?:%|(?:{_join_alternatives(_UNITS)}) (?!\w))
                         | \d{{5,}} (?!\w|\.\w)
                       ) )
-    | (?P<identifier> (?<![\w$]) {NAME}(?:(?:\.|::|->){NAME})* )
+    | (?P<identifier> (?<![\w$]) {_NAME}(?:(?:\.|::|->){_NAME})* )
     """,
     re.VERBOSE,
 )
 """In this order, at each place the first that fits; what fits and is no fact is passed over."""
 
-ACROSS = re.compile(rf"\d[ \t](?:%|(?:{_one_of(_UNITS)})(?!\w))")
+UNIT_NUMBER_PATTERN = re.compile(rf"\d[ \t](?:%|(?:{_join_alternatives(_UNITS)})(?!\w))")
 """Where alone a fact reaches over white space."""
 
-TELLING = re.compile(r"[/\d_]|--|\.\w|[a-z][A-Z]|[A-Z]{2}[a-z]")
+DISTINCTIVE_PATTERN = re.compile(r"[/\d_]|--|\.\w|[a-z][A-Z]|[A-Z]{2}[a-z]")
 """What a word has somewhere if any fact stands in it."""
 
-ALWAYS_APART = "\"'`<)[]{}|\\"
+SEPARATORS = "\"'`<)[]{}|\\"
 """No fact holds these, and all end in front of them as they do at white space."""
-APART_WITHOUT_URLS = ALWAYS_APART + ",;=!&*?"
+SEPARATORS_OUTSIDE_URLS = SEPARATORS + ",;=!&*?"
 """The same in texts without an address."""

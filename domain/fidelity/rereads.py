@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from .files import FileTouch
+from .file_touches import FileTouch
 
 
-class FileAgain(NamedTuple):
+class RepeatedRead(NamedTuple):
     """A call that reads a file again, and where it was read last before."""
 
     call: int
@@ -15,18 +15,18 @@ class FileAgain(NamedTuple):
     """Position of the newest call below this one that read it."""
 
 
-def files_again(
+def find_repeated_reads(
     touches: Sequence[FileTouch], newest_below: Callable[[int], int]
-) -> tuple[FileAgain, ...]:
+) -> tuple[RepeatedRead, ...]:
     """In the order of the calls; `newest_below` is the newest position that lay below a call."""
     places: dict[str, list[int]] = {}
-    again: list[FileAgain] = []
+    again: list[RepeatedRead] = []
     for touch in touches:
         if touch.modifies:
             continue
         newest = newest_below(touch.call)
         known = places.setdefault(touch.key, [])
         if before := [at for at in known if at <= newest]:
-            again.append(FileAgain(touch.call, touch.key, before[-1]))
+            again.append(RepeatedRead(touch.call, touch.key, before[-1]))
         known.append(touch.position)
     return tuple(sorted(again))

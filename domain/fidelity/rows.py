@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Said(StrEnum):
+class RowKind(StrEnum):
     """What a row is."""
 
     SYSTEM = "system"
@@ -19,15 +19,15 @@ class Said(StrEnum):
     TOOL_RESULT = "tool_result"
 
 
-BY_AGENT = frozenset({Said.ASSISTANT, Said.THINKING, Said.TOOL_CALL})
+AGENT_KINDS = frozenset({RowKind.ASSISTANT, RowKind.THINKING, RowKind.TOOL_CALL})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FidelityRow:
     """One block; recorded summaries are no rows, nor is what was taken back."""
 
     position: int
-    said: Said
+    kind: RowKind
     text: str
     """Of a tool call its name, a line feed, then the values of its arguments, one a line, never as
     JSON: escapes would glue words together."""
@@ -46,11 +46,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SessionRows:
     """All rows of a session, in order of position."""
 
     session: str
-    rows: Sequence[Row]
+    rows: Sequence[FidelityRow]
     calls: int
     """How many calls of a model there were."""
     roots: tuple[str, ...] = ()

@@ -57,17 +57,17 @@ class Scores(Record):
     @property
     def recall(self) -> float | None:
         """R: None where nothing was at stake."""
-        return ratio(self.hits, self.stakes)
+        return divide(self.hits, self.stakes)
 
     @property
     def context(self) -> float | None:
         """C: a hit in its context."""
-        return ratio(self.context_hits, self.stakes)
+        return divide(self.context_hits, self.stakes)
 
     @property
     def prose(self) -> float | None:
         """P: of pairs of words."""
-        return ratio(self.pair_hits, self.pairs)
+        return divide(self.pair_hits, self.pairs)
 
     @property
     def f3(self) -> float | None:
@@ -82,8 +82,8 @@ class Scores(Record):
     @property
     def precision(self) -> float | None:
         """Stakes that summaries hit, of the distinct anchors that they carry."""
-        return ratio(self.told_hits, self.carried)
+        return divide(self.told_hits, self.carried)
 
 
-def ratio(part: float, whole: float) -> float | None:
+def divide(part: float, whole: float) -> float | None:
     return part / whole if whole else None

@@ -1,6 +1,6 @@
 """Whether a model refused a request because it was too long: the one place that decides it."""
 
 from .overflow import Overflow as Overflow
-from .recogniser import recognised as recognised
-from .silent import overflowed_silently as overflowed_silently
-from .systems import SETS as SETS
+from .recognizer import recognize_overflow as recognize_overflow
+from .reference_systems import REFERENCE_TESTS as REFERENCE_TESTS
+from .silent import recognize_silent_overflow as recognize_silent_overflow

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-CODES: Final = {
+OVERFLOW_CODES: Final = {
     "context_length_exceeded": None,  # OpenAI, Azure, Groq and servers that speak as they do
     "context_window_exceeded": None,
     "contextwindowexceedederror": None,  # LiteLLM's class

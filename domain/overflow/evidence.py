@@ -33,15 +33,15 @@ _PARTS = {
 _COUNTS = {"n_prompt_tokens": "tokens", "n_ctx": "limit"}
 _ATTRIBUTES = ("status_code", "code", "status", "type", "message", "body", "details", "response")
 _RESPONSE = ("status_code", "status", "text", "content", "body")
-_SPOKEN_STATUS = re.compile(
+_STATUS_IN_TEXT = re.compile(
     r"(?:^|error code[: ]+|status(?: code)?[:= ]+|http(?:/[\d.]+)? |\()([45]\d\d)\b",
     re.IGNORECASE,
 )
 _JSON_BEGINS = re.compile(r"[\[{]")
 
-DEEPEST = 12
-LONGEST = 50_000
-MOST = 400
+_MAX_DEPTH = 12
+_MAX_TEXT_CHARS = 50_000
+_MAX_PARTS = 400
 """Errors that repeat a whole request are read so far, and no further."""
 
 
@@ -61,21 +61,21 @@ class Evidence:
     def look_at(self, thing: object, depth: int = 0) -> None:
         """Read whatever this is: an exception, a body, a response, a text."""
         self.read += 1
-        if depth > DEEPEST or self.read > MOST:
+        if depth > _MAX_DEPTH or self.read > _MAX_PARTS:
             return
         match thing:
             case None | bool() | int() | float():
                 return
             case str():
-                self._hear(thing, depth)
+                self._take_text(thing, depth)
             case bytes() | bytearray():
-                self._hear(bytes(thing[:LONGEST]).decode(errors="replace"), depth)
+                self._take_text(bytes(thing[:_MAX_TEXT_CHARS]).decode(errors="replace"), depth)
             case BaseException():
                 self._look_at_exception(thing, depth)
             case Mapping():
                 self._look_at_body(thing, depth)
             case list() | tuple():
-                for part in thing[:MOST]:
+                for part in thing[:_MAX_PARTS]:
                     self.look_at(part, depth + 1)
             case _:
                 self._look_at_parts(thing, _RESPONSE, depth)
@@ -85,20 +85,20 @@ class Evidence:
             if kind not in (BaseException, Exception, object):
                 self.codes.add(kind.__name__.lower())
         self._look_at_parts(error, _ATTRIBUTES, depth)
-        for argument in _part(error, "args") or ():
+        for argument in _get_part(error, "args") or ():
             if isinstance(argument, str | bytes | Mapping):
                 self.look_at(argument, depth + 1)
         if not self.texts:
-            self._hear(_spoken(error), depth + 1)
+            self._take_text(_read_message(error), depth + 1)
 
     def _look_at_parts(self, thing: object, names: Iterable[str], depth: int) -> None:
         for name in names:
-            part = _part(thing, name)
+            part = _get_part(thing, name)
             if part is not None and not callable(part):
                 self._take(name, part, depth)
 
     def _look_at_body(self, body: Mapping[Any, Any], depth: int) -> None:
-        for key, part in _items(body):
+        for key, part in _list_items(body):
             self._take(key, part, depth)
 
     def _take(self, key: str, part: object, depth: int) -> None:
@@ -132,20 +132,20 @@ class Evidence:
             self.statuses.add(number)
         self.codes.add(str(number))
 
-    def _hear(self, text: str, depth: int) -> None:
-        text = text[:LONGEST]
+    def _take_text(self, text: str, depth: int) -> None:
+        text = text[:_MAX_TEXT_CHARS]
         line = " ".join(text.split())
         if not line:
             return
-        inner = _decoded(text) if depth <= DEEPEST else None
+        inner = _parse_json_tail(text) if depth <= _MAX_DEPTH else None
         if inner is not None:
             self.look_at(inner, depth + 1)
-        if spoken := _SPOKEN_STATUS.search(line[:200]):
+        if spoken := _STATUS_IN_TEXT.search(line[:200]):
             self.statuses.add(int(spoken[1]))
         self.texts.append(line)
 
 
-def _decoded(text: str) -> Any:
+def _parse_json_tail(text: str) -> Any:
     """The JSON that begins somewhere near the start of a text and ends with it, if any does."""
     begins = _JSON_BEGINS.search(text[:500])
     if begins is None:
@@ -156,21 +156,21 @@ def _decoded(text: str) -> Any:
         return None
 
 
-def _items(body: Mapping[Any, Any]) -> list[tuple[str, object]]:
+def _list_items(body: Mapping[Any, Any]) -> list[tuple[str, object]]:
     try:
-        return [(key, body[key]) for key in list(body)[:MOST] if isinstance(key, str)]
+        return [(key, body[key]) for key in list(body)[:_MAX_PARTS] if isinstance(key, str)]
     except Exception:  # noqa: BLE001 - a foreign mapping may do anything when it is read
         return []
 
 
-def _part(thing: object, name: str) -> Any:
+def _get_part(thing: object, name: str) -> Any:
     try:
         return getattr(thing, name, None)
     except Exception:  # noqa: BLE001 - a response that was not read yet raises its library's own
         return None
 
 
-def _spoken(error: BaseException) -> str:
+def _read_message(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - a foreign `__str__` may raise anything

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-RATE_OR_QUOTA: Final = re.compile(
+RATE_OR_QUOTA_PATTERN: Final = re.compile(
     r"rate[ _-]?limit|tokens? per (?:min|hour|day|second)|\bT[PK][MD]\b|\bRP[MSD]\b"
     r"|too many requests|throttl|\bquota\b|wait (?:a moment )?(?:before|and) try"
     r"|try again (?:in|later)"
@@ -13,7 +13,7 @@ RATE_OR_QUOTA: Final = re.compile(
 )
 """Rates, quota, money and load: stronger than any words about length."""
 
-OTHER_SIZES: Final = re.compile(
+OTHER_SIZES_PATTERN: Final = re.compile(
     r"output|completion tokens|max_(?:new_|completion_|total_)?tokens|maximum tokens|maxoutput"
     r"|max tokens (?:value|must|should)|tokens? to generate|\bgenerat(?:e|ed|ion)\b"
     r"|image|pdf|pages?\b|file|pixels|\d ?[kmg]i?b\b|bytes|payload|entity too large"

@@ -5,7 +5,7 @@ from typing import Final
 from ..session_events import Usage
 from .overflow import Overflow
 
-STOP_REASONS: Final = {
+_OVERFLOW_STOP_REASONS: Final = {
     "model_context_window_exceeded": "anthropic",
     "model_length": "mistral",
     "error_limit": "cohere",
@@ -13,14 +13,14 @@ STOP_REASONS: Final = {
     "context_window_exceeded": None,
 }
 """Why a model stopped that had no room left, and who says it so."""
-_FINISHED: Final = frozenset(
+_FINISHED_STOP_REASONS: Final = frozenset(
     {"stop", "end_turn", "completed", "complete", "tool_use", "tool_calls"}
 )
-_CUT_SHORT: Final = frozenset({"length", "max_tokens"})
-_FULL: Final = 0.99
+_CUT_SHORT_STOP_REASONS: Final = frozenset({"length", "max_tokens"})
+_FULL_SHARE: Final = 0.99
 
 
-def overflowed_silently(
+def recognize_silent_overflow(
     *, stop_reason: str | None = None, usage: Usage | None = None, window: int | None = None
 ) -> Overflow | None:
     """What is known of an overflow that was answered as if nothing were amiss.
@@ -31,20 +31,20 @@ def overflowed_silently(
     """
     reason = (stop_reason or "").strip().lower()
     sent = usage.context if usage else None
-    if reason in STOP_REASONS:
+    if reason in _OVERFLOW_STOP_REASONS:
         return Overflow(
             message=f"the model stopped: {reason}",
             rule=f"stop:{reason}",
-            provider=STOP_REASONS[reason],
+            provider=_OVERFLOW_STOP_REASONS[reason],
             tokens=sent,
             limit=window,
         )
     if not window or window < 0 or usage is None:
         return None
     read = (usage.input or 0) + (usage.cache_read or 0)
-    if reason in _FINISHED and read > window:
+    if reason in _FINISHED_STOP_REASONS and read > window:
         said = f"the model answered {read:,} tokens, of which its window holds {window:,}"
-    elif reason in _CUT_SHORT and usage.output == 0 and read >= window * _FULL:
+    elif reason in _CUT_SHORT_STOP_REASONS and usage.output == 0 and read >= window * _FULL_SHARE:
         said = f"the prompt of {read:,} tokens left no room for an answer in a window of {window:,}"
     else:
         return None

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..errors import InvalidSettingError
 from .pi import Pi
-from .policy import Policy, configured, presets_of
+from .policy import Policy, configure_policy, get_presets
 from .preserve_zone import PreserveZone
 from .reserve_headroom import ReserveHeadroom
 from .retention_window import RetentionWindow
@@ -26,36 +26,40 @@ POLICIES: dict[str, type[Policy]] = {
 ALIASES: dict[str, str] = {
     alias: name for name, policy in POLICIES.items() if (alias := getattr(policy, "alias", None))
 }
-DEFAULT = "reserve-headroom"
+DEFAULT_POLICY = "reserve-headroom"
 
 
-def policy_named(text: str, settings: Mapping[str, Any]) -> Policy:
+def build_policy(text: str, settings: Mapping[str, Any]) -> Policy:
     """The policy `NAME[@PRESET]`, by its name or alias, with these settings over the preset's."""
     name, _, preset = text.partition("@")
     policy_class = POLICIES.get(ALIASES.get(name, name))
     if policy_class is None:
-        raise unknown(name, POLICIES)
-    return with_preset(policy_class, preset, settings)
+        raise make_unknown_policy_error(name, POLICIES)
+    return build_with_preset(policy_class, preset, settings)
 
 
-def with_preset(policy_class: type[Policy], preset: str, settings: Mapping[str, Any]) -> Policy:
+def build_with_preset(
+    policy_class: type[Policy], preset: str, settings: Mapping[str, Any]
+) -> Policy:
     """The policy with these settings over the preset's; an empty name is none."""
-    return configured(policy_class, {**_preset(policy_class, preset), **settings})
+    return configure_policy(policy_class, {**_find_preset(policy_class, preset), **settings})
 
 
-def unknown(name: str, policies: Mapping[str, type[Policy]], *more: str) -> InvalidSettingError:
+def make_unknown_policy_error(
+    name: str, policies: Mapping[str, type[Policy]], *more: str
+) -> InvalidSettingError:
     """The error that says which policies there are, and what else is known of it."""
-    known = ", ".join(map(_both_names, policies.values()))
+    known = ", ".join(map(_join_names, policies.values()))
     return InvalidSettingError("; ".join([f"there is no policy {name!r}; there is {known}", *more]))
 
 
-def alias_of(policy: Policy | type[Policy]) -> str | None:
+def find_alias(policy: Policy | type[Policy]) -> str | None:
     """The other name that a policy goes by: the program that it comes from."""
     return getattr(policy, "alias", None)
 
 
-def _preset(policy_class: type[Policy], name: str) -> Mapping[str, Any]:
-    presets = presets_of(policy_class)
+def _find_preset(policy_class: type[Policy], name: str) -> Mapping[str, Any]:
+    presets = get_presets(policy_class)
     if not name:
         return {}
     if name not in presets:
@@ -64,6 +68,6 @@ def _preset(policy_class: type[Policy], name: str) -> Mapping[str, Any]:
     return presets[name]
 
 
-def _both_names(policy: type[Policy]) -> str:
-    alias = alias_of(policy)
+def _join_names(policy: type[Policy]) -> str:
+    alias = find_alias(policy)
     return f"{policy.name} ({alias})" if alias else policy.name

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ..blocks import NOT_SENT, Kind
+from ..blocks import UNSENT_KINDS, Kind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
-from ..item import Item, place_of
-from ..messages import Role, message_start, role_of
-from ..summaries.forms.pi import PiForm
+from ..item import Item, get_place
+from ..messages import Role, find_message_start, find_role
+from ..summaries.forms.pi import PiTemplate
 from ..window import Plan, Window
-from .cutting.budget_walk import reached
-from .measuring.measure import Measure, Rounding, Unit
-from .measuring.pi_estimate import Estimate, answer_end, size
-from .policy import NEVER, check, setting
+from .cutting.budget_walk import find_budget_index
+from .measuring.pi_estimate import PiContextEstimate, find_answer_end, measure_pi_block
+from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
+from .policy import NEVER_FIRES, check_settings, setting
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class PiCut:
     """Where pi would cut, whether or not that takes anything out."""
 
     first_kept: int | None
@@ -61,7 +61,7 @@ class Pi:
         20_000, unit="tokens", least=0, help="of the newest stay word for word"
     )
     fires_at: str = setting(">", among=(">", ">="), help="than the limit less the reserve")
-    unit: str = setting(Unit.RECKONED.value, among=Unit, help="what sizes are counted in")
+    unit: str = setting(SizeUnit.RECKONED.value, among=SizeUnit, help="what sizes are counted in")
     rounding: str = setting(
         Rounding.UP.value, among=Rounding, help="of a message's size, but for reckoned ones"
     )
@@ -85,41 +85,41 @@ class Pi:
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        check_settings(self)
 
     def plan(self, window: Window) -> Plan | None:
-        reserve, keep = self.headroom(window.limit)
+        reserve, keep = self.find_headroom(window.limit)
         if window.trigger is Trigger.THRESHOLD and not self._fires(window, reserve):
             return None
         return Plan(
-            cut=self._meant(window, keep),
-            reason=_reason(window, reserve, keep),
+            cut=self._find_intended_cut(window, keep),
+            reason=_write_reason(window, reserve, keep),
             summary_tokens=int(self.summary_share * reserve),
             turn_tokens=int(self.turn_share * reserve),
-            form=self.form,
+            template=self.template,
         )
 
     def fires(self, window: Window) -> bool:
         """Whether the reserve is being eaten into; never where no limit is known."""
-        return self._fires(window, self.headroom(window.limit)[0])
+        return self._fires(window, self.find_headroom(window.limit)[0])
 
-    def lets_be(self, limit: int) -> int | None:
+    def quiet_below(self, limit: int) -> int | None:
         """The most tokens in use that do not fire; None where texts or boundaries are looked at."""
         if not self._is_reckoned or self.begins != "kept-window":
             return None
         if not self.enabled or limit <= 0:
-            return NEVER
-        most = limit - self.headroom(limit)[0]
+            return NEVER_FIRES
+        most = limit - self.find_headroom(limit)[0]
         return most - 1 if self.fires_at == ">=" else most
 
     def _fires(self, window: Window, reserve: int) -> bool:
         if not self.enabled or window.limit <= 0:
             return False
-        used = window.used if self._is_reckoned else self.context(window).tokens
+        used = window.used_tokens if self._is_reckoned else self.estimate_context(window).tokens
         most = window.limit - reserve
         return used >= most if self.fires_at == ">=" else used > most
 
-    def headroom(self, limit: int) -> tuple[int, int]:
+    def find_headroom(self, limit: int) -> tuple[int, int]:
         """The reserve and what is kept, for a model that holds `limit` tokens; 0 is not known."""
         reserve, keep = self.reserve_tokens, self.keep_tokens
         if self.fits_limit and limit > 0:
@@ -128,87 +128,89 @@ class Pi:
             keep = min(keep, limit - reserve)
         return reserve, keep
 
-    def budgets(self, limit: int) -> tuple[int, int]:
+    def compute_budgets(self, limit: int) -> tuple[int, int]:
         """Tokens of a summary, and of the beginning of a split turn: both fit into the reserve."""
-        reserve, _ = self.headroom(limit)
+        reserve, _ = self.find_headroom(limit)
         return int(self.summary_share * reserve), int(self.turn_share * reserve)
 
     @cached_property
-    def form(self) -> PiForm:
-        return PiForm(keeps_previous=self.keeps_previous)
+    def template(self) -> PiTemplate:
+        return PiTemplate(keeps_previous=self.keeps_previous)
 
-    def cut(self, window: Window) -> Cut:
+    def find_cut(self, window: Window) -> PiCut:
         """What the original answers, no-ops included."""
-        items, start = window.open_to_cut, self.start(window)
-        keep = self.headroom(window.limit)[1]
-        at = _first_kept(items, start, self._reached(window, start, keep))
+        items, start = window.open_to_cut, self.find_start(window)
+        keep = self.find_headroom(window.limit)[1]
+        at = _find_first_kept(items, start, self._find_budget_index(window, start, keep))
         if at == len(items):
-            return Cut(None)
-        turn = None if role_of(items[at]) is Role.USER else _turn_start(items, start, at)
-        return Cut(items[at].position, None if turn is None else items[turn].position)
+            return PiCut(None)
+        turn = None if find_role(items[at]) is Role.USER else _find_turn_start(items, start, at)
+        return PiCut(items[at].position, None if turn is None else items[turn].position)
 
-    def start(self, window: Window) -> int:
+    def find_start(self, window: Window) -> int:
         """Index, of what is open to a cut, of the first item that may leave."""
         if self.begins == "kept-window" or window.boundary is None:
             return 0
         after = window.boundary.after
-        return bisect_right(window.open_to_cut, after, key=place_of)
+        return bisect_right(window.open_to_cut, after, key=get_place)
 
-    def context(self, window: Window) -> Estimate:
+    def estimate_context(self, window: Window) -> PiContextEstimate:
         """How much of the model's context is in use."""
         if self._is_reckoned:
-            return Estimate(window.used)
-        return self.estimated(window, window.items)
+            return PiContextEstimate(window.used_tokens)
+        return self.estimate_items(window, window.items)
 
-    def estimated(self, window: Window, items: Sequence[Item]) -> Estimate:
+    def estimate_items(self, window: Window, items: Sequence[Item]) -> PiContextEstimate:
         """The newest call's report, if it is newer than the last boundary, and what came since."""
         call, since = window.last_call, window.boundary.after if window.boundary else 0
         if call is None or call.context is None or call.position <= since:
-            standing = self._measure.tokens(window.summary.text) if window.summary else 0
-            return Estimate(standing + self._sum(items))
-        end = bisect_right(items, call.position, key=place_of)
+            standing = self._measure.count_tokens(window.summary.text) if window.summary else 0
+            return PiContextEstimate(standing + self._sum_tokens(items))
+        end = bisect_right(items, call.position, key=get_place)
         output = call.usage.output if call.usage else None
         if output is not None:
-            end = answer_end(items, end)
+            end = find_answer_end(items, end)
         answered = items[end - 1].position if end else None
-        return Estimate(self._sum(items[end:]), call.context + (output or 0), answered)
+        return PiContextEstimate(
+            self._sum_tokens(items[end:]), call.context + (output or 0), answered
+        )
 
-    def message_tokens(self, pieces: Sequence[Item]) -> int | None:
+    def count_message_tokens(self, pieces: Sequence[Item]) -> int | None:
         """A message as the walk counts it; None for one that it passes over."""
-        if role_of(pieces[0]) in {None, Role.DEVELOPER}:
+        if find_role(pieces[0]) in {None, Role.DEVELOPER}:
             return None
-        return self._tokens(pieces)
+        return self._count_tokens(pieces)
 
     @cached_property
     def _is_reckoned(self) -> bool:
-        return self.unit == Unit.RECKONED
+        return self.unit == SizeUnit.RECKONED
 
     @cached_property
-    def _measure(self) -> Measure:
-        unit = Unit.CODE_POINTS if self._is_reckoned else Unit(self.unit)
-        return Measure(unit, Rounding(self.rounding))
+    def _measure(self) -> TextMeasure:
+        unit = SizeUnit.CODE_POINTS if self._is_reckoned else SizeUnit(self.unit)
+        return TextMeasure(unit, Rounding(self.rounding))
 
-    def _tokens(self, pieces: Sequence[Item]) -> int:
+    def _count_tokens(self, pieces: Sequence[Item]) -> int:
         if self._is_reckoned:
             return sum(item.tokens for item in pieces)
         measure = self._measure
-        return measure.tokens_of(
-            sum(size(piece.block, measure, self.image_chars) for piece in pieces)
+        return measure.convert_to_tokens(
+            sum(measure_pi_block(piece.block, measure, self.image_chars) for piece in pieces)
         )
 
-    def _sum(self, items: Sequence[Item]) -> int:
+    def _sum_tokens(self, items: Sequence[Item]) -> int:
         total, end = 0, len(items)
         while end:
-            begin = message_start(items, end - 1)
-            total += self._tokens(items[begin:end])
+            begin = find_message_start(items, end - 1)
+            total += self._count_tokens(items[begin:end])
             end = begin
         return total
 
-    def _meant(self, window: Window, keep: int) -> int:
+    def _find_intended_cut(self, window: Window, keep: int) -> int:
         """Position of the cut; where the original would do nothing, of what reached the budget."""
-        items, start = window.open_to_cut, self.start(window)
-        found = self._reached(window, start, keep)
-        at = _first_kept(items, start, found)
+        items, start = window.open_to_cut, self.find_start(window)
+        found = self._find_budget_index(window, start, keep)
+        at = _find_first_kept(items, start, found)
         if start < at < len(items):
             return items[at].position
         if found is None or not items:
@@ -218,18 +220,18 @@ class Pi:
             )
         return items[found].position
 
-    def _reached(self, window: Window, start: int, keep: int) -> int | None:
+    def _find_budget_index(self, window: Window, start: int, keep: int) -> int | None:
         """Index of the newest message from which on so much is kept; None where all is less."""
         items = window.open_to_cut
         if self._is_reckoned:
-            found = reached(window.running, keep)
+            found = find_budget_index(window.running, keep)
             if found is None or found < start:
                 return None
-            return max(start, message_start(items, found))
+            return max(start, find_message_start(items, found))
         total, end = 0, len(items)
         while end > start:
-            begin = max(start, message_start(items, end - 1))
-            tokens = self.message_tokens(items[begin:end])
+            begin = max(start, find_message_start(items, end - 1))
+            tokens = self.count_message_tokens(items[begin:end])
             if tokens is not None:
                 total += tokens
                 if total >= keep:
@@ -238,39 +240,39 @@ class Pi:
         return None
 
 
-_BESIDE = NOT_SENT | {Kind.DEVELOPER}
-_NEVER_FIRST = NOT_SENT | {Kind.TOOL_RESULT}
+_UNCOUNTED_KINDS = UNSENT_KINDS | {Kind.DEVELOPER}
+_NEVER_FIRST_KINDS = UNSENT_KINDS | {Kind.TOOL_RESULT}
 
 
-def _first_kept(items: Sequence[Item], start: int, found: int | None) -> int:
+def _find_first_kept(items: Sequence[Item], start: int, found: int | None) -> int:
     """Index of the first item to keep: `start` where nothing may be cut off."""
-    at = None if found is None else _no_result(items, found)
+    at = None if found is None else _skip_results(items, found)
     if at is None:
-        at = _no_result(items, start)
+        at = _skip_results(items, start)
     if at is None:
         return start
-    while at > start and items[at - 1].kind in _BESIDE:
+    while at > start and items[at - 1].kind in _UNCOUNTED_KINDS:
         at -= 1  # what stands in front of a message and is none belongs to it
     return at
 
 
-def _no_result(items: Sequence[Item], index: int) -> int | None:
+def _skip_results(items: Sequence[Item], index: int) -> int | None:
     """The first from here on that a view may begin with."""
     for at in range(index, len(items)):
-        if items[at].kind not in _NEVER_FIRST:
+        if items[at].kind not in _NEVER_FIRST_KINDS:
             return at
     return None
 
 
-def _turn_start(items: Sequence[Item], start: int, index: int) -> int | None:
+def _find_turn_start(items: Sequence[Item], start: int, index: int) -> int | None:
     for at in range(index, start - 1, -1):
-        if role_of(items[at]) in {Role.USER, Role.DEVELOPER}:
-            return max(start, message_start(items, at))
+        if find_role(items[at]) in {Role.USER, Role.DEVELOPER}:
+            return max(start, find_message_start(items, at))
     return None
 
 
-def _reason(window: Window, reserve: int, keep: int) -> str:
-    in_use = f"{window.used:,} tokens in use"
+def _write_reason(window: Window, reserve: int, keep: int) -> str:
+    in_use = f"{window.used_tokens:,} tokens in use"
     if window.limit > 0:
         in_use += f" of {window.limit:,}, of which {reserve:,} stay free"
     return f"{window.trigger}: {in_use}; the newest {keep:,} are kept"

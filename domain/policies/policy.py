@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
 
 from ..errors import InvalidSettingError
 from ..item import Item
-from ..utilisation import Pruned, Utilisation
+from ..utilization import PruningResult, Utilization
 from ..window import Plan, Window
 
 
@@ -42,22 +42,24 @@ def is_due(policy: Policy, window: Window) -> bool:
     return fires(window) if fires else policy.plan(window) is not None
 
 
-def lets_be(policy: Policy, limit: int) -> int | None:
+def quiet_below(policy: Policy, limit: int) -> int | None:
     """The most tokens in use at which it does nothing, where it goes by tokens alone: by what is in
     use, and by the sizes, kinds and messages of blocks. None where it looks at more than that."""
-    most: Callable[[int], int | None] | None = getattr(policy, "lets_be", None)
+    most: Callable[[int], int | None] | None = getattr(policy, "quiet_below", None)
     return most(limit) if most else None
 
 
-def warning_of(policy: Policy, window: Window) -> Utilisation | None:
+def find_warning(policy: Policy, window: Window) -> Utilization | None:
     """What is in use, where the policy has those who watch warned of it."""
-    warning: Callable[[Window], Utilisation | None] | None = getattr(policy, "warning", None)
+    warning: Callable[[Window], Utilization | None] | None = getattr(policy, "find_warning", None)
     return warning(window) if warning else None
 
 
-def pruned_by(policy: Policy, window: Window, gone: Sequence[Item]) -> Pruned | None:
+def describe_pruning(policy: Policy, window: Window, gone: Sequence[Item]) -> PruningResult | None:
     """What it took out of a window that these left; None for policies that do not prune."""
-    pruned: Callable[[Window, Sequence[Item]], Pruned] | None = getattr(policy, "pruned", None)
+    pruned: Callable[[Window, Sequence[Item]], PruningResult] | None = getattr(
+        policy, "describe_pruning", None
+    )
     return pruned(window, gone) if pruned and gone else None
 
 
@@ -79,24 +81,24 @@ def setting(
     return field(default=default, metadata=told)
 
 
-def presets_of(policy: Policy | type[Policy]) -> Mapping[str, Mapping[str, Any]]:
+def get_presets(policy: Policy | type[Policy]) -> Mapping[str, Mapping[str, Any]]:
     """A policy's settings by the names that they go by together."""
     return getattr(policy, "presets", {})
 
 
-P = TypeVar("P", bound=Policy)
+_PolicyT = TypeVar("_PolicyT", bound=Policy)
 
-NEVER = 2**62
+NEVER_FIRES = 2**62
 """More tokens than there ever are: what a policy lets be that never fires."""
 
-NONE = "none"
+NO_VALUE = "none"
 """How text says that a setting is left to the policy."""
-TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-WORDS: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
+_TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_TYPE_NAMES: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class PolicySetting:
     """One field of a policy, as people are told of it."""
 
     name: str
@@ -111,30 +113,30 @@ class Setting:
     may_be_none: bool
 
     @property
-    def takes(self) -> str:
+    def accepted_values(self) -> str:
         """What it may be, in words: `a whole number of tokens from 0, or none`."""
-        words = " or ".join(self.among) or WORDS.get(self.type, "text")
+        words = " or ".join(self.among) or _TYPE_NAMES.get(self.type, "text")
         if self.unit.startswith("of "):  # a unit such as `of the limit`
             words = f"a fraction {self.unit}"
         elif self.unit and self.type in {int, float}:
             words += f" of {self.unit}"
         words += f" from {self.least:,}" if self.least is not None else ""
         words += f" up to {self.most:,}" if self.most is not None else ""
-        return f"{words}, or {NONE}" if self.may_be_none else words
+        return f"{words}, or {NO_VALUE}" if self.may_be_none else words
 
-    def read(self, text: str) -> Any:
+    def parse(self, text: str) -> Any:
         """The value that a text stands for; the text itself where it stands for none."""
         word = text.strip().lower()
-        if self.may_be_none and word == NONE:
+        if self.may_be_none and word == NO_VALUE:
             return None
         if self.type is bool:
-            return TRUTHS.get(word, text)
+            return _TRUTHS.get(word, text)
         try:
             return self.type(text)
         except ValueError:
             return text
 
-    def fits(self, value: Any) -> bool:
+    def is_valid(self, value: Any) -> bool:
         if value is None:
             return self.may_be_none
         # Not isinstance: True is no number of tokens. But a whole number is a number.
@@ -148,20 +150,20 @@ class Setting:
         return not (too_low or too_high)
 
 
-def settings_of(policy: Policy | type[Policy]) -> tuple[Setting, ...]:
+def list_settings(policy: Policy | type[Policy]) -> tuple[PolicySetting, ...]:
     """All settings that a policy has, in the order in which it declares them."""
-    return _settings_of(policy if isinstance(policy, type) else type(policy))
+    return _list_settings(policy if isinstance(policy, type) else type(policy))
 
 
 # A backtest makes a policy for each cell, and its annotations are read anew each time.
 @lru_cache(maxsize=64)
-def _settings_of(policy_class: type[Policy]) -> tuple[Setting, ...]:
+def _list_settings(policy_class: type[Policy]) -> tuple[PolicySetting, ...]:
     hints = get_type_hints(policy_class)
-    listed: list[Setting] = []
+    listed: list[PolicySetting] = []
     for declared in fields(policy_class):
         types = get_args(hints[declared.name]) or (hints[declared.name],)
         listed.append(
-            Setting(
+            PolicySetting(
                 name=declared.name,
                 type=next(one for one in types if one is not type(None)),
                 default=declared.default,
@@ -176,12 +178,12 @@ def _settings_of(policy_class: type[Policy]) -> tuple[Setting, ...]:
     return tuple(listed)
 
 
-def configured(policy_class: type[P], settings: Mapping[str, Any]) -> P:
+def configure_policy(policy_class: type[_PolicyT], settings: Mapping[str, Any]) -> _PolicyT:
     """The policy with these settings; those not given keep their defaults.
 
     Values may be texts, as a command line or a file gives them, or what they stand for.
     """
-    known = {setting.name: setting for setting in settings_of(policy_class)}
+    known = {setting.name: setting for setting in list_settings(policy_class)}
     for name in settings:
         if name not in known:
             raise InvalidSettingError(
@@ -189,26 +191,26 @@ def configured(policy_class: type[P], settings: Mapping[str, Any]) -> P:
             )
     for name, setting in known.items():
         if name not in settings and setting.default is MISSING:
-            raise refusal(policy_class, name, "is missing")
+            raise make_setting_error(policy_class, name, "is missing")
     return policy_class(
         **{
-            name: known[name].read(value) if isinstance(value, str) else value
+            name: known[name].parse(value) if isinstance(value, str) else value
             for name, value in settings.items()
         }
     )
 
 
-def check(policy: Policy) -> None:
+def check_settings(policy: Policy) -> None:
     """Refuse the first setting whose value is of the wrong type or out of range."""
-    for setting in settings_of(policy):
+    for setting in list_settings(policy):
         value = getattr(policy, setting.name)
-        if not setting.fits(value):
-            raise refusal(policy, setting.name, f"cannot be {value!r}")
+        if not setting.is_valid(value):
+            raise make_setting_error(policy, setting.name, f"cannot be {value!r}")
 
 
-def refusal(policy: Policy | type[Policy], name: str, wrong: str) -> InvalidSettingError:
+def make_setting_error(policy: Policy | type[Policy], name: str, wrong: str) -> InvalidSettingError:
     """The error that says what is wrong with a setting, and what it may be."""
-    setting = next(setting for setting in settings_of(policy) if setting.name == name)
+    setting = next(setting for setting in list_settings(policy) if setting.name == name)
     return InvalidSettingError(
-        f"{policy.name}: {name} {wrong}; it takes {setting.takes} ({setting.help})"
+        f"{policy.name}: {name} {wrong}; it takes {setting.accepted_values} ({setting.help})"
     )

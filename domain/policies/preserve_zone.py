@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 from ..compaction_events import Trigger, Trim
 from ..errors import NothingToCompactError
 from ..item import Item
-from ..messages import message_end, message_start
-from ..summaries.forms.claude_sdk import ClaudeSdkForm
-from ..trims import shortened
+from ..messages import find_message_end, find_message_start
+from ..summaries.forms.claude_sdk import ClaudeSdkTemplate
+from ..trims import iter_shortened_results
 from ..window import OnFailure, Plan, Window
-from .cutting.budget_walk import reached
-from .cutting.zones import Zones, stepped_back
-from .measuring.context_budget import MAX_OUTPUT, ContextBudget
-from .measuring.measure import Measure, Rounding, Unit
-from .measuring.spoken import Sized, Spoken
-from .policy import NEVER, check, refusal, setting
+from .cutting.budget_walk import find_budget_index
+from .cutting.zones import Zones, step_back
+from .measuring.context_budget import MAX_OUTPUT_TOKENS, ContextBudget
+from .measuring.message_text_sizes import MessageSize, MessageTextSizes
+from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
+from .policy import NEVER_FIRES, check_settings, make_setting_error, setting
 from .pruning.old_results import OldResults
 
 
@@ -34,7 +34,7 @@ class PreserveZone:
     source: ClassVar[str] = "seed 004: jack-phare/goat, Spec 09: Context & Compaction"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "as_shipped": {
-            "unit": Unit.BYTES.value,
+            "unit": SizeUnit.BYTES.value,
             "keeps_newest": True,
             "steps_back": True,
             "prune_gain": 0.0,
@@ -52,7 +52,7 @@ class PreserveZone:
         0.40, unit="of the limit", least=0, most=1, help="this part of the newest is kept"
     )
     max_output_tokens: int = setting(
-        MAX_OUTPUT, unit="tokens", least=0, help="kept free for the answer, and so in use"
+        MAX_OUTPUT_TOKENS, unit="tokens", least=0, help="kept free for the answer, and so in use"
     )
     max_summary_tokens: int = setting(
         4_096, unit="tokens", least=1, help="how large a summary may be"
@@ -74,7 +74,9 @@ class PreserveZone:
         help="shortening alone waits to save this part",
     )
     unit: str = setting(
-        Unit.RECKONED.value, among=Unit, help="what sizes go by: the store's reckoning, or a length"
+        SizeUnit.RECKONED.value,
+        among=SizeUnit,
+        help="what sizes go by: the store's reckoning, or a length",
     )
     rounding: str = setting(
         Rounding.DOWN.value, among=Rounding, help="of lengths divided by four; not of a reckoning"
@@ -93,30 +95,32 @@ class PreserveZone:
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        check_settings(self)
         if self.critical < self.threshold:
-            raise refusal(self, "critical", f"is {self.critical}, below threshold")
+            raise make_setting_error(self, "critical", f"is {self.critical}, below threshold")
         if self.preserve_ratio >= self.threshold > 0:
             wrong = f"is {self.preserve_ratio}, so that what is kept would fire again"
-            raise refusal(self, "preserve_ratio", f"{wrong} at the threshold of {self.threshold}")
+            raise make_setting_error(
+                self, "preserve_ratio", f"{wrong} at the threshold of {self.threshold}"
+            )
         if self.prune_over is not None and self.prune_to >= self.prune_over:
             wrong = f"is {self.prune_to}, and would shorten nothing over {self.prune_over}"
-            raise refusal(self, "prune_to", wrong)
+            raise make_setting_error(self, "prune_to", wrong)
 
     # When
 
     def fires(self, window: Window) -> bool:
         """Whether there is something to do without being asked; never where no limit is known."""
         return window.limit > 0 and (
-            self.should_compact(self.budget(window)) or self._pays_to_prune(window)
+            self.should_compact(self.measure_budget(window)) or self._is_pruning_worthwhile(window)
         )
 
-    def lets_be(self, limit: int) -> int | None:
+    def quiet_below(self, limit: int) -> int | None:
         """The most tokens in use that do not fire; None where texts are measured or shortened."""
-        if self.unit != Unit.RECKONED or self.prune_over is not None:
+        if self.unit != SizeUnit.RECKONED or self.prune_over is not None:
             return None
         if limit <= 0:
-            return NEVER
+            return NEVER_FIRES
         # In one step of the float next to the threshold, whichever way that was rounded.
         most = int(self.threshold * limit) - self.max_output_tokens
         while self.should_compact(ContextBudget(limit, 0, most, self.max_output_tokens)):
@@ -125,87 +129,89 @@ class PreserveZone:
             most += 1
         return most
 
-    def budget(self, window: Window) -> ContextBudget:
+    def measure_budget(self, window: Window) -> ContextBudget:
         """What is in use; a reckoning has the system prompt among the messages."""
-        return self._budget(window, self._sizes(window))
+        return self._measure_budget(window, self._measure_messages(window))
 
     def should_compact(self, budget: ContextBudget) -> bool:
-        return budget.utilisation > self.threshold
+        return budget.utilization > self.threshold
 
     def must_compact(self, budget: ContextBudget) -> bool:
-        return budget.utilisation > self.critical
+        return budget.utilization > self.critical
 
-    def text_size(self, items: Sequence[Item]) -> int:
+    def count_text_tokens(self, items: Sequence[Item]) -> int:
         """Tokens of what one message says, without what each takes besides."""
-        if self._spoken is None:
+        if self._message_text_sizes is None:
             return sum(item.tokens for item in items)
-        return self._spoken.text(item.block for item in items)
+        return self._message_text_sizes.count_text_tokens(item.block for item in items)
 
     # Where
 
     def plan(self, window: Window) -> Plan | None:
-        sizes = self._sizes(window)
-        budget = self._budget(window, sizes)
+        sizes = self._measure_messages(window)
+        budget = self._measure_budget(window, sizes)
         if window.trigger is Trigger.THRESHOLD and not (
             window.limit > 0 and self.should_compact(budget)
         ):
-            if window.limit <= 0 or not self._pays_to_prune(window):
+            if window.limit <= 0 or not self._is_pruning_worthwhile(window):
                 return None
-            return self._pruning(window, self._effective(window))
-        items, split = window.open_to_cut, self._split(window, sizes)
+            return self._plan_pruning(window, self._list_effective_trims(window))
+        items, split = window.open_to_cut, self._find_split(window, sizes)
         if split:
             return Plan(
                 cut=items[split].position if split < len(items) else items[-1].position + 1,
-                reason=self._reason(window, budget),
+                reason=self._write_reason(window, budget),
                 summary_tokens=self.max_summary_tokens,
-                form=self._form,
+                template=self._template,
                 on_failure=OnFailure.NOTICE,
             )
-        if trims := self._effective(window):
-            return self._pruning(window, trims)
+        if trims := self._list_effective_trims(window):
+            return self._plan_pruning(window, trims)
         raise NothingToCompactError(
             f"nothing to compact: {window.tokens:,} tokens in view, and what may leave fits into "
-            f"the {self.preserve_budget(window.limit):,} that preserve_ratio keeps; "
+            f"the {self.compute_preserve_budget(window.limit):,} that preserve_ratio keeps; "
             f"max_output_tokens holds {self.max_output_tokens:,} of {window.limit:,} besides"
         )
 
-    def preserve_budget(self, limit: int) -> int:
+    def compute_preserve_budget(self, limit: int) -> int:
         """Tokens of the zone that is kept."""
         return int(limit * self.preserve_ratio)
 
-    def split(self, window: Window) -> int:
+    def find_split(self, window: Window) -> int:
         """Index of the first item to keep, by the document's walk; 0 where all fits the zone."""
-        return self._split(window, self._sizes(window))
+        return self._find_split(window, self._measure_messages(window))
 
-    def zones(self, window: Window) -> Zones:
+    def split_zones(self, window: Window) -> Zones:
         """What leaves and what is kept by the raw plan, before anything is repaired."""
-        items, split = window.open_to_cut, self.split(window)
+        items, split = window.open_to_cut, self.find_split(window)
         if self.keeps_newest and split >= len(items):
             split = 0
         return Zones(items[:split], items[split:])
 
-    def trims(self, window: Window) -> tuple[Trim, ...]:
+    def list_trims(self, window: Window) -> tuple[Trim, ...]:
         """Old tool results, shortened by rule."""
         if self.prune_over is None:
             return ()
-        return self._old_results.trims(window.items)
+        return self._old_results.list_trims(window.items)
 
-    def _split(self, window: Window, sizes: Sequence[Sized] | None) -> int:
+    def _find_split(self, window: Window, sizes: Sequence[MessageSize] | None) -> int:
         items = window.open_to_cut
-        exceeding = self._exceeding(window, sizes)
+        exceeding = self._find_exceeding_item(window, sizes)
         if exceeding is None:
             return 0
-        split = message_end(items, exceeding)
+        split = find_message_end(items, exceeding)
         if self.keeps_newest and split >= len(items):
             # Of one message alone nothing may leave: the floor below the second stays its end.
-            split = max(message_start(items, len(items) - 1), message_end(items, 0))
-        return stepped_back(items, split) if self.steps_back else split
+            split = max(find_message_start(items, len(items) - 1), find_message_end(items, 0))
+        return step_back(items, split) if self.steps_back else split
 
-    def _exceeding(self, window: Window, sizes: Sequence[Sized] | None) -> int | None:
+    def _find_exceeding_item(
+        self, window: Window, sizes: Sequence[MessageSize] | None
+    ) -> int | None:
         """The newest item from which on the zone is exceeded; None where all fits."""
-        zone = self.preserve_budget(window.limit)
+        zone = self.compute_preserve_budget(window.limit)
         if sizes is None:
-            return reached(window.running, zone, inclusive=False)
+            return find_budget_index(window.running, zone, inclusive=False)
         carried = len(window.items) - len(window.open_to_cut)
         for message in reversed(sizes):
             if message.start < carried:
@@ -215,74 +221,91 @@ class PreserveZone:
                 return message.start - carried
         return None
 
-    def _sizes(self, window: Window) -> list[Sized] | None:
+    def _measure_messages(self, window: Window) -> list[MessageSize] | None:
         """All messages by length; None where the store's reckoning is gone by."""
-        return None if self._spoken is None else self._spoken.sizes(window.items)
+        return (
+            None
+            if self._message_text_sizes is None
+            else self._message_text_sizes.measure_messages(window.items)
+        )
 
-    def _budget(self, window: Window, sizes: Sequence[Sized] | None) -> ContextBudget:
-        if sizes is None or self._spoken is None:
-            return ContextBudget(window.limit, 0, window.used, self.max_output_tokens)
-        system, total = self._spoken.measure.tokens(window.system), 0
+    def _measure_budget(self, window: Window, sizes: Sequence[MessageSize] | None) -> ContextBudget:
+        if sizes is None or self._message_text_sizes is None:
+            return ContextBudget(window.limit, 0, window.used_tokens, self.max_output_tokens)
+        system, total = self._message_text_sizes.measure.count_tokens(window.system_prompt), 0
         if window.summary is not None:  # a message as any other
-            total = self._spoken.measure.tokens(window.summary.text) + self.message_tokens
+            total = (
+                self._message_text_sizes.measure.count_tokens(window.summary.text)
+                + self.message_tokens
+            )
         total += sum(message.tokens for message in sizes)
         return ContextBudget(window.limit, system, total, self.max_output_tokens)
 
-    def _pays_to_prune(self, window: Window) -> bool:
+    def _is_pruning_worthwhile(self, window: Window) -> bool:
         """Whether trims of results that still show whole save enough together."""
-        saved = self._saved(window)
-        return saved > 0 and saved >= self.prune_gain * window.used
+        saved = self._count_saved_tokens(window)
+        return saved > 0 and saved >= self.prune_gain * window.used_tokens
 
-    def _saved(self, window: Window) -> int:
+    def _count_saved_tokens(self, window: Window) -> int:
         """Tokens that trims would save; each old result is looked at once in a view that grows."""
         if self.prune_over is None:
             return 0
         items, old = window.items, self._old_results
-        known: tuple[int, int] = window.worked_out.get(self, (0, 0))
-        upto, (seen, saved) = old.recent_from(items), known
+        known: tuple[int, int] = window.memo.get(self, (0, 0))
+        upto, (seen, saved) = old.find_recent_start(items), known
         if seen > upto:
             seen = saved = 0
-        saved += sum(lengths.saved for lengths in shortened(window, old.cuts(items[seen:upto])))
-        window.worked_out[self] = upto, saved
+        saved += sum(
+            lengths.saved
+            for lengths in iter_shortened_results(window, old.list_cuts(items[seen:upto]))
+        )
+        window.memo[self] = upto, saved
         return saved
 
-    def _effective(self, window: Window) -> tuple[Trim, ...]:
+    def _list_effective_trims(self, window: Window) -> tuple[Trim, ...]:
         """Trims of the results that still show whole."""
         if self.prune_over is None:
             return ()
         old = self._old_results
-        cuts = old.cuts(window.items[: old.recent_from(window.items)])
+        cuts = old.list_cuts(window.items[: old.find_recent_start(window.items)])
         return tuple(
-            [Trim(position=one.item.position, head=one.head) for one in shortened(window, cuts)]
+            [
+                Trim(position=one.item.position, head=one.head)
+                for one in iter_shortened_results(window, cuts)
+            ]
         )
 
-    def _pruning(self, window: Window, trims: tuple[Trim, ...]) -> Plan:
+    def _plan_pruning(self, window: Window, trims: tuple[Trim, ...]) -> Plan:
         reason = (
             f"{window.trigger}: {len(trims):,} old tool results are longer than "
             f"{self.prune_over:,} characters"
         )
         return Plan(cut=None, reason=reason, summary_tokens=0, trims=trims)
 
-    def _reason(self, window: Window, budget: ContextBudget) -> str:
-        filled = f"{budget.utilisation:.0%} full" if window.limit > 0 else f"{budget.used:,} in use"
+    def _write_reason(self, window: Window, budget: ContextBudget) -> str:
+        filled = (
+            f"{budget.utilization:.0%} full"
+            if window.limit > 0
+            else f"{budget.used_tokens:,} in use"
+        )
         critical = ", which is critical" if self.must_compact(budget) else ""
-        zone = self.preserve_budget(window.limit)
+        zone = self.compute_preserve_budget(window.limit)
         return f"{window.trigger}: {filled}{critical}; the newest {zone:,} tokens are kept"
 
     @cached_property
-    def _spoken(self) -> Spoken | None:
+    def _message_text_sizes(self) -> MessageTextSizes | None:
         """The document's simple estimator; None where the store's reckoning is gone by."""
-        unit = Unit(self.unit)
-        if unit is Unit.RECKONED:
+        unit = SizeUnit(self.unit)
+        if unit is SizeUnit.RECKONED:
             return None
-        return Spoken(Measure(unit, Rounding(self.rounding)), self.message_tokens)
+        return MessageTextSizes(TextMeasure(unit, Rounding(self.rounding)), self.message_tokens)
 
     @cached_property
     def _old_results(self) -> OldResults:
-        unit = Unit.CODE_POINTS if self.unit == Unit.RECKONED else Unit(self.unit)
-        measure = Measure(unit, Rounding(self.rounding))
+        unit = SizeUnit.CODE_POINTS if self.unit == SizeUnit.RECKONED else SizeUnit(self.unit)
+        measure = TextMeasure(unit, Rounding(self.rounding))
         return OldResults(self.prune_over or 0, self.prune_to, self.preserve_recent, measure)
 
     @cached_property
-    def _form(self) -> ClaudeSdkForm:
-        return ClaudeSdkForm(shows_calls=self.shows_calls)
+    def _template(self) -> ClaudeSdkTemplate:
+        return ClaudeSdkTemplate(shows_calls=self.shows_calls)

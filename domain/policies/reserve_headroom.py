@@ -9,23 +9,23 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
-from ..messages import Message, messages_of
-from ..summaries.forms.klaude import FORMS, Way
+from ..messages import Message, group_messages
+from ..summaries.forms.klaude import KLAUDE_TEMPLATES, KlaudeVersion
 from ..window import Plan, Window
-from .cutting.reserve_cut import Walk, message_tokens, walk_back
-from .cutting.sent_history import UNANSWERED, kept_messages, waiting_calls
-from .measuring.measure import Measure, Rounding, Unit
-from .policy import NEVER, check, refusal, setting
+from .cutting.reserve_cut import ReserveWalk, count_message_tokens, walk_back
+from .cutting.sent_history import UNANSWERED_TEXT, find_waiting_calls, list_kept_messages
+from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
+from .policy import NEVER_FIRES, check_settings, make_setting_error, setting
 
-LONGEST_ANSWER = 32_000
+_MAX_ANSWER_TOKENS = 32_000
 """Tokens that an answer may take where nobody says how many."""
 
 
-LEAST_SUMMARY = 64
+_MIN_SUMMARY_TOKENS = 64
 """Tokens that a summary may take however little room there is."""
 
 
-class Counts(StrEnum):
+class TokenSource(StrEnum):
     """What is taken for the tokens in use."""
 
     RECKONED = "reckoned"
@@ -61,19 +61,19 @@ class ReserveHeadroom:
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {
             "as_shipped": {
-                "unit": Unit.CODE_POINTS.value,
-                "counts": Counts.REPORTED.value,
+                "unit": SizeUnit.CODE_POINTS.value,
+                "counts": TokenSource.REPORTED.value,
                 "passes_developer": True,
-                "form": Way.AS_SHIPPED.value,
+                "form": KlaudeVersion.AS_SHIPPED.value,
             },
             "later": {
-                "unit": Unit.CODE_POINTS.value,
-                "counts": Counts.REPORTED_AND_LATER.value,
+                "unit": SizeUnit.CODE_POINTS.value,
+                "counts": TokenSource.REPORTED_AND_LATER.value,
                 "fires_at": ">=",
                 "answer_tokens": None,
                 "answers_open_calls": True,
                 "passes_developer": True,
-                "form": Way.LATER.value,
+                "form": KlaudeVersion.LATER.value,
             },
         }
     )
@@ -106,10 +106,12 @@ class ReserveHeadroom:
         ">", among=(">", ">="), help="how what is in use compares with the threshold"
     )
     counts: str = setting(
-        Counts.RECKONED.value, among=Counts, help="what is taken for the tokens in use"
+        TokenSource.RECKONED.value, among=TokenSource, help="what is taken for the tokens in use"
     )
     unit: str = setting(
-        Unit.RECKONED.value, among=Unit, help="what messages are measured in, four to a token"
+        SizeUnit.RECKONED.value,
+        among=SizeUnit,
+        help="what messages are measured in, four to a token",
     )
     rounding: str = setting(
         Rounding.UP.value, among=Rounding, help="what becomes of a part of a token"
@@ -121,89 +123,95 @@ class ReserveHeadroom:
         default=False, help="a cut moves on from a developer's message, if need be to a tool result"
     )
     form: str = setting(
-        Way.DOCUMENT.value, among=Way, help="how summaries are asked for and put together"
+        KlaudeVersion.DOCUMENT.value,
+        among=KlaudeVersion,
+        help="how summaries are asked for and put together",
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        check_settings(self)
 
     # When
 
     def fires(self, window: Window) -> bool:
         """Whether the reserve is being eaten into; never where no limit is known."""
-        return self._is_past(window, self.headroom(window.limit))
+        return self._is_past(window, self.find_headroom(window.limit))
 
-    def lets_be(self, limit: int) -> int | None:
+    def quiet_below(self, limit: int) -> int | None:
         """The most tokens in use that do not fire; None where reports or texts are counted.
 
         A large system prompt lets a little more be.
         """
-        counts = Counts(self.counts), Unit(self.unit)
+        counts = TokenSource(self.counts), SizeUnit(self.unit)
         answer = self.answer_tokens
-        if counts != (Counts.RECKONED, Unit.RECKONED) or answer is None or answer >= limit > 0:
+        if (
+            counts != (TokenSource.RECKONED, SizeUnit.RECKONED)
+            or answer is None
+            or answer >= limit > 0
+        ):
             return None
         if limit <= 0:
-            return NEVER
-        threshold = self._threshold(limit - answer, 0, self.headroom(limit))
+            return NEVER_FIRES
+        threshold = self._compute_threshold(limit - answer, 0, self.find_headroom(limit))
         return threshold - 1 if self.fires_at == ">=" else threshold
 
     def _is_past(self, window: Window, headroom: Headroom) -> bool:
-        room = window.limit - self._answer(window) if window.limit > 0 else 0
+        room = window.limit - self._reserve_for_answer(window) if window.limit > 0 else 0
         if room <= 0:
             return False
-        threshold, used = room - headroom.reserve, self.in_use(window)
-        if self._counts_as_stored and used > threshold:
-            threshold = self._threshold(room, window.request, headroom)
+        threshold, used = room - headroom.reserve, self.count_in_use(window)
+        if self._is_counted_as_stored and used > threshold:
+            threshold = self._compute_threshold(room, window.request_tokens, headroom)
         return used >= threshold if self.fires_at == ">=" else used > threshold
 
-    def in_use(self, window: Window) -> int:
+    def count_in_use(self, window: Window) -> int:
         """Tokens in use, as `counts` has it."""
-        if self.counts == Counts.RECKONED:
-            return window.used
+        if self.counts == TokenSource.RECKONED:
+            return window.used_tokens
         if window.usage is None:
-            return self.estimated(window)
-        if self.counts == Counts.REPORTED or window.usage_at is None:
+            return self.estimate_sent_tokens(window)
+        if self.counts == TokenSource.REPORTED or window.usage_at is None:
             return window.usage
         later = [item for item in window.items if item.position > window.usage_at]
         measure = self.measure
         if measure is None:
             return window.usage + sum(item.tokens for item in later)
-        return window.usage + _sum(messages_of(later), measure)
+        return window.usage + _sum_tokens(group_messages(later), measure)
 
-    def estimated(self, window: Window) -> int:
+    def estimate_sent_tokens(self, window: Window) -> int:
         """What is sent, by its texts: the summary, and the messages that were kept."""
         measure = self.measure
         if measure is None:
             return window.tokens
-        tokens = _sum(kept_messages(window), measure)
+        tokens = _sum_tokens(list_kept_messages(window), measure)
         if window.summary:
-            tokens += measure.tokens(window.summary.text)
+            tokens += measure.count_tokens(window.summary.text)
         if self.answers_open_calls:
-            tokens += measure.tokens(UNANSWERED) * len(waiting_calls(window))
+            tokens += measure.count_tokens(UNANSWERED_TEXT) * len(find_waiting_calls(window))
         return tokens
 
     # Where
 
     def plan(self, window: Window) -> Plan | None:
-        headroom = self.headroom(window.limit)
+        headroom = self.find_headroom(window.limit)
         trigger = window.trigger
         if trigger is Trigger.THRESHOLD and not self._is_past(window, headroom):
             return None
         free = most = 0
-        if self._counts_as_stored and window.limit > 0:
-            free = self._free(window, headroom)
+        if self._is_counted_as_stored and window.limit > 0:
+            free = self._count_free_tokens(window, headroom)
         if free:
             # A quarter is for what comes next.
-            most = window.request + window.held_tokens + free * 3 // 4
+            most = window.request_tokens + window.held_tokens + free * 3 // 4
             headroom = Headroom(headroom.reserve, min(headroom.keep, free // 2))
-        walk = self._walk(window, headroom)
+        walk = self._walk_back(window, headroom)
         cut = walk.first_kept
         if cut is None:
             if trigger is Trigger.IDLE and not self._is_past(window, headroom):
                 return None
             if trigger is not Trigger.MANUAL or self._is_past(window, headroom):
                 # It stands first, or is bound to what does: how to shrink it, the store knows.
-                cut = walk.giant
+                cut = walk.oversized_position
                 if cut is None and most and window.open_to_cut and self._is_past(window, headroom):
                     # What is there to keep is no more than that, and the summary is too large.
                     cut = window.open_to_cut[0].position
@@ -213,24 +221,24 @@ class ReserveHeadroom:
                 f"{window.running[-1]:,} may leave, and the newest {headroom.keep:,} are kept, "
                 "in whole messages (keep_tokens)"
             )
-        form = FORMS[self.form]
+        form = KLAUDE_TEMPLATES[self.form]
         summary = self.summary_tokens or headroom.summary
         if most:
-            summary = min(summary, max(free // 6, LEAST_SUMMARY))
+            summary = min(summary, max(free // 6, _MIN_SUMMARY_TOKENS))
         return Plan(
             cut=cut,
-            reason=_reason(window, headroom),
+            reason=_write_reason(window, headroom),
             summary_tokens=summary,
             most_tokens=most,
             turn_tokens=summary if form.has_own_turn_budget else 0,
-            form=form,
+            template=form,
         )
 
     @property
-    def _counts_as_stored(self) -> bool:
-        return self.counts == Counts.RECKONED and self.measure is None
+    def _is_counted_as_stored(self) -> bool:
+        return self.counts == TokenSource.RECKONED and self.measure is None
 
-    def _threshold(self, room: int, request: int, headroom: Headroom) -> int:
+    def _compute_threshold(self, room: int, request: int, headroom: Headroom) -> int:
         """The most tokens in use that do not fire.
 
         A reserve that nobody set is at most three quarters of what the request leaves.
@@ -240,35 +248,35 @@ class ReserveHeadroom:
             return threshold
         return max(threshold, request + (room - request) // 4)
 
-    def _free(self, window: Window, headroom: Headroom) -> int:
+    def _count_free_tokens(self, window: Window, headroom: Headroom) -> int:
         """Tokens below the threshold for the summary, what is kept, and what comes next: all but
         the request and pinned blocks."""
-        room = window.limit - self._answer(window)
-        floor = window.request + window.held_tokens
-        below = self._threshold(room, window.request, headroom) - floor
+        room = window.limit - self._reserve_for_answer(window)
+        floor = window.request_tokens + window.held_tokens
+        below = self._compute_threshold(room, window.request_tokens, headroom) - floor
         if self.reserve_tokens is not None and below > 0:
             return below
         return max(below, (room - floor) // 2, 0)
 
-    def walk(self, window: Window) -> Walk:
+    def walk_back(self, window: Window) -> ReserveWalk:
         """Where the document's walk ends, be it legal or not."""
-        return self._walk(window, self.headroom(window.limit))
+        return self._walk_back(window, self.find_headroom(window.limit))
 
-    def _walk(self, window: Window, headroom: Headroom) -> Walk:
+    def _walk_back(self, window: Window, headroom: Headroom) -> ReserveWalk:
         return walk_back(
             window, headroom.keep, self.measure, passes_developer=self.passes_developer
         )
 
-    def tokens_before(self, window: Window) -> int:
+    def count_tokens_before(self, window: Window) -> int:
         """What an entry says of a session: the last report, or all messages that ever were."""
         measure = self.measure
         if window.usage is not None or measure is None:
-            return window.used if window.usage is None else window.usage
-        return _sum(messages_of((*window.evicted, *window.items)), measure)
+            return window.used_tokens if window.usage is None else window.usage
+        return _sum_tokens(group_messages((*window.evicted, *window.items)), measure)
 
     # By how much
 
-    def headroom(self, limit: int) -> Headroom:
+    def find_headroom(self, limit: int) -> Headroom:
         """The settings for a model that holds `limit` tokens; 0 where that is not known."""
         reserve, keep = self.reserve_tokens, self.keep_tokens
         if reserve is None:
@@ -281,37 +289,37 @@ class ReserveHeadroom:
         return Headroom(reserve, keep)
 
     @cached_property
-    def measure(self) -> Measure | None:
+    def measure(self) -> TextMeasure | None:
         """What messages are measured by; None where the store's counts stand for them."""
-        if self.unit == Unit.RECKONED:
+        if self.unit == SizeUnit.RECKONED:
             return None
-        return Measure(Unit(self.unit), Rounding(self.rounding), least=1)
+        return TextMeasure(SizeUnit(self.unit), Rounding(self.rounding), min_tokens=1)
 
-    def message_tokens(self, message: Message) -> int:
+    def count_message_tokens(self, message: Message) -> int:
         """How large a message is taken to be."""
         measure = self.measure
-        return message.tokens if measure is None else message_tokens(message, measure)
+        return message.tokens if measure is None else count_message_tokens(message, measure)
 
-    def _answer(self, window: Window) -> int:
+    def _reserve_for_answer(self, window: Window) -> int:
         if self.answer_tokens is None:
             facts = window.prices
-            return (facts and facts.output) or LONGEST_ANSWER
+            return (facts and facts.output) or _MAX_ANSWER_TOKENS
         if self.answer_tokens and self.answer_tokens >= window.limit:
-            raise refusal(
+            raise make_setting_error(
                 self, "answer_tokens", f"is {self.answer_tokens:,} of a limit of {window.limit:,}"
             )
         return self.answer_tokens
 
 
-def _sum(messages: tuple[Message, ...], measure: Measure) -> int:
-    return sum(message_tokens(message, measure) for message in messages)
+def _sum_tokens(messages: tuple[Message, ...], measure: TextMeasure) -> int:
+    return sum(count_message_tokens(message, measure) for message in messages)
 
 
-def _reason(window: Window, headroom: Headroom) -> str:
+def _write_reason(window: Window, headroom: Headroom) -> str:
     of_limit = ""
     if window.limit > 0:
         of_limit = f" of {window.limit:,}, of which {headroom.reserve:,} stay free"
     return (
-        f"{window.trigger}: {window.used:,} tokens in use{of_limit}; "
+        f"{window.trigger}: {window.used_tokens:,} tokens in use{of_limit}; "
         f"the newest {headroom.keep:,} are kept"
     )

@@ -9,18 +9,18 @@ from ..blocks import Block, Kind, ToolCall
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..item import Item
-from ..messages import Role, message_start, role_of
-from ..summaries.forms.tunacode import TunacodeForm
-from ..summaries.plain_parts import parts_of
+from ..messages import Role, find_message_start, find_role
+from ..summaries.forms.tunacode import TunacodeTemplate
+from ..summaries.plain_parts import list_text_parts
 from ..window import OnFailure, Plan, Window
-from .cutting.budget_walk import reached
-from .measuring.measure import Measure, Rounding, Unit
-from .policy import check, setting
+from .cutting.budget_walk import find_budget_index
+from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
+from .policy import check_settings, setting
 
-FORCED = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
+FORCED_TRIGGERS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
 """Triggers that compact whatever the threshold says."""
-FORM = TunacodeForm()
-BUDGET, LATEST, EITHER = "budget", "latest", "either"
+_TEMPLATE = TunacodeTemplate()
+_BUDGET, _LATEST, _EITHER = "budget", "latest", "either"
 """What says where a forced compaction cuts."""
 
 
@@ -38,10 +38,10 @@ class RetentionWindow:
         "seed 002: alchemiststudiosDOTai/tunacode, plan of the compaction system"
     )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "as_shipped": {"unit": "code-points", "forced_cut": BUDGET, "splits_runs": False},
+        "as_shipped": {"unit": "code-points", "forced_cut": _BUDGET, "splits_runs": False},
         "later": {
             "unit": "code-points",
-            "forced_cut": LATEST,
+            "forced_cut": _LATEST,
             "cuts_after_unfinished": True,
             "splits_runs": False,
         },
@@ -57,7 +57,9 @@ class RetentionWindow:
         4_096, unit="tokens", least=1, help="the summary may take; the agent's own cap for answers"
     )
     unit: str = setting(
-        Unit.RECKONED.value, among=Unit, help="what messages are measured in, four to a token"
+        SizeUnit.RECKONED.value,
+        among=SizeUnit,
+        help="what messages are measured in, four to a token",
     )
     rounding: str = setting(
         Rounding.DOWN.value, among=Rounding, help="what becomes of a part of a token"
@@ -69,8 +71,8 @@ class RetentionWindow:
         ">=", among=(">=", ">"), help="when the newest tokens are enough to keep"
     )
     forced_cut: str = setting(
-        EITHER,
-        among=(BUDGET, LATEST, EITHER),
+        _EITHER,
+        among=(_BUDGET, _LATEST, _EITHER),
         help="where a forced compaction cuts: by what is to be kept, as late as it may, or as late "
         "where there is less than that",
     )
@@ -88,145 +90,145 @@ class RetentionWindow:
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        check_settings(self)
 
     def plan(self, window: Window) -> Plan | None:
         if window.trigger is Trigger.THRESHOLD and not self.fires(window):
             return None
-        meant = self._reached(window) or 0
-        at, reason = self._at(window, meant), self._reason(window)
-        if at < meant and (not at or (self.splits_runs and self._fires_again(window, at))):
+        meant = self._find_budget_index(window) or 0
+        at, reason = self._find_cut_index(window, meant), self._write_reason(window)
+        if at < meant and (not at or (self.splits_runs and self._is_due_again(window, at))):
             # No message ends near it: what was meant is the cut where enough is kept.
             at = meant
             reason += "; no finished message ends shortly before what is kept"
         if at:
             return Plan(
-                _position(window.open_to_cut, at),
+                _find_position(window.open_to_cut, at),
                 reason,
                 self.summary_tokens,
-                form=FORM,
+                template=_TEMPLATE,
                 on_failure=self._on_failure,
             )
         if window.trigger is Trigger.IDLE:
             return None
-        raise NothingToCompactError(self._nothing(window))
+        raise NothingToCompactError(self._explain_no_cut(window))
 
     def fires(self, window: Window) -> bool:
         """Whether the threshold is passed; never where no limit is known, or nothing in view."""
         if window.limit <= 0:
             return False
-        threshold = self.threshold(window.limit)
+        threshold = self.compute_threshold(window.limit)
         if self._measure is None:
-            return self._exceeds(window.used, threshold)
-        return self._measured_exceeds(window.items, threshold)
+            return self._is_over(window.used_tokens, threshold)
+        return self._is_measured_over(window.items, threshold)
 
-    def threshold(self, limit: int) -> int:
+    def compute_threshold(self, limit: int) -> int:
         """Tokens that may be in use; 0 where less than nothing would be left."""
         return max(0, limit - self.reserve_tokens - self.keep_recent_tokens)
 
-    def cut(self, window: Window) -> int | None:
+    def find_cut(self, window: Window) -> int | None:
         """Position of the first block to keep, by the document's rules alone; it may be one past
         the newest block. None where they find no cut."""
-        at = self._at(window, self._reached(window) or 0)
-        return _position(window.open_to_cut, at) if at else None
+        at = self._find_cut_index(window, self._find_budget_index(window) or 0)
+        return _find_position(window.open_to_cut, at) if at else None
 
-    def valid_cuts(self, window: Window) -> tuple[int, ...]:
+    def list_valid_cuts(self, window: Window) -> tuple[int, ...]:
         """All positions where the rules allow a cut; the last may be one past the newest block."""
         items = window.open_to_cut
-        ends = [end for _, end in newest_first(items)][::-1]
-        return tuple(_position(items, at) for at in ends if self._is_valid(items, at))
+        ends = [end for _, end in iter_message_spans_back(items)][::-1]
+        return tuple(_find_position(items, at) for at in ends if self._is_valid(items, at))
 
-    def tokens_of(self, message: Sequence[Item]) -> int:
+    def count_tokens(self, message: Sequence[Item]) -> int:
         """The size of one message, in the unit of this policy."""
         measure = self._measure
         if measure is None:
             return sum(item.tokens for item in message)
-        return measure.tokens_of(sum(_length(item, measure) for item in message))
+        return measure.convert_to_tokens(sum(_measure_item(item, measure) for item in message))
 
     # How
 
     @cached_property
-    def _measure(self) -> Measure | None:
+    def _measure(self) -> TextMeasure | None:
         """How texts are measured; None where that is not done here, but reckoned by the store."""
-        if self.unit == Unit.RECKONED:
+        if self.unit == SizeUnit.RECKONED:
             return None
-        return Measure(Unit(self.unit), Rounding(self.rounding))
+        return TextMeasure(SizeUnit(self.unit), Rounding(self.rounding))
 
     @cached_property
     def _on_failure(self) -> OnFailure:
         return OnFailure(self.on_failure)
 
-    def _at(self, window: Window, meant: int) -> int:
+    def _find_cut_index(self, window: Window, meant: int) -> int:
         """Index of the first item to keep by the rules; 0 where they find no cut."""
         items, at = window.open_to_cut, 0
-        is_forced = window.trigger in FORCED
-        if not is_forced or self.forced_cut != LATEST:
-            at = self._snapped_back(items, meant)
-        if is_forced and not at and self.forced_cut != BUDGET:
-            at = self._snapped_back(items, len(items))
+        is_forced = window.trigger in FORCED_TRIGGERS
+        if not is_forced or self.forced_cut != _LATEST:
+            at = self._snap_back(items, meant)
+        if is_forced and not at and self.forced_cut != _BUDGET:
+            at = self._snap_back(items, len(items))
         return at
 
-    def _fires_again(self, window: Window, at: int) -> bool:
+    def _is_due_again(self, window: Window, at: int) -> bool:
         """Whether what is kept from there on passes the threshold all by itself."""
         if window.limit <= 0:
             return False
-        threshold = self.threshold(window.limit)
+        threshold = self.compute_threshold(window.limit)
         if self._measure is None:
-            return self._exceeds(window.running[-1] - window.running[at], threshold)
-        return self._measured_exceeds(window.open_to_cut[at:], threshold)
+            return self._is_over(window.running[-1] - window.running[at], threshold)
+        return self._is_measured_over(window.open_to_cut[at:], threshold)
 
-    def _measured_exceeds(self, items: Sequence[Item], threshold: int) -> bool:
+    def _is_measured_over(self, items: Sequence[Item], threshold: int) -> bool:
         used = 0
-        for start, end in newest_first(items):
-            used += self.tokens_of(items[start:end])
-            if self._exceeds(used, threshold):
+        for start, end in iter_message_spans_back(items):
+            used += self.count_tokens(items[start:end])
+            if self._is_over(used, threshold):
                 return True
         return False
 
-    def _exceeds(self, used: int, threshold: int) -> bool:
+    def _is_over(self, used: int, threshold: int) -> bool:
         return used > threshold or (self.fires_at == ">=" and used == threshold > 0)
 
-    def _reached(self, window: Window) -> int | None:
+    def _find_budget_index(self, window: Window) -> int | None:
         """Where the oldest message begins that the budget asks to keep; None where there is less
         than that in all."""
         items, keep, is_strict = window.open_to_cut, self.keep_recent_tokens, self.reached_at == ">"
         if self._measure is not None:
             kept = 0
-            for start, end in newest_first(items):
-                kept += self.tokens_of(items[start:end])
+            for start, end in iter_message_spans_back(items):
+                kept += self.count_tokens(items[start:end])
                 if kept > keep or (kept == keep and not is_strict):
                     return start
             return None
-        at = reached(window.running, keep, inclusive=not is_strict)
-        return None if at is None else message_start(items, at)
+        at = find_budget_index(window.running, keep, inclusive=not is_strict)
+        return None if at is None else find_message_start(items, at)
 
-    def _snapped_back(self, items: Sequence[Item], at: int) -> int:
+    def _snap_back(self, items: Sequence[Item], at: int) -> int:
         """The newest valid cut up to here; 0 where there is none."""
         while at > 0 and not self._is_valid(items, at):
-            at = message_start(items, at - 1)
+            at = find_message_start(items, at - 1)
         return at
 
     def _is_valid(self, items: Sequence[Item], at: int) -> bool:
         if at < len(items) and items[at].kind is Kind.TOOL_RESULT:
             return False
-        role = role_of(items[at - 1])
+        role = find_role(items[at - 1])
         if role is not Role.ASSISTANT:
             return role is Role.USER
-        message = items[message_start(items, at - 1) : at]
+        message = items[find_message_start(items, at - 1) : at]
         if not any(item.is_unfinished for item in message):
             return True
-        return self.cuts_after_unfinished and _is_mere_text(message)
+        return self.cuts_after_unfinished and _is_text_only(message)
 
-    def _reason(self, window: Window) -> str:
-        if window.trigger in FORCED:
-            return f"{window.trigger}: {window.used:,} tokens in use"
+    def _write_reason(self, window: Window) -> str:
+        if window.trigger in FORCED_TRIGGERS:
+            return f"{window.trigger}: {window.used_tokens:,} tokens in use"
         return (
-            f"{window.used:,} of {window.limit:,} tokens in use, more than "
-            f"{self.threshold(window.limit):,}: {self.reserve_tokens:,} are reserved, and the "
+            f"{window.used_tokens:,} of {window.limit:,} tokens in use, more than "
+            f"{self.compute_threshold(window.limit):,}: {self.reserve_tokens:,} are reserved, and the "
             f"newest {self.keep_recent_tokens:,} are kept"
         )
 
-    def _nothing(self, window: Window) -> str:
+    def _explain_no_cut(self, window: Window) -> str:
         return (
             f"nothing to compact: of {window.tokens:,} tokens in view {window.running[-1]:,} may "
             f"leave, and keep_recent_tokens has the newest {self.keep_recent_tokens:,} kept; set "
@@ -234,38 +236,38 @@ class RetentionWindow:
         )
 
 
-def newest_first(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
+def iter_message_spans_back(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
     """Where each message begins and ends, from the newest back; only what is asked for is read."""
     end = len(items)
     while end:
-        start = message_start(items, end - 1)
+        start = find_message_start(items, end - 1)
         yield start, end
         end = start
 
 
-def _position(items: Sequence[Item], at: int) -> int:
+def _find_position(items: Sequence[Item], at: int) -> int:
     return items[at].position if at < len(items) else items[-1].place + 1
 
 
-def _length(item: Item, measure: Measure) -> int:
+def _measure_item(item: Item, measure: TextMeasure) -> int:
     """A tool call counts its id, its name and its arguments as Python prints them; the parts of a
     tool result stand a space apart."""
     block = item.block
     if isinstance(block, ToolCall):
-        said = block.tool_call_id + block.name + str(block.parsed())
-        return measure.length(said)
+        said = block.tool_call_id + block.name + str(block.parse_arguments())
+        return measure.measure_length(said)
     if isinstance(block, Block):
         # Nearly all blocks are one text: these are not taken to pieces.
         if block.media is None:
-            return measure.length(block.text)
-        return sum(map(measure.length, parts_of(block)))
+            return measure.measure_length(block.text)
+        return sum(map(measure.measure_length, list_text_parts(block)))
     if isinstance(block.content, str):
-        return measure.length(block.content)
-    parts = parts_of(block)
-    return sum(map(measure.length, parts)) + max(0, len(parts) - 1)
+        return measure.measure_length(block.content)
+    parts = list_text_parts(block)
+    return sum(map(measure.measure_length, parts)) + max(0, len(parts) - 1)
 
 
-def _is_mere_text(message: Sequence[Item]) -> bool:
+def _is_text_only(message: Sequence[Item]) -> bool:
     kinds = {item.kind for item in message}
     if Kind.TOOL_CALL in kinds:
         return False

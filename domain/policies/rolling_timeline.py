@@ -9,21 +9,21 @@ from typing import Any, ClassVar, NamedTuple
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..item import Item
-from ..summaries.forms.kdcube import KdcubeForm
+from ..summaries.forms.kdcube import KdcubeTemplate
 from ..window import OnFailure, Plan, Window
-from .cutting.budget_walk import reached
-from .cutting.timeline_boundaries import TimelineBoundaries
-from .measuring.measure import Unit
+from .cutting.budget_walk import find_budget_index
+from .cutting.timeline_cuts import TimelineCuts
+from .measuring.text_measure import SizeUnit
 from .measuring.timeline_sizes import TimelineSizes
-from .policy import check, refusal, setting
+from .policy import check_settings, make_setting_error, setting
 
 
 class TimelineCut(NamedTuple):
     """Where the timeline is to be cut, before anything is repaired; in positions."""
 
-    begins: int
+    start: int
     """The first block of the window: behind the last summary."""
-    after: int
+    end: int
     keep: int
     """Tokens that are to stay."""
     first_kept: int
@@ -31,21 +31,21 @@ class TimelineCut(NamedTuple):
     """Where the turn begins that the cut splits; None where it splits none."""
 
     @property
-    def takes_out(self) -> bool:
-        return self.first_kept > self.begins
+    def has_effect(self) -> bool:
+        return self.first_kept > self.start
 
 
-class Filled(NamedTuple):
+class TimelineUsage(NamedTuple):
     """How full a window is, by the settings' unit."""
 
     total: int
-    room: int
+    room_tokens: int
     """What the limit leaves for blocks."""
-    share: int
+    share_tokens: int
     """The part of the room that stays filled."""
     running: Sequence[int]
     """Prefix sums of the blocks that may leave."""
-    towards_keep: Sequence[int]
+    running_for_keep: Sequence[int]
     """The same of what counts towards the share."""
 
 
@@ -93,7 +93,9 @@ class RollingTimeline:
     turn_summary_tokens: int = setting(
         400, help="and that of a split turn's beginning", unit="tokens", least=1, most=1_000_000
     )
-    unit: str = setting(Unit.RECKONED.value, help="what is counted, four a token", among=Unit)
+    unit: str = setting(
+        SizeUnit.RECKONED.value, help="what is counted, four a token", among=SizeUnit
+    )
     counts: str = setting(
         "visible",
         help="what fires: the view, or what left it and is still in memory as well",
@@ -136,9 +138,9 @@ class RollingTimeline:
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        check_settings(self)
         if self.keeps >= self.fires_at:
-            raise refusal(
+            raise make_setting_error(
                 self,
                 "keeps",
                 f"is {self.keeps}, not below fires_at ({self.fires_at}): "
@@ -151,8 +153,8 @@ class RollingTimeline:
         return TimelineSizes(self.unit, counts_evicted=self.counts == "in-memory")
 
     @cached_property
-    def _boundaries(self) -> TimelineBoundaries:
-        return TimelineBoundaries(
+    def _cuts(self) -> TimelineCuts:
+        return TimelineCuts(
             any_author=self.boundaries == "any-author",
             whole_messages=self.cuts_at == "messages",
             from_prompt=self.turn_begins == "prompt",
@@ -162,7 +164,7 @@ class RollingTimeline:
 
     def fires(self, window: Window) -> bool:
         """Whether more is in use than the share; never where no limit is known."""
-        return window.limit > 0 and self._is_over(window, self.sizes.total(window))
+        return window.limit > 0 and self._is_over(window, self.sizes.count_total(window))
 
     def _is_over(self, window: Window, total: int) -> bool:
         return total > int(window.limit * self.fires_at)
@@ -170,69 +172,71 @@ class RollingTimeline:
     # Where
 
     def plan(self, window: Window) -> Plan | None:
-        filled = self._filled(window)
+        filled = self._measure_usage(window)
         if window.trigger is Trigger.THRESHOLD and not (
             window.limit > 0 and self._is_over(window, filled.total)
         ):
             return None
         items = window.open_to_cut
-        keep, at, split = self._where(items, filled) if items else _NOWHERE
-        if at and keep <= filled.room:
+        keep, at, split = self._locate_cut(items, filled) if items else _NOWHERE
+        if at and keep <= filled.room_tokens:
             cut: int | None = items[at].position
             turn_start = items[at if split is None else split].position
         else:
-            cut, turn_start = self._meant(window, filled), 0
+            cut, turn_start = self._find_intended_cut(window, filled), 0
         if cut is None:
             if window.trigger is Trigger.IDLE:
                 return None
             raise NothingToCompactError(
                 f"nothing to compact: of {filled.total:,} tokens in use, blocks that may leave "
-                f"take no more than the {filled.share:,} that stay "
+                f"take no more than the {filled.share_tokens:,} that stay "
                 f"({self.name}: keeps is {self.keeps})"
             )
         return Plan(
             cut=cut,
             reason=f"{window.trigger}: {filled.total:,} of {window.limit:,} tokens in use; "
-            f"of the blocks, the newest {filled.share:,} stay",
+            f"of the blocks, the newest {filled.share_tokens:,} stay",
             summary_tokens=self.summary_tokens,
             turn_tokens=self.turn_summary_tokens,
-            form=self.form(turn_start),
+            template=self.make_template(turn_start),
             on_failure=_ON_FAILURE[self.on_failure],
         )
 
-    def form(self, turn_start: int = 0) -> KdcubeForm:
+    def make_template(self, turn_start: int = 0) -> KdcubeTemplate:
         """How the summary is put together; a split turn's beginning is what follows the start."""
-        return KdcubeForm(turn_start, ":" if self.heading == "colon" else "")
+        return KdcubeTemplate(turn_start, ":" if self.heading == "colon" else "")
 
-    def answered(self, window: Window) -> TimelineCut | None:
+    def find_due_cut(self, window: Window) -> TimelineCut | None:
         """The raw cut where the policy fires or is asked; None where it looks for none."""
         if window.trigger is Trigger.THRESHOLD and not self.fires(window):
             return None
-        return self.cut(window)
+        return self.find_cut(window)
 
-    def cut(self, window: Window) -> TimelineCut | None:
+    def find_cut(self, window: Window) -> TimelineCut | None:
         """The raw cut, as the rules give it; None where there is nothing behind the summary."""
         items = window.open_to_cut
         if not items:
             return None
-        keep, at, split = self._where(items, self._filled(window))
+        keep, at, split = self._locate_cut(items, self._measure_usage(window))
         return TimelineCut(
-            begins=items[0].position,
-            after=window.after,
+            start=items[0].position,
+            end=window.after,
             keep=keep,
             first_kept=items[at].position,
             turn_start=None if split is None else items[split].position,
         )
 
-    def _where(self, items: Sequence[Item], filled: Filled) -> tuple[int, int, int | None]:
+    def _locate_cut(
+        self, items: Sequence[Item], filled: TimelineUsage
+    ) -> tuple[int, int, int | None]:
         """Tokens to keep, and by index the first block that is kept and the turn it splits."""
-        keep = self._keep(items, filled)
-        at = self._boundaries.first_at(items, reached(filled.towards_keep, keep))
+        keep = self._count_tokens_to_keep(items, filled)
+        at = self._cuts.find_first_cut(items, find_budget_index(filled.running_for_keep, keep))
         if at is None:
             return keep, 0, None
-        return keep, at, self._boundaries.turn_start(items, at)
+        return keep, at, self._cuts.find_turn_start(items, at)
 
-    def _meant(self, window: Window, filled: Filled) -> int | None:
+    def _find_intended_cut(self, window: Window, filled: TimelineUsage) -> int | None:
         """Where to cut if the raw cut takes nothing out, or leaves more than there is room for.
 
         There the newest block is larger than what may stay, or the newest turns are: the store
@@ -242,46 +246,50 @@ class RollingTimeline:
         items, running = window.open_to_cut, filled.running
         if not items:
             return None
-        keeps = [keep for keep in (self._keep(items, filled),) if keep <= filled.room]
-        keeps.append(filled.share)
+        keeps = [
+            keep
+            for keep in (self._count_tokens_to_keep(items, filled),)
+            if keep <= filled.room_tokens
+        ]
+        keeps.append(filled.share_tokens)
         if window.trigger is Trigger.OVERFLOW:
             keeps.append(max(1, int(running[-1] * self.keeps)))
         for keep in keeps:
-            index = reached(running, keep)
+            index = find_budget_index(running, keep)
             if index is None:
                 continue
-            at = self._boundaries.first_at(items, index) or index
+            at = self._cuts.find_first_cut(items, index) or index
             if at > 0:
                 return items[at].position
         return items[0].position if running[-1] >= keeps[-1] else None
 
-    def _keep(self, items: Sequence[Item], filled: Filled) -> int:
+    def _count_tokens_to_keep(self, items: Sequence[Item], filled: TimelineUsage) -> int:
         """Tokens to keep: the share, or the newest turns if these are more."""
         if self.keep_recent_turns == 0:
-            return filled.share
-        begins = self._boundaries.newest_turns(items, self.keep_recent_turns)
+            return filled.share_tokens
+        begins = self._cuts.find_newest_turns(items, self.keep_recent_turns)
         recent = filled.running[-1] - filled.running[begins]
-        if self.protects == "if-it-fits" and recent > filled.room:
-            return filled.share
-        return max(filled.share, recent)
+        if self.protects == "if-it-fits" and recent > filled.room_tokens:
+            return filled.share_tokens
+        return max(filled.share_tokens, recent)
 
-    def _filled(self, window: Window) -> Filled:
+    def _measure_usage(self, window: Window) -> TimelineUsage:
         """What is in use, by the settings' unit."""
-        running = self.sizes.running(window)
-        total = self.sizes.total_of(window, running)
+        running = self.sizes.sum_running(window)
+        total = self.sizes.count_total_with(window, running)
         # Where no limit is known, what is in use counts as one.
         limit = window.limit if window.limit > 0 else total
-        room = max(1, limit - self.sizes.besides(window))
+        room = max(1, limit - self.sizes.count_overhead(window))
         share = max(1, int(room * self.keeps))
         towards_keep = running
         if self.budget_counts == "messages":
-            towards_keep = self._of_messages(window.open_to_cut, running)
-        return Filled(total, room, share, running, towards_keep)
+            towards_keep = self._sum_messages(window.open_to_cut, running)
+        return TimelineUsage(total, room, share, running, towards_keep)
 
-    def _of_messages(self, items: Sequence[Item], running: Sequence[int]) -> tuple[int, ...]:
+    def _sum_messages(self, items: Sequence[Item], running: Sequence[int]) -> tuple[int, ...]:
         """Prefix sums of the messages alone."""
         counted = (
-            after - before if self._boundaries.is_message(item) else 0
+            after - before if self._cuts.is_message(item) else 0
             for item, (before, after) in zip(items, pairwise(running), strict=True)
         )
         return tuple(accumulate(counted, initial=0))

@@ -7,24 +7,30 @@ from typing import Any, ClassVar
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..item import Item
-from ..messages import messages_of
+from ..messages import group_messages
 from ..ranges import Ranges
-from ..token_budget import estimate_text
-from ..utilisation import Level, Marks, Pruned, Utilisation
+from ..token_estimate import estimate_text
+from ..utilization import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..window import Plan, Window
-from .measuring.measure import Measure, Rounding, Unit
-from .measuring.message_sizes import ResultText, message_tokens
-from .policy import check, refusal, setting
-from .pruning.selection import Choice, Protects, carried, leaving, protected
-from .pruning.weighed import Weighed
+from .measuring.message_sizes import ResultText, count_message_text_tokens
+from .measuring.text_measure import Rounding, SizeUnit, TextMeasure
+from .policy import check_settings, make_setting_error, setting
+from .pruning.selection import (
+    ProtectionUnit,
+    PruningChoice,
+    choose_leaving,
+    find_carried,
+    find_protected,
+)
+from .pruning.weighed_messages import WeighedMessages
 
-MARGIN = 0.10
+_MARGIN_SHARE = 0.10
 """How far below the threshold the warning begins, and pruning ends."""
-LOWEST_WARNING = 0.50
-CRITICAL = 0.90
-CRITICAL_TARGET = 0.8
+_MIN_WARNING_SHARE = 0.50
+_CRITICAL_SHARE = 0.90
+_CRITICAL_TARGET_SHARE = 0.8
 """Part of the target that is aimed for at the critical level."""
-WANTED = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
+_REQUESTED_TRIGGERS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
 """Triggers behind which somebody waits, and has to hear that nothing was done."""
 
 
@@ -72,9 +78,11 @@ class ScoredPruning:
         help="whether warning and pruning begin at their share or past it",
     )
     protects: str = setting(
-        Protects.TURNS.value, among=Protects, help="what protected_turns counts"
+        ProtectionUnit.TURNS.value, among=ProtectionUnit, help="what protected_turns counts"
     )
-    choice: str = setting(Choice.REMOVE_LOWEST.value, among=Choice, help="how what stays is chosen")
+    choice: str = setting(
+        PruningChoice.REMOVE_LOWEST.value, among=PruningChoice, help="how what stays is chosen"
+    )
     pairs_leave_together: bool = setting(
         True, help="whether a call leaves with its results, or each by its own worth"
     )
@@ -88,7 +96,9 @@ class ScoredPruning:
         8_192, unit="tokens", least=0, help="kept free of what pruning aims for: the next answer"
     )
     unit: str = setting(
-        Unit.RECKONED.value, among=Unit, help="what is counted; all but reckoned by four a token"
+        SizeUnit.RECKONED.value,
+        among=SizeUnit,
+        help="what is counted; all but reckoned by four a token",
     )
     rounding: str = setting(
         Rounding.UP.value, among=Rounding, help="of a part of a token, where texts are counted"
@@ -98,10 +108,10 @@ class ScoredPruning:
     )
 
     def __post_init__(self) -> None:
-        check(self)
+        check_settings(self)
         least = self.compaction_threshold
         if self.critical_threshold is not None and self.critical_threshold < least:
-            raise refusal(
+            raise make_setting_error(
                 self,
                 "critical_threshold",
                 f"is {self.critical_threshold}, below compaction_threshold ({least})",
@@ -110,13 +120,13 @@ class ScoredPruning:
     # When
 
     @property
-    def marks(self) -> Marks:
+    def level_marks(self) -> LevelMarks:
         """Where the levels begin; critical is critical at its share, whatever levels_at says."""
-        return Marks(
+        return LevelMarks(
             # Rounded: 0.8 - 0.1 is more than 0.7 to a computer.
-            warning=max(LOWEST_WARNING, round(self.compaction_threshold - MARGIN, 9)),
+            warning=max(_MIN_WARNING_SHARE, round(self.compaction_threshold - _MARGIN_SHARE, 9)),
             alert=self.compaction_threshold,
-            critical=self.critical_threshold or max(CRITICAL, self.compaction_threshold),
+            critical=self.critical_threshold or max(_CRITICAL_SHARE, self.compaction_threshold),
             is_past=self.levels_at == ">",
         )
 
@@ -124,114 +134,123 @@ class ScoredPruning:
         """Whether it would prune by threshold: it is enabled, has rested, and is nearly full."""
         return self._fires(window, None)
 
-    def _fires(self, window: Window, weighed: Weighed | None) -> bool:
+    def _fires(self, window: Window, weighed: WeighedMessages | None) -> bool:
         since = window.since_boundary_s
         rests = since is not None and since < self.cooldown_seconds
-        return self.enabled and not rests and self.level(window, weighed).calls_for_less
+        return self.enabled and not rests and self.measure_level(window, weighed).needs_pruning
 
-    def level(self, window: Window, weighed: Weighed | None = None) -> Utilisation:
+    def measure_level(self, window: Window, weighed: WeighedMessages | None = None) -> Utilization:
         """What is in use of the limit, but for the system prompt."""
-        if self.unit == Unit.RECKONED:
-            tokens = max(0, window.used - window.as_counted(estimate_text(window.system)))
+        if self.unit == SizeUnit.RECKONED:
+            tokens = max(
+                0, window.used_tokens - window.convert_estimate(estimate_text(window.system_prompt))
+            )
         else:
-            tokens = (weighed or self.weighed(window.items)).total
-        return self.marks.of(tokens, window.limit)
+            tokens = (weighed or self.weigh(window.items)).total
+        return self.level_marks.measure(tokens, window.limit)
 
-    def warning(self, window: Window) -> Utilisation | None:
+    def find_warning(self, window: Window) -> Utilization | None:
         """What is in use, where it is so much that those who watch have to be told."""
-        level = self.level(window)
-        return level if self.enabled and level.level is not Level.NORMAL else None
+        level = self.measure_level(window)
+        return level if self.enabled and level.level is not UsageLevel.NORMAL else None
 
     # What
 
     def plan(self, window: Window) -> Plan | None:
         """What leaves: nothing is cut off, and no summary is written."""
         if not self.enabled:
-            _refuse(window, "scored-pruning is off (enabled = false)")
+            _refuse_if_requested(window, "scored-pruning is off (enabled = false)")
             return None
         is_asked = window.trigger is not Trigger.THRESHOLD
-        if self.unit == Unit.RECKONED and not (is_asked or self.fires(window)):
+        if self.unit == SizeUnit.RECKONED and not (is_asked or self.fires(window)):
             return None  # told without a look at the messages
-        weighed = self.weighed(window.items)
+        weighed = self.weigh(window.items)
         if not (is_asked or self._fires(window, weighed)):
             return None
-        level = self.level(window, weighed)
-        target = self.target(level)
+        level = self.measure_level(window, weighed)
+        target = self.compute_target(level)
         if window.trigger is Trigger.OVERFLOW:
             # How much fits is not known; that all of it does not is.
             target = min(target, level.tokens - 1)
         if level.tokens <= target or not weighed.messages:
-            _refuse(window, f"{level.tokens:,} tokens are in use, and {target:,} may stay")
+            _refuse_if_requested(
+                window, f"{level.tokens:,} tokens are in use, and {target:,} may stay"
+            )
             return None
-        stays = self.stays(weighed, level.tokens, target)
+        stays = self.choose_staying(weighed, level.tokens, target)
         gone = [m for index, m in enumerate(weighed.messages) if index not in stays]
         drops = Ranges.of(item.position for message in gone for item in message.items)
-        reason = self._reason(window.trigger, level, target)
+        reason = self._write_reason(window.trigger, level, target)
         if not drops:
             newest = f"protected_turns is {self.protected_turns}"
             reason += f"; but what is new, pinned or open stays, and that is all ({newest})"
         return Plan(cut=None, reason=reason, summary_tokens=0, drops=drops)
 
-    def weighed(self, items: Iterable[Item]) -> Weighed:
+    def weigh(self, items: Iterable[Item]) -> WeighedMessages:
         """The messages that a policy chooses from."""
-        messages = messages_of(tuple(items))
-        measure, results = Measure(Unit(self.unit), Rounding(self.rounding)), self.result_text
+        messages = group_messages(tuple(items))
+        measure, results = (
+            TextMeasure(SizeUnit(self.unit), Rounding(self.rounding)),
+            self.result_text,
+        )
         counted = ResultText(results)
-        return Weighed(messages, [message_tokens(one, measure, counted) for one in messages])
+        return WeighedMessages(
+            messages, [count_message_text_tokens(one, measure, counted) for one in messages]
+        )
 
     @property
     def target_share(self) -> float:
         """The part of the room that pruning aims for."""
-        return self.compaction_threshold - MARGIN
+        return self.compaction_threshold - _MARGIN_SHARE
 
-    def available(self, limit: int) -> int:
+    def count_available_tokens(self, limit: int) -> int:
         """Tokens that the reserves leave of a limit."""
         return max(0, limit - self.reserved_system_tokens - self.reserved_response_tokens)
 
-    def target(self, level: Utilisation) -> int:
+    def compute_target(self, level: Utilization) -> int:
         """Tokens that may stay; fewer where the level is critical."""
         aimed = self.target_share
-        if level.level is Level.CRITICAL:
-            aimed *= CRITICAL_TARGET
-        return max(0, int(self.available(level.limit) * aimed))
+        if level.level is UsageLevel.CRITICAL:
+            aimed *= _CRITICAL_TARGET_SHARE
+        return max(0, int(self.count_available_tokens(level.limit) * aimed))
 
-    def is_above(self, level: Utilisation) -> bool:
+    def is_above(self, level: Utilization) -> bool:
         """Whether more is in use than may stay."""
-        return level.tokens > self.target(level)
+        return level.tokens > self.compute_target(level)
 
-    def stays(self, weighed: Weighed, in_use: int, target: int) -> frozenset[int]:
+    def choose_staying(self, weighed: WeighedMessages, in_use: int, target: int) -> frozenset[int]:
         """Indices of the messages that stay, so that `target` of `in_use` tokens are left."""
         everything = frozenset(range(len(weighed.messages)))
         if in_use <= target:
             return everything
-        untouched = carried(weighed.messages) | protected(
-            weighed.messages, self.protected_turns, Protects(self.protects)
+        untouched = find_carried(weighed.messages) | find_protected(
+            weighed.messages, self.protected_turns, ProtectionUnit(self.protects)
         )
-        ranked = weighed.ranked(
+        ranked = weighed.rank(
             untouched,
             together=self.pairs_leave_together,
             looks_first=self.looks_leave_first,
         )
         spent = in_use - sum(one.tokens for one in ranked)
-        return everything - leaving(ranked, Choice(self.choice), target - spent)
+        return everything - choose_leaving(ranked, PruningChoice(self.choice), target - spent)
 
-    def pruned(self, window: Window, gone: Iterable[Item]) -> Pruned:
+    def describe_pruning(self, window: Window, gone: Iterable[Item]) -> PruningResult:
         """What is in use before and after these left."""
-        left, before = self.weighed(gone), self.level(window)
-        after = self.marks.of(max(0, before.tokens - left.total), window.limit)
-        return Pruned(before, after, messages=len(left.messages))
+        left, before = self.weigh(gone), self.measure_level(window)
+        after = self.level_marks.measure(max(0, before.tokens - left.total), window.limit)
+        return PruningResult(before, after, messages=len(left.messages))
 
-    def _reason(self, trigger: Trigger, level: Utilisation, target: int) -> str:
+    def _write_reason(self, trigger: Trigger, level: Utilization, target: int) -> str:
         reason = f"{trigger}: {level.tokens:,} tokens in use"
         if level.limit > 0:
             reason += f", {level.share:.1%} of {level.limit:,} ({level.level})"
         reason += f"; what is worth least leaves until {target:,} are left"
-        if not self.available(level.limit):
+        if not self.count_available_tokens(level.limit):
             reason += ", for reserved_system_tokens and reserved_response_tokens take it all"
         return reason
 
 
-def _refuse(window: Window, why: str) -> None:
+def _refuse_if_requested(window: Window, why: str) -> None:
     """Say so to whoever waits; to others, nothing to prune is no news."""
-    if window.trigger in WANTED:
+    if window.trigger in _REQUESTED_TRIGGERS:
         raise NothingToCompactError(f"nothing to prune: {why}")

@@ -9,29 +9,29 @@ from .policy import Policy, is_due
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class ThresholdState:
     """How a policy finds a session, if nobody asks for a compaction."""
 
     fires: bool
-    used: int
+    used_tokens: int
     """Tokens in use, by the window's own account."""
     limit: int
     threshold: int | None
     """The fewest tokens in use at which it fires; None where it goes by something else."""
 
 
-def due(policy: Policy, window: Window) -> Due:
+def measure_threshold(policy: Policy, window: Window) -> ThresholdState:
     """How the policy finds the window, whatever set off the compaction that it was made for."""
     unasked = replace(window, trigger=Trigger.THRESHOLD)
-    return Due(
+    return ThresholdState(
         fires=_fires(policy, unasked),
-        used=window.used,
+        used_tokens=window.used_tokens,
         limit=window.limit,
-        threshold=threshold_of(policy, window),
+        threshold=find_threshold(policy, window),
     )
 
 
-def threshold_of(policy: Policy, window: Window) -> int | None:
+def find_threshold(policy: Policy, window: Window) -> int | None:
     """The fewest tokens in use at which the policy fires, the window being what it is otherwise.
 
     None where that makes no difference to it, as where it measures the blocks itself, and where it
@@ -45,7 +45,7 @@ def threshold_of(policy: Policy, window: Window) -> int | None:
             policy, replace(window, in_use=tokens, usage=tokens, trigger=Trigger.THRESHOLD)
         )
 
-    below, reached = -1, 2 * max(window.limit, window.used, 1)
+    below, reached = -1, 2 * max(window.limit, window.used_tokens, 1)
     if fires_at(0) or not fires_at(reached):
         return None
     while reached - below > 1:

@@ -5,83 +5,97 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from ..ranges import Ranges
-from ..token_budget import CHARS_PER_TOKEN, estimate_text
-from .extraction.candidates import by_weight, candidates, stems
-from .extraction.excerpts import excerpts
-from .extraction.facts import Fact, Sort, facts_of, words_of
-from .extraction.file_lists import file_lists
-from .extraction.page import LIST_ROW, Page
-from .extraction.sections import LAYOUT, Line, Section, carried, inherited, laid_out
-from .extraction.wording import cited, folded, with_handles
-from .gate import ALWAYS_SMALL, worthwhile
-from .summariser import Draft, Material
+from ..token_estimate import CHARS_PER_TOKEN, estimate_text
+from .extraction.candidates import find_stems, gather_candidates, sort_by_weight
+from .extraction.clean_text import add_handles, fold_lines, parse_cited_handles
+from .extraction.excerpts import iter_excerpts
+from .extraction.facts import FactKind, SummaryFact, find_fact_words, rank_facts
+from .extraction.file_lists import write_file_lists
+from .extraction.sections import (
+    SECTION_LAYOUT,
+    SummaryLine,
+    SummarySection,
+    lay_out_sections,
+    read_earlier_lines,
+    split_foreign_summary,
+)
+from .extraction.summary_page import LIST_ROW_CHARS, SummaryPage
+from .gate import ALWAYS_SMALL_TOKENS, compute_max_useful_tokens
+from .summarizer import Draft, Material
 
-SHARES: Mapping[Section, float] = {
-    Section.GOAL: 0.18,
-    Section.CONSTRAINTS: 0.10,
-    Section.DONE: 0.15,
-    Section.IN_PROGRESS: 0.04,
-    Section.BLOCKED: 0.06,
-    Section.DECISIONS: 0.12,
-    Section.NEXT: 0.05,
-    Section.TURN: 0.0,
-    Section.CONTEXT: 0.05,
+_SECTION_SHARES: Mapping[SummarySection, float] = {
+    SummarySection.GOAL: 0.18,
+    SummarySection.CONSTRAINTS: 0.10,
+    SummarySection.DONE: 0.15,
+    SummarySection.IN_PROGRESS: 0.04,
+    SummarySection.BLOCKED: 0.06,
+    SummarySection.DECISIONS: 0.12,
+    SummarySection.NEXT: 0.05,
+    SummarySection.TURN: 0.0,
+    SummarySection.CONTEXT: 0.05,
 }
 """What part of the room each section has first call on, in the order in which they call."""
-FOR_FILES = 0.18
-FOR_FACTS = 0.35
-FOR_LEDGER = 0.15
+_FILES_SHARE = 0.18
+_FACTS_SHARE = 0.35
+_LEDGER_SHARE = 0.15
 """Room kept for the lists of files, for the facts in all, and for those that have no line."""
-NEEDS_HEADINGS = 480
+_MIN_CHARS_WITH_HEADINGS = 480
 """Characters below which a summary is its most important lines and nothing else."""
-_GLANCE = 160
-MOST_FACTS = 0.25
-_BETWEEN = len(", ")
-_HANDLES = 36
+_GLANCE_CHARS = 160
+_MAX_FACTS_SHARE = 0.25
+_SEPARATOR_CHARS = len(", ")
+_HANDLES_CHARS = 36
 """Characters that the handles of a row may take."""
 
-_PROGRESS = (Section.DONE, Section.IN_PROGRESS, Section.BLOCKED)
+_PROGRESS = (SummarySection.DONE, SummarySection.IN_PROGRESS, SummarySection.BLOCKED)
 
 
 @dataclass(frozen=True)
-class Extractive:
+class ExtractiveSummarizer:
     """Verbatim words, chosen by rules, each with its handle; the same for the same material."""
 
     name: str = "extractive"
 
-    def summarise(self, material: Material) -> Draft:
+    def summarize(self, material: Material) -> Draft:
         """A draft within the budget, whatever was said."""
-        room = CHARS_PER_TOKEN * max(0, min(material.budget, _enough(material)))
+        room = CHARS_PER_TOKEN * max(0, min(material.budget, _max_useful_tokens(material)))
         sections = material.previous_sections
-        parts = inherited(sections, material.previous)
-        own = {heading: body for heading, body in sections.items() if heading in LAYOUT}
-        earlier = list(carried(own, None, material.covers))
-        if room < NEEDS_HEADINGS:
+        parts = split_foreign_summary(sections, material.previous)
+        own = {heading: body for heading, body in sections.items() if heading in SECTION_LAYOUT}
+        earlier = list(read_earlier_lines(own, None, material.covers))
+        if room < _MIN_CHARS_WITH_HEADINGS:
             # Another writer's handles need not be true.
-            earlier += carried({}, "\n".join(parts), Ranges())
+            earlier += read_earlier_lines({}, "\n".join(parts), Ranges())
         listed = [line for line in earlier if line.is_list]
-        lines = candidates(material, [line for line in earlier if not line.is_list])
-        if room < NEEDS_HEADINGS:
-            draft = _in_few_words(lines, room)
+        lines = gather_candidates(material, [line for line in earlier if not line.is_list])
+        if room < _MIN_CHARS_WITH_HEADINGS:
+            draft = _write_short(lines, room)
         else:
-            facts = facts_of(material.gone, _facts_in(listed), stems(material.instructions or ""))
-            draft = _on_a_page(parts, lines, facts, room, material)
-        return draft if 0 < len(draft.text) <= room else _nothing_said(material, room)
+            facts = rank_facts(
+                material.removed_items,
+                _read_ledger_facts(listed),
+                find_stems(material.instructions or ""),
+            )
+            draft = _write_page(parts, lines, facts, room, material)
+        return draft if 0 < len(draft.text) <= room else _write_empty(material, room)
 
 
-def _enough(material: Material) -> int:
+def _max_useful_tokens(material: Material) -> int:
     """Tokens beyond which a summary of so little would hardly be one."""
-    gone = sum(item.tokens for item in material.gone)
+    gone = sum(item.tokens for item in material.removed_items)
     return min(
-        worthwhile(material), max(gone // 2 + estimate_text(material.previous or ""), ALWAYS_SMALL)
+        compute_max_useful_tokens(material),
+        max(gone // 2 + estimate_text(material.previous or ""), ALWAYS_SMALL_TOKENS),
     )
 
 
-def _in_few_words(lines: Sequence[Line], room: int) -> Draft:
+def _write_short(lines: Sequence[SummaryLine], room: int) -> Draft:
     """The most important lines without headings, the first of them at any price."""
-    taken: list[tuple[Line, str]] = []
-    for line in sorted((line for line in lines if line.section is not Section.TURN), key=_rank):
-        written = line.within(room - len("- ") if not taken else _GLANCE)
+    taken: list[tuple[SummaryLine, str]] = []
+    for line in sorted(
+        (line for line in lines if line.section is not SummarySection.TURN), key=_rank_line
+    ):
+        written = line.write_within(room - len("- ") if not taken else _GLANCE_CHARS)
         cost = len(written) + len("- ") + (len("\n") if taken else 0)
         if cost <= room:
             taken.append((line, written))
@@ -89,99 +103,111 @@ def _in_few_words(lines: Sequence[Line], room: int) -> Draft:
     taken.sort(key=lambda taken: taken[0].newest)
     return Draft(
         "\n".join(f"- {written}" for _, written in taken),
-        laid_out((line.section, written) for line, written in taken),
-        Ranges(run for line, _ in taken for run in cited(line.handles).runs),
+        lay_out_sections((line.section, written) for line, written in taken),
+        Ranges(run for line, _ in taken for run in parse_cited_handles(line.handles).runs),
     )
 
 
-def _rank(line: Line) -> int:
+def _rank_line(line: SummaryLine) -> int:
     """Goals, then constraints, then what weighs most; for a sort that keeps the order."""
-    return {Section.GOAL: 0, Section.CONSTRAINTS: 1}.get(line.section, 2)
+    return {SummarySection.GOAL: 0, SummarySection.CONSTRAINTS: 1}.get(line.section, 2)
 
 
-def _nothing_said(material: Material, room: int) -> Draft:
+def _write_empty(material: Material, room: int) -> Draft:
     """For blocks without words, or a room too small for any."""
-    text = with_handles("Nothing to quote", cited(material.covers))
-    return Draft(text, cites=cited(material.covers)) if len(text) <= room else Draft("-"[:room])
+    text = add_handles("Nothing to quote", parse_cited_handles(material.covers))
+    return (
+        Draft(text, cites=parse_cited_handles(material.covers))
+        if len(text) <= room
+        else Draft("-"[:room])
+    )
 
 
-def _on_a_page(
+def _write_page(
     parts: Sequence[str],
-    lines: Sequence[Line],
-    facts: Sequence[Fact],
+    lines: Sequence[SummaryLine],
+    facts: Sequence[SummaryFact],
     room: int,
     material: Material,
 ) -> Draft:
-    page = Page(room)
-    page.add_tags(file_lists(material.digest, material.gone, int(room * FOR_FILES)))
+    page = SummaryPage(room)
+    page.add_tags(
+        write_file_lists(material.digest, material.removed_items, int(room * _FILES_SHARE))
+    )
     if parts:
-        gone = sum(item.tokens for item in material.gone)
+        gone = sum(item.tokens for item in material.removed_items)
         page.add_earlier(parts, page.left - min(room // 2, gone * CHARS_PER_TOKEN // 2))
-    lines = by_weight(_about_facts(lines, facts))
-    rest = page.add_shares(lines, shares(material))
-    rest = page.add(rest, spare=int(room * FOR_FACTS))
-    facts, length = _unsaid(facts, page.words()), page.length
-    page.add(excerpts(facts, material.gone), spare=int(room * FOR_LEDGER))
-    page.add(_ledger(_unsaid(facts, page.words(length)), page))
+    lines = sort_by_weight(_weigh_by_facts(lines, facts))
+    rest = page.add_shares(lines, _compute_shares(material))
+    rest = page.add(rest, spare=int(room * _FACTS_SHARE))
+    facts, length = _filter_unsaid_facts(facts, page.collect_words()), page.line_count
+    page.add(iter_excerpts(facts, material.removed_items), spare=int(room * _LEDGER_SHARE))
+    page.add(_iter_ledger_lines(_filter_unsaid_facts(facts, page.collect_words(length)), page))
     page.add(rest)
     page.add_earlier(parts, page.left)
     return Draft(page.text, page.sections, page.cites)
 
 
-def shares(material: Material) -> dict[Section, float]:
+def _compute_shares(material: Material) -> dict[SummarySection, float]:
     """The shares of the sections, where a turn that goes on takes its part of the progress."""
-    gone = sum(item.tokens for item in material.gone)
-    inside = sum(item.tokens for item in material.gone if item.position in material.prefix)
+    gone = sum(item.tokens for item in material.removed_items)
+    inside = sum(item.tokens for item in material.removed_items if item.position in material.prefix)
     part = inside / gone if gone else 0.0
-    divided = {s: share * (1 - part) if s in _PROGRESS else share for s, share in SHARES.items()}
-    return divided | {Section.TURN: part * sum(SHARES[section] for section in _PROGRESS)}
+    divided = {
+        s: share * (1 - part) if s in _PROGRESS else share for s, share in _SECTION_SHARES.items()
+    }
+    return divided | {
+        SummarySection.TURN: part * sum(_SECTION_SHARES[section] for section in _PROGRESS)
+    }
 
 
-def _facts_in(lines: Iterable[Line]) -> dict[str, int]:
+def _read_ledger_facts(lines: Iterable[SummaryLine]) -> dict[str, int]:
     """The facts that an earlier summary's ledger lists, and where they were last seen."""
     return {fact: line.newest for line in lines for fact in line.wording.facts}
 
 
-def _about_facts(lines: Iterable[Line], facts: Sequence[Fact]) -> Iterator[Line]:
+def _weigh_by_facts(
+    lines: Iterable[SummaryLine], facts: Sequence[SummaryFact]
+) -> Iterator[SummaryLine]:
     """What is the first to tell of facts that are likely to be needed again weighs the more."""
     usual = sum(fact.worth for fact in facts) / max(len(facts), 1)
     worth = {fact.text: fact.worth / usual for fact in facts}
     for line in lines:
-        words = words_of(line.text)
+        words = find_fact_words(line.text)
         if worth.keys().isdisjoint(words):
             yield line
             continue
         # In the order of the words: a sum of fractions depends on it.
         value = sum(worth.pop(word, 0.0) for word in words)
-        yield line if line.is_quote else line.weighing(line.weight + min(0.4, 0.1 * value))
+        yield line if line.is_quote else line.with_weight(line.weight + min(0.4, 0.1 * value))
 
 
-def _unsaid(facts: Iterable[Fact], words: set[str]) -> list[Fact]:
+def _filter_unsaid_facts(facts: Iterable[SummaryFact], words: set[str]) -> list[SummaryFact]:
     """The facts that none of the words names, not even inside of a longer one."""
     together = " ".join(words)
     return [fact for fact in facts if fact.text not in words and fact.text not in together]
 
 
-def _ledger(facts: Iterable[Fact], page: Page) -> Iterator[Line]:
+def _iter_ledger_lines(facts: Iterable[SummaryFact], page: SummaryPage) -> Iterator[SummaryLine]:
     """The facts, as many as the page has room for."""
-    room = min(page.left, int(page.room * MOST_FACTS))
-    listed: dict[Sort, list[Fact]] = {sort: [] for sort in Sort}
+    room = min(page.left, int(page.room * _MAX_FACTS_SHARE))
+    listed: dict[FactKind, list[SummaryFact]] = {sort: [] for sort in FactKind}
     for fact in facts:
-        cost = len(fact.text) + _BETWEEN
+        cost = len(fact.text) + _SEPARATOR_CHARS
         if cost <= room:
             room -= cost
-            listed[fact.sort].append(fact)
+            listed[fact.kind].append(fact)
     for sort, some in listed.items():
-        yield from _rows(sort, sorted(some, key=attrgetter("newest")))
+        yield from _iter_rows(sort, sorted(some, key=attrgetter("newest")))
 
 
-def _rows(sort: Sort, facts: Sequence[Fact]) -> Iterator[Line]:
+def _iter_rows(sort: FactKind, facts: Sequence[SummaryFact]) -> Iterator[SummaryLine]:
     """Facts of one sort, as many a row as a line has room for together with its handles."""
     rows: list[list[tuple[str, int]]] = []
-    length, most = LIST_ROW, LIST_ROW - _HANDLES
+    length, most = LIST_ROW_CHARS, LIST_ROW_CHARS - _HANDLES_CHARS
     for fact in facts:
-        said = folded(fact.text)
-        length += _BETWEEN + len(said)
+        said = fold_lines(fact.text)
+        length += _SEPARATOR_CHARS + len(said)
         if length > most:
             rows.append([])
             length = len(f"{sort}: ") + len(said)
@@ -190,4 +216,4 @@ def _rows(sort: Sort, facts: Sequence[Fact]) -> Iterator[Line]:
         text = f"{sort}: {', '.join(said for said, _ in row)}"
         # Another writer's summary need not say where it took a fact from.
         handles = Ranges.of(newest for _, newest in row if newest)
-        yield Line(Section.CONTEXT, text, handles)
+        yield SummaryLine(SummarySection.CONTEXT, text, handles)

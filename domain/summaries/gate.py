@@ -10,96 +10,100 @@ from itertools import chain
 
 from ..blocks import Kind
 from ..errors import RejectedSummaryError
-from ..token_budget import estimate_text
-from .extraction.file_lists import without_lists
-from .extraction.wording import REMEMBERED
-from .quotes import comparables, quotes_in, stands_in
-from .scripts import ENOUGH, LATIN, dominant, is_latin, letters
-from .summariser import Draft, Material
-from .tool_markup import call_in
+from ..token_estimate import estimate_text
+from .extraction.clean_text import LINE_CACHE_SIZE
+from .extraction.file_lists import remove_file_lists
+from .quotes import is_quote_in, iter_quotes, list_comparable_texts
+from .scripts import LATIN_SCRIPT, MIN_LETTERS, count_letters, find_dominant_script, is_latin
+from .summarizer import Draft, Material
+from .tool_markup import find_tool_markup
 
-TOLERANCE = 1.1
+SIZE_TOLERANCE = 1.1
 """A model counts its tokens otherwise than we do; a text this much over its budget still passes."""
-ALWAYS_SMALL = 32
+ALWAYS_SMALL_TOKENS = 32
 """Tokens that a text may take even where what it stands for is smaller still."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class GateCase:
     """What a rule judges by."""
 
     draft: Draft
     material: Material
-    said: tuple[str, ...]
+    user_texts: tuple[str, ...]
     """The user's own texts, made comparable."""
 
 
-Rule = Callable[[Case], str | None]
+_Rule = Callable[[GateCase], str | None]
 """Says why a draft is rejected, if it is."""
 
 
-def check(draft: Draft, material: Material, *, user_texts: Iterable[str]) -> None:
+def check_draft(draft: Draft, material: Material, *, user_texts: Iterable[str]) -> None:
     """Raises RejectedSummaryError by the first rule of RULES that a draft breaks.
 
     `user_texts` are the texts of all user blocks of the session up to the boundary: what stood
     in an earlier summary may be quoted again.
     """
-    case = Case(draft, material, tuple(chain.from_iterable(map(comparables, user_texts))))
-    for name, rule in RULES.items():
+    case = GateCase(
+        draft, material, tuple(chain.from_iterable(map(list_comparable_texts, user_texts)))
+    )
+    for name, rule in GATE_RULES.items():
         if reason := rule(case):
             raise RejectedSummaryError(name, reason)
 
 
-def replaced_tokens(material: Material) -> int:
+def _count_replaced_tokens(material: Material) -> int:
     """Estimated tokens of what a text replaces: the blocks, and the summary before it."""
-    return sum(item.tokens for item in material.gone) + estimate_text(material.previous or "")
+    return sum(item.tokens for item in material.removed_items) + estimate_text(
+        material.previous or ""
+    )
 
 
-def worthwhile(material: Material) -> int:
+def compute_max_useful_tokens(material: Material) -> int:
     """The most tokens that a text may take and still gain something."""
-    return max(replaced_tokens(material) - 1, ALWAYS_SMALL)
+    return max(_count_replaced_tokens(material) - 1, ALWAYS_SMALL_TOKENS)
 
 
-def empty(case: Case) -> str | None:
+def _check_not_empty(case: GateCase) -> str | None:
     if case.draft.text.strip():
         return None
     return "the text is empty"
 
 
-def truncated(case: Case) -> str | None:
+def _check_not_truncated(case: GateCase) -> str | None:
     if not case.draft.was_truncated:
         return None
     return "the provider stopped at its output limit, so that the end is missing"
 
 
-def calls_tools(case: Case) -> str | None:
+def _check_no_tool_calls(case: GateCase) -> str | None:
     """A model that goes on with the task instead of summing it up."""
     if _is_json_call(case.draft.text):
         return "the text is a tool call in JSON"
-    if markup := _markup_in(case.draft.text):
+    if markup := _find_markup(case.draft.text):
         return f"the text calls a tool: {markup}"
     return None
 
 
-def oversized(case: Case) -> str | None:
-    text, granted = case.draft.text, case.material.granted
-    if case.material.form is not None:
+def _check_size(case: GateCase) -> str | None:
+    text, granted = case.draft.text, case.material.total_budget
+    if case.material.template is not None:
         # No model wrote the lists of files, and the documents' budgets are for what it writes.
-        text = without_lists(text)
+        text = remove_file_lists(text)
     tokens = estimate_text(text)
-    if tokens <= int(granted * TOLERANCE):
+    if tokens <= int(granted * SIZE_TOLERANCE):
         return None
     return f"the text has {tokens:,} tokens, and {granted:,} were granted"
 
 
-def not_smaller(case: Case) -> str | None:
+def _check_smaller(case: GateCase) -> str | None:
     tokens = estimate_text(case.draft.text)
-    if tokens <= worthwhile(case.material):
+    if tokens <= compute_max_useful_tokens(case.material):
         return None
-    return f"the text has {tokens:,} tokens and replaces {replaced_tokens(case.material):,}"
+    return f"the text has {tokens:,} tokens and replaces {_count_replaced_tokens(case.material):,}"
 
 
-def other_language(case: Case) -> str | None:
+def _check_language(case: GateCase) -> str | None:
     """A model that answers in a language that nobody in the session has used.
 
     Languages of one script are not told apart, and Latin is in every session: code, names, and
@@ -107,79 +111,81 @@ def other_language(case: Case) -> str | None:
     """
     if is_latin(case.draft.text):
         return None
-    own = "\n".join(line for line in _own_words(_CODE.sub("", case.draft.text)) if line[:1] != "#")
-    script = dominant(own)
-    if script is None or script == LATIN:
+    own = "\n".join(
+        line for line in _iter_unquoted_lines(_CODE.sub("", case.draft.text)) if line[:1] != "#"
+    )
+    script = find_dominant_script(own)
+    if script is None or script == LATIN_SCRIPT:
         return None
     written: Counter[str] = Counter()
-    for text in _spoken(case.material):
-        written += letters(text)
-        if written[script] >= ENOUGH:
+    for text in _iter_spoken_texts(case.material):
+        written += count_letters(text)
+        if written[script] >= MIN_LETTERS:
             return None
-    if written.total() < ENOUGH:
+    if written.total() < MIN_LETTERS:
         return None  # hardly a word was said
     return f"the text is written in {script} letters, and nothing that was said is"
 
 
-def misquotes(case: Case) -> str | None:
-    for quote in quotes_in(case.draft.text):
-        if not stands_in(quote, case.said):
-            return f"the user never said: {_start(quote)}"
+def _check_quotes(case: GateCase) -> str | None:
+    for quote in iter_quotes(case.draft.text):
+        if not is_quote_in(quote, case.user_texts):
+            return f"the user never said: {_excerpt_start(quote)}"
     return None
 
 
-def cites_elsewhere(case: Case) -> str | None:
+def _check_citations(case: GateCase) -> str | None:
     elsewhere = case.draft.cites - case.material.covers
     if not elsewhere:
         return None
     return f"the text cites {elsewhere}, which it does not stand for"
 
 
-RULES: dict[str, Rule] = {
-    "empty": empty,
-    "truncated": truncated,
-    "tool-calling": calls_tools,
-    "oversized": oversized,
-    "not-smaller": not_smaller,
-    "other-language": other_language,
-    "misquoted-user": misquotes,
-    "cites-elsewhere": cites_elsewhere,
+GATE_RULES: dict[str, _Rule] = {
+    "empty": _check_not_empty,
+    "truncated": _check_not_truncated,
+    "tool-calling": _check_no_tool_calls,
+    "oversized": _check_size,
+    "not-smaller": _check_smaller,
+    "other-language": _check_language,
+    "misquoted-user": _check_quotes,
+    "cites-elsewhere": _check_citations,
 }
 
 # Not what tools answered, which may be in any language, nor what a model thought to itself.
-_SPEAKING = frozenset({Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER, Kind.TOOL_CALL})
+_SPEECH_KINDS = frozenset({Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER, Kind.TOOL_CALL})
 _FENCE = "```"
 _CODE = re.compile(r"^[ \t]*```.*?^[ \t]*```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
-def _spoken(material: Material) -> Iterator[str]:
+def _iter_spoken_texts(material: Material) -> Iterator[str]:
     """What people and the agent said, and the words in which the summary was asked for."""
     yield material.instructions or ""
     yield material.previous or ""
-    yield from (item.block.text for item in material.gone if item.kind in _SPEAKING)
+    yield from (item.block.text for item in material.removed_items if item.kind in _SPEECH_KINDS)
 
 
-def _own_words(text: str) -> Iterable[str]:
+def _iter_unquoted_lines(text: str) -> Iterable[str]:
     """The lines of a text that quote no user."""
-    return (line for line in text.split("\n") if not _quotes(line))
+    return (line for line in text.split("\n") if not _has_quote(line))
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _quotes(line: str) -> bool:
-    return any(quotes_in(line))
+@lru_cache(maxsize=LINE_CACHE_SIZE)
+def _has_quote(line: str) -> bool:
+    return any(iter_quotes(line))
 
 
-def _markup_in(text: str) -> str | None:
+def _find_markup(text: str) -> str | None:
     """The first markup of a tool call in a text, but for quotes and code."""
     if _FENCE in text:
-        return call_in(_CODE.sub("", "\n".join(_own_words(text))))
+        return find_tool_markup(_CODE.sub("", "\n".join(_iter_unquoted_lines(text))))
     # No markup goes on in the next line, and no code but between fences.
-    return next(filter(None, map(_markup_in_line, text.split("\n"))), None)
+    return next(filter(None, map(_find_markup_in_line, text.split("\n"))), None)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _markup_in_line(line: str) -> str | None:
-    return None if _quotes(line) else call_in(_CODE.sub("", line))
+@lru_cache(maxsize=LINE_CACHE_SIZE)
+def _find_markup_in_line(line: str) -> str | None:
+    return None if _has_quote(line) else find_tool_markup(_CODE.sub("", line))
 
 
 def _is_json_call(text: str) -> bool:
@@ -203,5 +209,5 @@ def _is_call(entry: dict[str, object]) -> bool:
     )
 
 
-def _start(text: str) -> str:
+def _excerpt_start(text: str) -> str:
     return text if len(text) <= 120 else f"{text[:119]}…"

@@ -3,22 +3,22 @@
 import re
 from dataclasses import dataclass
 
-from ..messages import messages_of
-from .summariser import Draft, Material
+from ..messages import group_messages
+from .summarizer import Draft, Material
 
-SECTION = "Pruned"
-HIDDEN = "[Blocks were hidden, and are not shown.]"
+NOTICE_SECTION = "Pruned"
+HIDDEN_TEXT = "[Blocks were hidden, and are not shown.]"
 """Where nothing else stands for anything that left."""
 
 
-def removed(messages: int) -> str:
+def _write_notice(messages: int) -> str:
     """What people and models are told of it (S1.29)."""
     old = "message" if messages == 1 else "messages"
     return f"Removed {messages:,} old {old} to stay within context limits"
 
 
 @dataclass(frozen=True)
-class Notice:
+class NoticeSummarizer:
     """One line below whatever stood for earlier blocks: how many messages were removed so far.
 
     The view names the handles of all that left beside it. It needs nothing and cannot fail.
@@ -26,14 +26,14 @@ class Notice:
 
     name: str = "notice"
 
-    def summarise(self, material: Material) -> Draft:
-        told = material.previous_sections.get(SECTION, "")
+    def summarize(self, material: Material) -> Draft:
+        told = material.previous_sections.get(NOTICE_SECTION, "")
         above = (material.previous or "").removesuffix(told).rstrip()
         counted = _COUNT.search(told)
         before = int(counted[1].replace(",", "")) if counted else 0
-        line = f"[Context Pruned: {removed(before + len(messages_of(material.gone)))}]"
+        line = f"[Context Pruned: {_write_notice(before + len(group_messages(material.removed_items)))}]"
         text = f"{above}\n\n{line}" if above else line
-        return Draft(text, {**material.previous_sections, SECTION: line})
+        return Draft(text, {**material.previous_sections, NOTICE_SECTION: line})
 
 
 _COUNT = re.compile(r"Removed ([\d,]{1,15})\b")

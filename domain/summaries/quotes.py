@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from .extraction.wording import REMEMBERED, folded, without_handles
+from .extraction.clean_text import LINE_CACHE_SIZE, fold_lines, split_handles
 
 # Whatever stands between the word and the colon is still an attribution: `User, later: "..."`.
 _ATTRIBUTED = re.compile(
@@ -13,28 +13,28 @@ _ATTRIBUTED = re.compile(
 )
 _QUOTED_LINE = re.compile(r">+\s?(.*)")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
-_USERS_OWN = re.compile(r"\b(?:goal|constraints?|preferences?|requests?)\b", re.IGNORECASE)
+_USER_HEADING = re.compile(r"\b(?:goal|constraints?|preferences?|requests?)\b", re.IGNORECASE)
 _OMISSION = re.compile(r"…|\.\.\.")
 _PIECES = re.compile(r"\"([^\"]+)\"")
 _STRAIGHT = str.maketrans("\u201c\u201d\u2018\u2019", "\"\"''")
 
 
-def quoted(words: str) -> str:
+def write_quote(words: str) -> str:
     """A person's words as a line of a summary."""
     return f'User: "{words}"'
 
 
-@lru_cache(maxsize=REMEMBERED)
-def quote_in(line: str) -> str | None:
+@lru_cache(maxsize=LINE_CACHE_SIZE)
+def find_quote(line: str) -> str | None:
     """What a line of a summary says that the user said, if it says so."""
     found = _ATTRIBUTED.match(line.strip())
     if found is None:
         return None
-    words = without_handles(found[1])[0].rstrip()
+    words = split_handles(found[1])[0].rstrip()
     return words[:-1] if words.endswith(('"', "”")) else words
 
 
-def quotes_in(text: str) -> Iterator[str]:
+def iter_quotes(text: str) -> Iterator[str]:
     """All that a summary says the user said.
 
     Attributed quotes anywhere, and under the headings of goal and constraints the lines marked
@@ -43,30 +43,30 @@ def quotes_in(text: str) -> Iterator[str]:
     is_users_own = False
     for line in map(str.strip, text.split("\n")):
         if heading := _HEADING.match(line):
-            is_users_own = bool(_USERS_OWN.search(heading[1]))
-        elif (words := quote_in(line)) is not None:
+            is_users_own = bool(_USER_HEADING.search(heading[1]))
+        elif (words := find_quote(line)) is not None:
             yield words
         elif is_users_own and (found := _QUOTED_LINE.match(line)):
-            yield without_handles(found[1])[0]
+            yield split_handles(found[1])[0]
 
 
 @lru_cache(maxsize=1_024)
-def comparable(text: str) -> str:
+def normalize_quotes(text: str) -> str:
     """A text as quotes are looked up in it: one line, with straight quotation marks."""
-    return folded(text).translate(_STRAIGHT)
+    return fold_lines(text).translate(_STRAIGHT)
 
 
-def comparables(text: str) -> tuple[str, ...]:
+def list_comparable_texts(text: str) -> tuple[str, ...]:
     """The forms of a text that quotes are looked up in: without terminal codes, and with them.
 
     A quote may begin or end inside a code, and then its characters are the user's like others.
     """
     if "\x1b" not in text:
-        return (comparable(text),)
-    return comparable(text), comparable(text.replace("\x1b", ""))
+        return (normalize_quotes(text),)
+    return normalize_quotes(text), normalize_quotes(text.replace("\x1b", ""))
 
 
-def stands_in(quote: str, texts: Iterable[str]) -> bool:
+def is_quote_in(quote: str, texts: Iterable[str]) -> bool:
     """Whether the words are in one of the texts, in order, omissions aside.
 
     A line with several quotes in it may have taken them from several texts; what stands between
@@ -77,22 +77,22 @@ def stands_in(quote: str, texts: Iterable[str]) -> bool:
         texts: The forms of what the user said, as `comparables` gives them.
     """
     known = tuple(texts)
-    return any(_is_taken_from(form, known) for form in comparables(quote))
+    return any(_is_taken_from(form, known) for form in list_comparable_texts(quote))
 
 
 def _is_taken_from(quote: str, texts: tuple[str, ...]) -> bool:
     pieces = _PIECES.findall(f'"{quote}"')
-    return _stands_in_one(quote, texts) or (
-        bool(pieces) and all(_stands_in_one(piece, texts) for piece in pieces)
+    return _is_quote_in_one(quote, texts) or (
+        bool(pieces) and all(_is_quote_in_one(piece, texts) for piece in pieces)
     )
 
 
-def _stands_in_one(quote: str, texts: tuple[str, ...]) -> bool:
+def _is_quote_in_one(quote: str, texts: tuple[str, ...]) -> bool:
     parts = [part.strip() for part in _OMISSION.split(quote)]
-    return any(_in_order(parts, text) for text in texts)
+    return any(_has_in_order(parts, text) for text in texts)
 
 
-def _in_order(parts: list[str], text: str) -> bool:
+def _has_in_order(parts: list[str], text: str) -> bool:
     at = 0
     for part in parts:
         found = text.find(part, at)

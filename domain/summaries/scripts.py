@@ -5,9 +5,9 @@ from collections import Counter
 from functools import lru_cache
 from unicodedata import name, normalize
 
-ENOUGH = 40
+MIN_LETTERS = 40
 """Letters of an alphabet that are words, and not a name or a formula in another text."""
-LATIN = "LATIN"
+LATIN_SCRIPT = "LATIN"
 
 _LATIN = re.compile("[A-Za-z]+")
 _OTHER = re.compile(r"[^\W\d_\x00-\x7f]")
@@ -17,12 +17,12 @@ _FAMILIES = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "KATAKANA-HIRAGANA": "CJK"}
 _WEIGHTS = {"CJK": 3, "HANGUL": 3}
 
 
-def letters(text: str) -> Counter[str]:
+def count_letters(text: str) -> Counter[str]:
     """How much of a text is written in each script, in letters of an alphabet."""
-    written = Counter({LATIN: sum(map(len, _LATIN.findall(text)))})
+    written = Counter({LATIN_SCRIPT: sum(map(len, _LATIN.findall(text)))})
     if not text.isascii():
         for letter, times in Counter(_OTHER.findall(text)).items():
-            script = _script(letter)
+            script = _find_script(letter)
             written[script] += times * _WEIGHTS.get(script, 1)
     return written
 
@@ -31,18 +31,18 @@ def is_latin(text: str) -> bool:
     """Whether there is not so much of any other script as is words; looks no closer."""
     if text.isascii():
         return True
-    return len(_OTHER.findall(text)) * max(_WEIGHTS.values()) < ENOUGH
+    return len(_OTHER.findall(text)) * max(_WEIGHTS.values()) < MIN_LETTERS
 
 
-def dominant(text: str) -> str | None:
+def find_dominant_script(text: str) -> str | None:
     """The script that most of a text is written in; None where there is none, or hardly a word."""
-    written = letters(text)
+    written = count_letters(text)
     ((script, most),) = written.most_common(1)
-    return script if most >= ENOUGH and most > written.total() / 2 else None
+    return script if most >= MIN_LETTERS and most > written.total() / 2 else None
 
 
 @lru_cache(maxsize=4_096)
-def _script(letter: str) -> str:
+def _find_script(letter: str) -> str:
     """The script of a letter, by the first word of its name: CYRILLIC SMALL LETTER A."""
     script = name(normalize("NFKC", letter)[0], "").partition(" ")[0]
     return _FAMILIES.get(script, script)

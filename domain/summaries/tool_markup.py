@@ -11,13 +11,13 @@ _MARKUP = re.compile(
 _HARMLESS = str.maketrans("<[", "\u2039(")
 
 
-def call_in(text: str) -> str | None:
+def find_tool_markup(text: str) -> str | None:
     """The first markup of a tool call in a text."""
     found = _MARKUP.search(text)
     return None if found is None else found[0]
 
 
-def harmless(text: str) -> str:
+def defuse_tool_markup(text: str) -> str:
     """A text in which no tool is called."""
     if "<" not in text and "[" not in text:
         return text

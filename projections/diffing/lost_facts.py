@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...domain.fidelity.anchors import AnchorKind
-from ...domain.fidelity.generic import GENERIC_KEYS
-from ...domain.fidelity.rows import BY_AGENT, Said
+from ...domain.fidelity.generic_keys import GENERIC_KEYS
+from ...domain.fidelity.rows import AGENT_KINDS, RowKind
 from ...domain.item import Item
 from ...domain.ranges import Ranges
-from ...domain.summaries.extraction.findings import remarks_of
-from ...domain.summaries.extraction.requests import rules_of
-from ...domain.summaries.extraction.sections import Line, Section, carried
+from ...domain.summaries.extraction.findings import iter_remarks
+from ...domain.summaries.extraction.sections import SummaryLine, SummarySection, read_earlier_lines
+from ...domain.summaries.extraction.user_requests import iter_rules
 from ..history_view import HistoryView
-from .log_text import Log
+from .session_text import SessionText
 from .view_text import ViewText
 
 SentenceKind = Literal["constraint", "decision"]
@@ -38,16 +38,16 @@ class LostFact:
     """Whether a user said it."""
     uses: int = 0
     """How many of these blocks the agent wrote."""
-    used_again: Ranges = Ranges()
+    later_uses: Ranges = Ranges()
     """Where the agent wrote it down later, if nobody had told it anew by then."""
-    told_again: int | None = None
+    repeated_at: int | None = None
     """The first block behind the views that tells it anew, where the agent did not do so first."""
     is_minor: bool = False
     """Whether nobody is likely to miss it: a word of how tools are called, or a number (of a line,
     of seconds) that only tools said and that was never used."""
 
     @property
-    def times(self) -> int:
+    def block_count(self) -> int:
         """How many blocks tell it."""
         return len(self.handles)
 
@@ -58,7 +58,7 @@ class LostFact:
     @property
     def rank(self) -> tuple[int, int, int, int, int, str]:
         """What sorts first matters most: used again, said by a user, decided, used often, newly."""
-        if self.used_again:
+        if self.later_uses:
             group = 0
         elif self.by_user:
             group = 1 if self.kind == CONSTRAINT else 2
@@ -69,16 +69,16 @@ class LostFact:
         group = 6 if self.is_minor else group
         return (
             group,
-            -len(self.used_again),
+            -len(self.later_uses),
             -self.uses,
-            -self.times,
+            -self.block_count,
             -self.newest,
             self.key,
         )
 
 
-def lost_facts(
-    old: HistoryView, new: HistoryView, left: Iterable[Item], log: Log
+def find_lost_facts(
+    old: HistoryView, new: HistoryView, left: Iterable[Item], log: SessionText
 ) -> tuple[LostFact, ...]:
     """What `old` tells and `new` does not; `left` are the blocks of `old` that `new` has not."""
     before, after = ViewText(old, log), ViewText(new, log)
@@ -87,39 +87,39 @@ def lost_facts(
         key: kind
         for key, kind in before.facts.items()
         # Every view names the tools that there are, and any model knows what all projects share.
-        if key not in log.tool_names and key not in GENERIC_KEYS and not after.tells(key)
+        if key not in log.tool_names and key not in GENERIC_KEYS and not after.has_fact(key)
     }
-    sentences = [*rules_of(left := tuple(left), ()), *remarks_of(left)]
+    sentences = [*iter_rules(left := tuple(left), ()), *iter_remarks(left)]
     if old.summary is not None and old.summary_digest != new.summary_digest:
-        sentences += carried(old.summary.sections, old.summary.text, old.summary.covers)
-    found = [*_anchors(keys, before, upto, log), *_sentences(sentences, after)]
+        sentences += read_earlier_lines(old.summary.sections, old.summary.text, old.summary.covers)
+    found = [*_iter_lost_anchors(keys, before, upto, log), *_iter_lost_sentences(sentences, after)]
     return tuple(sorted(found, key=lambda fact: fact.rank))
 
 
-def _anchors(
-    keys: Mapping[str, AnchorKind], before: ViewText, upto: int, log: Log
+def _iter_lost_anchors(
+    keys: Mapping[str, AnchorKind], before: ViewText, upto: int, log: SessionText
 ) -> Iterator[LostFact]:
     told: dict[str, set[int]] = {key: set() for key in keys}
     used: dict[str, list[int]] = {key: [] for key in keys}
     uses = dict.fromkeys(keys, 0)
     by_user: set[str] = set()
     again: dict[str, int] = {}
-    for position, key in before.places(keys):
+    for position, key in before.iter_places(keys):
         told[key].add(position)
     wanted = frozenset(keys)
     for row in log.rows.rows if keys else ():
-        for key in wanted & log.carried[row.position]:
+        for key in wanted & log.carried_keys[row.position]:
             if row.position <= upto:
                 told[key].add(row.position)
-                uses[key] += row.said in BY_AGENT
-                if row.said is Said.USER:
+                uses[key] += row.kind in AGENT_KINDS
+                if row.kind is RowKind.USER:
                     by_user.add(key)
-            elif row.said not in BY_AGENT:
+            elif row.kind not in AGENT_KINDS:
                 if not used[key]:
                     again.setdefault(key, row.position)
             elif key not in again:
                 used[key].append(row.position)
-    words = before.words(keys)
+    words = before.map_spellings(keys)
     for key, kind in keys.items():
         yield LostFact(
             key=key,
@@ -128,8 +128,8 @@ def _anchors(
             handles=Ranges.of(told[key]),
             by_user=key in by_user,
             uses=uses[key],
-            used_again=Ranges.of(used[key]),
-            told_again=again.get(key),
+            later_uses=Ranges.of(used[key]),
+            repeated_at=again.get(key),
             is_minor=key not in by_user
             and (
                 (kind is AnchorKind.IDENTIFIER and key in log.call_words)
@@ -138,7 +138,7 @@ def _anchors(
         )
 
 
-def _sentences(lines: Iterable[Line], after: ViewText) -> Iterator[LostFact]:
+def _iter_lost_sentences(lines: Iterable[SummaryLine], after: ViewText) -> Iterator[LostFact]:
     """Rules and decisions, a fact each, however often they were said."""
     handles: dict[tuple[str, SentenceKind], Ranges] = {}
     quoted: set[str] = set()
@@ -149,13 +149,13 @@ def _sentences(lines: Iterable[Line], after: ViewText) -> Iterator[LostFact]:
             # A summary may put a rule into words that nobody said.
             if line.is_quote:
                 quoted.add(line.text)
-    untold = after.untold(text for text, _ in handles)
+    untold = after.find_missing_sentences(text for text, _ in handles)
     for (text, kind), told in handles.items():
         if text in untold:
             yield LostFact(text, text, kind, told, by_user=text in quoted)
 
 
-_KINDS: Mapping[Section, SentenceKind] = {
-    Section.CONSTRAINTS: CONSTRAINT,
-    Section.DECISIONS: DECISION,
+_KINDS: Mapping[SummarySection, SentenceKind] = {
+    SummarySection.CONSTRAINTS: CONSTRAINT,
+    SummarySection.DECISIONS: DECISION,
 }

@@ -5,21 +5,21 @@ from dataclasses import dataclass
 
 from ...domain.blocks import Block, Kind, ToolCall
 from ...domain.compaction_events import CompactBoundary, Summary
-from ...domain.counting.sizes import Sizes
+from ...domain.counting.sizes import PromptSizeChange
 from ...domain.item import Item
+from ...domain.kind_shares import KindShare, compute_kind_shares
 from ...domain.ranges import Ranges
-from ...domain.shares import Share, shares_of
-from ..entry import Entry
 from ..history_view import Coordinate, HistoryView
-from .log_text import Log
-from .lost_facts import LostFact, lost_facts
+from ..view_entry import ViewEntry
+from .lost_facts import LostFact, find_lost_facts
+from .session_text import SessionText
 
-EXCERPT = 200
+_EXCERPT_CHARS = 200
 """Characters of a block's first line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class DiffedBlock:
     """A block that one of the views has, and the other has not."""
 
     position: int
@@ -34,7 +34,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Reshown:
+class ChangedBlock:
     """A block of both views that does not show the same in them."""
 
     position: int
@@ -51,7 +51,7 @@ class ViewDiff:
     namespace: str
     before: Coordinate
     after: Coordinate
-    sizes: Sizes
+    sizes: PromptSizeChange
     """What prompts of the views took."""
     boundary_before: CompactBoundary | None
     boundary: CompactBoundary | None
@@ -59,17 +59,17 @@ class ViewDiff:
     summary_before: Summary | None
     summary: Summary | None
     """What stands in the views for what they have not."""
-    left: tuple[Listed, ...]
+    removed: tuple[DiffedBlock, ...]
     """Blocks of the old view that the new one has not, in order."""
-    came: tuple[Listed, ...]
+    added: tuple[DiffedBlock, ...]
     """Blocks of the new view that the old one had not, in order."""
-    reshown: tuple[Reshown, ...]
-    lost: tuple[LostFact, ...]
+    changed: tuple[ChangedBlock, ...]
+    lost_facts: tuple[LostFact, ...]
     """Facts that the old view told and that are nowhere in the new one, what matters most first."""
-    gained: tuple[LostFact, ...]
+    gained_facts: tuple[LostFact, ...]
     """Facts that the new view tells and that were nowhere in the old one: what came in since, and
     what a summary says that nobody had said."""
-    request_changed: bool
+    is_request_changed: bool
     """Whether system prompt, tools or settings differ."""
 
     @property
@@ -83,35 +83,37 @@ class ViewDiff:
     @property
     def is_empty(self) -> bool:
         """Whether a model is told the same by both views."""
-        moved = self.left or self.came or self.reshown or self.lost or self.gained
-        return not (moved or self.request_changed or self.has_new_summary)
+        moved = self.removed or self.added or self.changed or self.lost_facts or self.gained_facts
+        return not (moved or self.is_request_changed or self.has_new_summary)
 
     @property
     def has_new_summary(self) -> bool:
-        return _text(self.summary) != _text(self.summary_before)
+        return _get_text(self.summary) != _get_text(self.summary_before)
 
     @property
-    def stands_for(self) -> Ranges:
+    def summarized_blocks(self) -> Ranges:
         """Of what left, the blocks that a summary in the new view stands for."""
         return self.handles & self.summary.covers if self.summary else Ranges()
 
     @property
-    def without_a_word(self) -> Ranges:
+    def unmentioned_blocks(self) -> Ranges:
         """Of what left, the blocks that nothing in the new view stands for."""
-        return self.handles - self.stands_for
+        return self.handles - self.summarized_blocks
 
     @property
     def handles(self) -> Ranges:
         """Of all that left."""
-        return Ranges.of(block.position for block in self.left)
+        return Ranges.of(block.position for block in self.removed)
 
     @property
-    def shares(self) -> tuple[Share, ...]:
+    def shares(self) -> tuple[KindShare, ...]:
         """What left by kind, the most tokens first."""
-        return shares_of((block.kind, block.tokens) for block in self.left)
+        return compute_kind_shares((block.kind, block.tokens) for block in self.removed)
 
 
-def view_diff(before: HistoryView, after: HistoryView, log: Log, sizes: Sizes) -> ViewDiff:
+def compare_views(
+    before: HistoryView, after: HistoryView, log: SessionText, sizes: PromptSizeChange
+) -> ViewDiff:
     """What `after` has and has not of `before`; `log` is the whole session of both."""
     old = {entry.position: entry for entry in before.entries}
     new = {entry.position: entry for entry in after.entries}
@@ -127,43 +129,45 @@ def view_diff(before: HistoryView, after: HistoryView, log: Log, sizes: Sizes) -
         boundary=after.boundary,
         summary_before=before.summary,
         summary=after.summary,
-        left=tuple(map(_listed, left)),
-        came=tuple(map(_listed, came)),
-        reshown=tuple(_reshown(old, new)),
-        lost=lost_facts(before, after, map(_item, left), log),
-        gained=lost_facts(after, before, map(_item, came), log),
-        request_changed=_request(before) != _request(after),
+        removed=tuple(map(_make_diffed_block, left)),
+        added=tuple(map(_make_diffed_block, came)),
+        changed=tuple(_list_changed_blocks(old, new)),
+        lost_facts=find_lost_facts(before, after, map(_make_item, left), log),
+        gained_facts=find_lost_facts(after, before, map(_make_item, came), log),
+        is_request_changed=_list_request_parts(before) != _list_request_parts(after),
     )
 
 
-def first_line(text: str) -> str:
+def make_first_line(text: str) -> str:
     """The beginning of a text, in one line."""
-    return " ".join(text[: 2 * EXCERPT].split())[:EXCERPT]
+    return " ".join(text[: 2 * _EXCERPT_CHARS].split())[:_EXCERPT_CHARS]
 
 
-def _listed(entry: Entry) -> Listed:
+def _make_diffed_block(entry: ViewEntry) -> DiffedBlock:
     block = entry.block
     name = block.name if isinstance(block, Block | ToolCall) else None
-    line = first_line(entry.text)
-    return Listed(entry.position, entry.turn, block.kind, name, entry.tokens, line)
+    line = make_first_line(entry.text)
+    return DiffedBlock(entry.position, entry.turn, block.kind, name, entry.tokens, line)
 
 
-def _reshown(old: Mapping[int, Entry], new: Mapping[int, Entry]) -> list[Reshown]:
+def _list_changed_blocks(
+    old: Mapping[int, ViewEntry], new: Mapping[int, ViewEntry]
+) -> list[ChangedBlock]:
     both = ((old[position], entry) for position, entry in new.items() if position in old)
     return [
-        Reshown(now.position, now.block.kind, then.tokens, now.tokens)
+        ChangedBlock(now.position, now.block.kind, then.tokens, now.tokens)
         for then, now in both
         if then.shown != now.shown
     ]
 
 
-def _item(entry: Entry) -> Item:
+def _make_item(entry: ViewEntry) -> Item:
     return Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
 
 
-def _request(view: HistoryView) -> tuple[object, ...]:
+def _list_request_parts(view: HistoryView) -> tuple[object, ...]:
     return view.system_prompt, view.tool_definitions, view.request_settings
 
 
-def _text(summary: Summary | None) -> str | None:
+def _get_text(summary: Summary | None) -> str | None:
     return summary.text if summary else None

@@ -3,20 +3,22 @@
 from collections.abc import Iterator
 
 from ...domain.blocks import AnyBlock, Kind, ToolCall
-from ...domain.digest import SHELLS, arguments_of, bare_name, touched
-from ...domain.summaries.extraction.commands import command_of
+from ...domain.digest import SHELL_TOOLS, find_touched_files, normalize_tool_name, read_arguments
+from ...domain.summaries.extraction.commands import get_command
 
-Entry = tuple[str, str]
+_DigestEntry = tuple[str, str]
 """A kind (`read`, `modified`, `command`, `artifact`) and what of that kind."""
 
 
-def entries_of(block: AnyBlock) -> Iterator[Entry]:
+def iter_digest_entries(block: AnyBlock) -> Iterator[_DigestEntry]:
     """What one block adds to the digest, each thing once."""
     if isinstance(block, ToolCall):
-        touch = touched(block)
+        touch = find_touched_files(block)
         kind = "modified" if touch.modifies else "read"
         yield from ((kind, path) for path in dict.fromkeys(touch.paths))
-        if bare_name(block.name) in SHELLS and (command := command_of(arguments_of(block))):
+        if normalize_tool_name(block.name) in SHELL_TOOLS and (
+            command := get_command(read_arguments(block))
+        ):
             yield "command", command
     elif block.kind is Kind.ARTIFACT:
         yield "artifact", getattr(block, "name", None) or "unnamed"

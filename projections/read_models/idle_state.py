@@ -32,7 +32,7 @@ class IdleState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class IdleFacts:
     """What is known of a session; moments as the read models write them."""
 
     closed: bool
@@ -45,10 +45,10 @@ class Standing:
     """Whether a boundary is served."""
     settled: bool
     attempts: int
-    utilisation: float
+    utilization: float
     due_at: str | None
 
-    def state(self, now: str, *, attempts: int, least_share: float) -> IdleState:
+    def find_state(self, now: str, *, attempts: int, least_share: float) -> IdleState:
         """Where it stands at `now`, by the rules that its `due_at` was reckoned with."""
         # Whoever's lease ran out is dead, for all that is known: that was an attempt.
         is_leased = self.leased_until is not None and self.leased_until > now
@@ -63,7 +63,7 @@ class Standing:
             (self.settled and self.is_served, IdleState.COMPACTED),
             (self.settled, IdleState.NO_GAIN),
             (begun >= attempts, IdleState.GIVEN_UP),
-            (self.utilisation < least_share, IdleState.SMALL),
+            (self.utilization < least_share, IdleState.SMALL),
             # As it stood it was looked at, and passed over.
             (self.due_at is None, IdleState.NO_GAIN),
             (self.due_at is not None and self.due_at <= now, IdleState.DUE),

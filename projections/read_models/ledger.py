@@ -12,17 +12,17 @@ from ...domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
-from ...domain.counting.sizes import Basis
+from ...domain.counting.sizes import SizeBasis
 from ...domain.event import Event
 from ...domain.ranges import Ranges
-from .moments import later, moment
+from .timestamps import add_seconds, format_timestamp
 
-Row = dict[str, Any]
+LedgerRow = dict[str, Any]
 LEDGER = (CompactBoundary, CompactionReverted, CompactionRejected, CompactionFailed)
 """The events that are rows of their own; a boundary's summary and activation complete its row."""
 
 
-def request_row(event: CompactionRequested) -> Row:
+def make_request_row(event: CompactionRequested) -> LedgerRow:
     return {
         "version": event.originator_version,
         "trigger": event.trigger.value,
@@ -32,16 +32,16 @@ def request_row(event: CompactionRequested) -> Row:
         "instructions": event.instructions,
         "idempotency_key": event.idempotency_key,
         "worker": event.by,
-        "leased_until": later(moment(event.timestamp), event.lease_s or 0.0),
-        "requested_at": moment(event.timestamp),
+        "leased_until": add_seconds(format_timestamp(event.timestamp), event.lease_s or 0.0),
+        "requested_at": format_timestamp(event.timestamp),
     }
 
 
-def ledger_row(event: Event) -> Row | None:
+def make_ledger_row(event: Event) -> LedgerRow | None:
     """The row that an event is, but for where it stands; None where it is none."""
     match event:
         case CompactBoundary():
-            found = _boundary(event)
+            found = _make_boundary_fields(event)
         case CompactionReverted(boundary=boundary, to=to, effective_from=effective_from):
             found = {
                 "outcome": "reverted",
@@ -55,7 +55,7 @@ def ledger_row(event: Event) -> Row | None:
                 "reason": reason,
                 "rule": rule,
                 "summariser": summariser,
-                **_spent(event),
+                **_make_cost_fields(event),
             }
         case CompactionFailed(reason=reason, tried=tried, stood_in=stood_in):
             found = {
@@ -66,33 +66,33 @@ def ledger_row(event: Event) -> Row | None:
             }
         case _:
             return None
-    place = {"version": event.originator_version, "recorded_at": moment(event.timestamp)}
-    return {**dict.fromkeys(COLUMNS), **found, **place}
+    place = {"version": event.originator_version, "recorded_at": format_timestamp(event.timestamp)}
+    return {**dict.fromkeys(LEDGER_COLUMNS), **found, **place}
 
 
-def completed(event: Event) -> tuple[int, Row] | None:
+def complete_ledger_row(event: Event) -> tuple[int, LedgerRow] | None:
     """The boundary of the same lineage that an event completes, and what it adds to its row."""
     match event:
         case Summary():
             return event.boundary, {
                 "summary_tokens": event.tokens,
-                "covers": _runs(event.covers),
-                "cites": _runs(event.cites),
+                "covers": _list_runs(event.covers),
+                "cites": _list_runs(event.cites),
                 "summariser": event.summariser,
-                **_spent(event),
+                **_make_cost_fields(event),
             }
         case BoundaryActivated(boundary=boundary, effective_from=effective_from):
-            time = moment(event.timestamp)
+            time = format_timestamp(event.timestamp)
             return boundary, {"activated_at": time, "effective_from": effective_from}
         case CompactionReverted(boundary=boundary):
-            return boundary, {"reverted_at": moment(event.timestamp)}
+            return boundary, {"reverted_at": format_timestamp(event.timestamp)}
         case PreparationDropped(boundary=boundary, reason=reason):
-            return boundary, {"dropped_at": moment(event.timestamp), "reason": reason}
+            return boundary, {"dropped_at": format_timestamp(event.timestamp), "reason": reason}
         case _:
             return None
 
 
-def _boundary(event: CompactBoundary) -> Row:
+def _make_boundary_fields(event: CompactBoundary) -> LedgerRow:
     return {
         "outcome": "boundary",
         "boundary": event.originator_version,
@@ -102,11 +102,11 @@ def _boundary(event: CompactBoundary) -> Row:
         "first_kept": event.first_kept,
         "pre_tokens": event.pre_tokens,
         "post_tokens": event.post_tokens,
-        "tokens_basis": Basis.ESTIMATED.value,
-        "kept": _runs(event.kept),
+        "tokens_basis": SizeBasis.ESTIMATED.value,
+        "kept": _list_runs(event.kept),
         "kept_positions": len(event.kept),
-        "pinned": _runs(event.pinned),
-        "hidden": _runs(event.hidden),
+        "pinned": _list_runs(event.pinned),
+        "hidden": _list_runs(event.hidden),
         "trims": len(event.trims),
         "repairs": [repair.model_dump(mode="json") for repair in event.repairs],
         "split_turn": event.split_turn.turn if event.split_turn else None,
@@ -114,7 +114,7 @@ def _boundary(event: CompactBoundary) -> Row:
     }
 
 
-def _spent(event: Summary | CompactionRejected) -> Row:
+def _make_cost_fields(event: Summary | CompactionRejected) -> LedgerRow:
     usage = event.usage
     return {
         "model": event.model,
@@ -125,11 +125,11 @@ def _spent(event: Summary | CompactionRejected) -> Row:
     }
 
 
-def _runs(ranges: Ranges) -> list[list[int]]:
+def _list_runs(ranges: Ranges) -> list[list[int]]:
     return [list(run) for run in ranges.runs]
 
 
-COLUMNS = """
+LEDGER_COLUMNS = """
 version outcome boundary trigger policy after first_kept pre_tokens post_tokens tokens_basis
 kept_positions kept pinned hidden trims repairs split_turn previous summariser model input_tokens
 output_tokens cost_usd latency_s summary_tokens covers cites reason rule tried stood_in

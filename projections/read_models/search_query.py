@@ -4,45 +4,45 @@ import re
 from dataclasses import dataclass
 
 from ...domain.errors import InvalidSettingError
-from .said import whole
+from .searchable_text import replace_surrogates
 
-SHORTEST_BEGINNING = 3
+_MIN_PREFIX_CHARS = 3
 """Letters before a `*`: fewer begin so many words that finding them takes long."""
 _PIECE = re.compile(r'(?P<no>-)?(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+))')
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class SearchTerm:
     """Words that must stand side by side."""
 
     text: str
-    is_beginning: bool = False
+    is_prefix: bool = False
     """Whether the last word may go on."""
 
     @property
     def expression(self) -> str:
         """As FTS5 has it; inside of quotes nothing has a meaning of its own."""
         quoted = self.text.replace('"', '""')
-        return f'"{quoted}"' + (" *" if self.is_beginning else "")
+        return f'"{quoted}"' + (" *" if self.is_prefix else "")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SearchQuery:
     """All of `wanted`, and none of `unwanted`."""
 
-    wanted: tuple[Term, ...]
-    unwanted: tuple[Term, ...] = ()
+    required_terms: tuple[SearchTerm, ...]
+    excluded_terms: tuple[SearchTerm, ...] = ()
 
     @classmethod
-    def parsed(cls, text: str) -> "Query":
+    def parse(cls, text: str) -> "SearchQuery":
         """Raises InvalidSettingError, in one line, where it cannot be understood."""
-        text = whole(text).replace("\0", " ")
+        text = replace_surrogates(text).replace("\0", " ")
         if text.count('"') % 2:
             raise InvalidSettingError(f"a quote is never closed in {text!r}: close it, or leave it")
-        wanted: list[Term] = []
-        unwanted: list[Term] = []
+        wanted: list[SearchTerm] = []
+        unwanted: list[SearchTerm] = []
         for piece in _PIECE.finditer(text):
-            term = _term(piece)
+            term = _parse_term(piece)
             # What has no letter or digit is in no index: `->` finds nothing and forbids nothing.
             if any(character.isalnum() for character in term.text):
                 (unwanted if piece["no"] else wanted).append(term)
@@ -55,23 +55,23 @@ class Query:
     @property
     def expression(self) -> str:
         """The whole of it as FTS5 has it."""
-        wanted = " AND ".join(term.expression for term in self.wanted)
-        if not self.unwanted:
+        wanted = " AND ".join(term.expression for term in self.required_terms)
+        if not self.excluded_terms:
             return f"({wanted})"
-        return f"(({wanted}) NOT ({' OR '.join(term.expression for term in self.unwanted)}))"
+        return f"(({wanted}) NOT ({' OR '.join(term.expression for term in self.excluded_terms)}))"
 
 
-def _term(piece: re.Match[str]) -> Term:
+def _parse_term(piece: re.Match[str]) -> SearchTerm:
     if piece["phrase"] is not None:
-        return Term(piece["phrase"])
+        return SearchTerm(piece["phrase"])
     word = piece["word"]
     if not word.endswith("*"):
-        return Term(word)
+        return SearchTerm(word)
     beginning = word.rstrip("*")
     if not beginning:
-        return Term("")
-    if sum(map(str.isalnum, beginning)) < SHORTEST_BEGINNING:
+        return SearchTerm("")
+    if sum(map(str.isalnum, beginning)) < _MIN_PREFIX_CHARS:
         raise InvalidSettingError(
-            f"{word!r} begins too many words: give {SHORTEST_BEGINNING} letters before the *"
+            f"{word!r} begins too many words: give {_MIN_PREFIX_CHARS} letters before the *"
         )
-    return Term(beginning, is_beginning=True)
+    return SearchTerm(beginning, is_prefix=True)

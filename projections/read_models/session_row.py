@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Self
 
-from ...domain.blocks import NOT_SENT
-from ...domain.compaction import MAIN, RECORDED
+from ...domain.blocks import UNSENT_KINDS
+from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ...domain.compaction_events import (
     BoundaryActivated,
     CompactBoundary,
@@ -26,15 +26,15 @@ from ...domain.session_events import (
     SystemPromptSet,
     ToolsSet,
 )
-from ...domain.token_budget import estimate_text
-from .moments import later, moment
+from ...domain.token_estimate import estimate_text
+from .timestamps import add_seconds, format_timestamp
 
-PROMPT = 200
+_PROMPT_CHARS = 200
 """Characters of the first prompt that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SessionRowSettings:
     """What rows are reckoned with besides events."""
 
     idle_seconds: float
@@ -122,7 +122,7 @@ class SessionRow:
     """From when on it may be compacted in idle hours; None where nothing is to be done."""
 
     @classmethod
-    def opened(cls, number: int, event: SessionOpened) -> Self:
+    def from_opened_event(cls, number: int, event: SessionOpened) -> Self:
         fork = event.fork
         return cls(
             id=number,
@@ -137,22 +137,22 @@ class SessionRow:
             parent_key=event.parent.key if event.parent else None,
             parent_call=event.parent.tool_call_id if event.parent else None,
             forked_at=fork.position if fork else None,
-            opened_at=moment(event.timestamp),
+            opened_at=format_timestamp(event.timestamp),
             # What a fork shares was said elsewhere.
             view_tokens=None if fork else 0,
-            served_lineage=RECORDED if fork and fork.lineage == RECORDED else None,
+            served_lineage=RECORDED_LINEAGE if fork and fork.lineage == RECORDED_LINEAGE else None,
             served_version=fork.lineage_version if fork else 0,
             steady_from=fork.position if fork else 0,
         )
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Self:
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
         return cls(**row)
 
     @property
     def columns(self) -> dict[str, Any]:
         self.name = self.title or self.key
-        return {name: getattr(self, name) for name in COLUMNS}
+        return {name: getattr(self, name) for name in SESSION_COLUMNS}
 
     def apply(self, event: Event, tokens: int) -> int:
         """Advance by one of the session's own events; returns what its view grew by."""
@@ -175,18 +175,18 @@ class SessionRow:
             case BlocksRetracted():
                 self.steady_from = event.originator_version
                 self.view_tokens = None
-            case BlockAppended(block=block) if block.kind in NOT_SENT:
+            case BlockAppended(block=block) if block.kind in UNSENT_KINDS:
                 pass
             case _:
                 return self.grow(tokens)
         return 0
 
-    def prompt(self, text: str) -> None:
+    def record_prompt(self, text: str) -> None:
         """Take note of what a person asked; what an agent put in their mouth begins with a tag."""
         if self.first_prompt is None and not text.lstrip().startswith("<"):
-            self.first_prompt = " ".join(text[: 4 * PROMPT].split())[:PROMPT] or None
+            self.first_prompt = " ".join(text[: 4 * _PROMPT_CHARS].split())[:_PROMPT_CHARS] or None
 
-    def stir(self) -> None:
+    def reset_attempts(self) -> None:
         """Something happened in it: what was decided, or failed, was about less than this."""
         self.settled, self.attempts, self.failed_at = 0, 0, None
 
@@ -195,17 +195,17 @@ class SessionRow:
             self.view_tokens += tokens
         return tokens
 
-    def serves(self, lineage: str) -> bool:
+    def is_served(self, lineage: str) -> bool:
         """Whether views follow that lineage: `main`, or until it is opened what was recorded."""
-        if lineage == MAIN:
+        if lineage == MAIN_LINEAGE:
             return True
-        if lineage != RECORDED or self.served_lineage == MAIN:
+        if lineage != RECORDED_LINEAGE or self.served_lineage == MAIN_LINEAGE:
             return False
-        return self.forked_at is None or self.served_lineage == RECORDED
+        return self.forked_at is None or self.served_lineage == RECORDED_LINEAGE
 
-    def decided(self, lineage: str, event: Event, *, is_futile: bool = False) -> None:
+    def apply_decision(self, lineage: str, event: Event, *, is_futile: bool = False) -> None:
         """Take note of one event of a lineage; one that `is_futile` says nothing can be gained."""
-        if not self.serves(lineage):
+        if not self.is_served(lineage):
             return
         self.served_lineage, self.served_version = lineage, event.originator_version
         match event:
@@ -217,7 +217,7 @@ class SessionRow:
                 if self.leased_until is not None:
                     # Whoever was at it before died of it, for all that is known.
                     self._fail(event)
-                self.leased_until = later(moment(event.timestamp), lease_s or 0.0)
+                self.leased_until = add_seconds(format_timestamp(event.timestamp), lease_s or 0.0)
             case CompactBoundary():
                 self.leased_until, self.settled = None, 1
                 self.attempts, self.failed_at = 0, None
@@ -231,25 +231,27 @@ class SessionRow:
                 pass
 
     def _fail(self, event: Event) -> None:
-        self.attempts, self.failed_at = self.attempts + 1, moment(event.timestamp)
+        self.attempts, self.failed_at = self.attempts + 1, format_timestamp(event.timestamp)
 
-    def settle(self, event: Event, state: SessionState) -> None:
+    def apply_newest(self, event: Event, state: SessionState) -> None:
         """What the newest event and the state after it say, however many came before."""
         self.position = event.originator_version
-        self.last_activity = moment(event.timestamp)
+        self.last_activity = format_timestamp(event.timestamp)
         self.turns = state.turn
         self.blocks = state.blocks
         self.tokens = state.tokens
         self.open_calls = len(state.open_calls)
         self.closed = int(state.closed)
-        self.wake_at = moment(datetime.fromisoformat(state.wake)) if state.wake else None
+        self.wake_at = format_timestamp(datetime.fromisoformat(state.wake)) if state.wake else None
 
-    def measure(self, settings: Settings) -> None:
+    def measure(self, settings: SessionRowSettings) -> None:
         """Utilisation, when it is known what is in use, and when the session is due."""
-        self.utilisation = utilisation(self.in_use, settings.context_limit or self.context_limit)
-        self.due_at = self._due_at(settings)
+        self.utilisation = compute_utilization(
+            self.in_use, settings.context_limit or self.context_limit
+        )
+        self.due_at = self._compute_due_at(settings)
 
-    def _due_at(self, settings: Settings) -> str | None:
+    def _compute_due_at(self, settings: SessionRowSettings) -> str | None:
         if self.open_calls or self.closed or self.settled or self.parent_key is not None:
             return None
         # Whoever is at it may die of it: until it has ended, that is an attempt like others.
@@ -257,25 +259,25 @@ class SessionRow:
         if begun >= settings.attempts or self.utilisation < settings.least_share:
             return None
         rests_from = max(self.last_activity, self.wake_at or "")
-        moments = [later(rests_from, settings.idle_seconds)]
+        moments = [add_seconds(rests_from, settings.idle_seconds)]
         if self.leased_until:
             moments.append(self.leased_until)
         if self.failed_at:
             pause = settings.backoff_seconds * 2 ** (self.attempts - 1)
-            moments.append(later(self.failed_at, pause))
+            moments.append(add_seconds(self.failed_at, pause))
         return max(moments)
 
 
-COLUMNS = tuple(field.name for field in fields(SessionRow))
+SESSION_COLUMNS = tuple(field.name for field in fields(SessionRow))
 
 
-def utilisation(tokens: int, limit: int) -> float:
+def compute_utilization(tokens: int, limit: int) -> float:
     return round(tokens / limit, 4)
 
 
-LEVELS = ((0.5, "low"), (0.8, "medium"), (1.0, "high"))
+_LEVELS = ((0.5, "low"), (0.8, "medium"), (1.0, "high"))
 
 
-def level(share: float) -> str:
+def name_level(share: float) -> str:
     """A share of the context as a word."""
-    return next((word for most, word in LEVELS if share <= most), "over")
+    return next((word for most, word in _LEVELS if share <= most), "over")

@@ -4,11 +4,11 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from .search_query import Query, Term
+from .search_query import SearchQuery, SearchTerm
 
-WIDTH = 160
+SNIPPET_CHARS = 160
 """Characters of a snippet."""
-AHEAD = 50
+_CHARS_AHEAD = 50
 """Characters of it before the first match."""
 _WORDS = re.compile(r"[^\W_]+")
 
@@ -20,7 +20,7 @@ class Snippet:
     text: str
     marks: tuple[tuple[int, int], ...] = ()
 
-    def marked(self, before: str = "«", after: str = "»") -> str:
+    def mark_matches(self, before: str = "«", after: str = "»") -> str:
         """The text with signs around what was found."""
         pieces, at = [], 0
         for start, end in self.marks:
@@ -29,29 +29,30 @@ class Snippet:
         return "".join((*pieces, self.text[at:]))
 
 
-def snippet(text: str, query: Query) -> Snippet:
+def make_snippet(text: str, query: SearchQuery) -> Snippet:
     """Around the first match of the term that has one; without any, the beginning."""
-    pattern = re.compile("|".join(map(_pattern, query.wanted)), re.IGNORECASE)
+    pattern = re.compile("|".join(map(_make_pattern, query.required_terms)), re.IGNORECASE)
     found = pattern.search(text)
     if found is None:
         # The index takes an accent off its letter.
-        plain = "".join(map(_base, text))
+        plain = "".join(map(_strip_accent, text))
         pattern = re.compile(
-            "|".join(_pattern(term, plainly=True) for term in query.wanted), re.IGNORECASE
+            "|".join(_make_pattern(term, plainly=True) for term in query.required_terms),
+            re.IGNORECASE,
         )
         found = pattern.search(plain)
         if found is None:
-            return _line(text[: 4 * WIDTH])
-        return _around(text, plain, found.start(), pattern)
-    return _around(text, text, found.start(), pattern)
+            return _make_first_line(text[: 4 * SNIPPET_CHARS])
+        return _cut_around(text, plain, found.start(), pattern)
+    return _cut_around(text, text, found.start(), pattern)
 
 
-def _around(text: str, plain: str, at: int, pattern: re.Pattern[str]) -> Snippet:
-    start = max(0, at - AHEAD)
-    end = start + 2 * WIDTH
-    line, origins = _joined(text[start:end], plain[start:end])
-    cut = len(line) > WIDTH or end < len(text)
-    line, plainly = line[:WIDTH], origins[:WIDTH]
+def _cut_around(text: str, plain: str, at: int, pattern: re.Pattern[str]) -> Snippet:
+    start = max(0, at - _CHARS_AHEAD)
+    end = start + 2 * SNIPPET_CHARS
+    line, origins = _collapse_blanks(text[start:end], plain[start:end])
+    cut = len(line) > SNIPPET_CHARS or end < len(text)
+    line, plainly = line[:SNIPPET_CHARS], origins[:SNIPPET_CHARS]
     head, tail = "…" if start else "", "…" if cut else ""
     marks = tuple(
         (found.start() + len(head), found.end() + len(head)) for found in pattern.finditer(plainly)
@@ -59,7 +60,7 @@ def _around(text: str, plain: str, at: int, pattern: re.Pattern[str]) -> Snippet
     return Snippet(head + line + tail, marks)
 
 
-def _joined(text: str, plain: str) -> tuple[str, str]:
+def _collapse_blanks(text: str, plain: str) -> tuple[str, str]:
     """Both without runs of blanks, still of one length."""
     kept = [
         at
@@ -70,18 +71,18 @@ def _joined(text: str, plain: str) -> tuple[str, str]:
     return line, "".join(" " if text[at].isspace() else plain[at] for at in kept)
 
 
-def _line(text: str) -> Snippet:
+def _make_first_line(text: str) -> Snippet:
     line = " ".join(text.split())
-    return Snippet(line if len(line) <= WIDTH else line[: WIDTH - 1] + "…")
+    return Snippet(line if len(line) <= SNIPPET_CHARS else line[: SNIPPET_CHARS - 1] + "…")
 
 
-def _pattern(term: Term, *, plainly: bool = False) -> str:
+def _make_pattern(term: SearchTerm, *, plainly: bool = False) -> str:
     """A term's words side by side, whatever separates them, and not inside of longer words."""
-    words = _WORDS.findall("".join(map(_base, term.text)) if plainly else term.text)
+    words = _WORDS.findall("".join(map(_strip_accent, term.text)) if plainly else term.text)
     side_by_side = r"[\W_]+".join(map(re.escape, words))
-    return rf"(?<![^\W_]){side_by_side}" + ("" if term.is_beginning else r"(?![^\W_])")
+    return rf"(?<![^\W_]){side_by_side}" + ("" if term.is_prefix else r"(?![^\W_])")
 
 
-def _base(character: str) -> str:
+def _strip_accent(character: str) -> str:
     """A letter without its accent; always one character."""
     return unicodedata.normalize("NFD", character)[0] if character > "\x7f" else character

@@ -9,12 +9,12 @@ from typing import Any
 
 from ..history_view import HistoryView
 from . import anthropic_messages
-from .anthropic_messages import THOUGHTS
-from .cache_points import cache_points
-from .sendable import JsonObject
+from .anthropic_messages import THINKING_TYPES
+from .cache_points import find_cache_points
+from .sendable_json import JsonObject
 
-MARK = "cache_control"
-SHORT_LIVED: JsonObject = {"type": "ephemeral"}
+_CACHE_MARK = "cache_control"
+_SHORT_LIVED_MARK: JsonObject = {"type": "ephemeral"}
 
 
 def render(view: HistoryView) -> JsonObject:
@@ -23,31 +23,31 @@ def render(view: HistoryView) -> JsonObject:
     A mark that the session's settings hold for the whole request says for how long to keep: it is
     put on the blocks, since the API would count it as a fifth.
     """
-    laid_out = anthropic_messages.laid_out(view)
+    laid_out = anthropic_messages.render_with_places(view)
     body = laid_out.body
-    asked = body.pop(MARK, None)
-    mark = asked if isinstance(asked, dict) and asked else SHORT_LIVED
-    _clear(body.get("tools", ()))
+    asked = body.pop(_CACHE_MARK, None)
+    mark = asked if isinstance(asked, dict) and asked else _SHORT_LIVED_MARK
+    _clear_marks(body.get("tools", ()))
     for message in body["messages"]:
-        _clear(message["content"])
-    if tool := _last_tool(body.get("tools", ())):
-        tool[MARK] = dict(mark)
+        _clear_marks(message["content"])
+    if tool := _find_last_tool(body.get("tools", ())):
+        tool[_CACHE_MARK] = dict(mark)
     if "system" in body:
-        body["system"] = [{"type": "text", "text": body["system"], MARK: dict(mark)}]
+        body["system"] = [{"type": "text", "text": body["system"], _CACHE_MARK: dict(mark)}]
     messages = {entry.position: entry.block.message_id for entry in view.entries}
     ends = list(laid_out.ends.values())
-    for point in cache_points([messages.get(position) for position in laid_out.ends]):
-        if end := _takes_a_mark(ends[: point + 1]):
-            end[MARK] = dict(mark)
+    for point in find_cache_points([messages.get(position) for position in laid_out.ends]):
+        if end := _find_markable(ends[: point + 1]):
+            end[_CACHE_MARK] = dict(mark)
     return body
 
 
-def _takes_a_mark(ends: Sequence[JsonObject]) -> JsonObject | None:
+def _find_markable(ends: Sequence[JsonObject]) -> JsonObject | None:
     """The last that may carry one: thinking may not."""
-    return next((end for end in reversed(ends) if end["type"] not in THOUGHTS), None)
+    return next((end for end in reversed(ends) if end["type"] not in THINKING_TYPES), None)
 
 
-def _last_tool(tools: Sequence[Any]) -> JsonObject | None:
+def _find_last_tool(tools: Sequence[Any]) -> JsonObject | None:
     """The last that is sent at once: one that the model has to search for cannot be marked."""
     return next(
         (
@@ -59,13 +59,13 @@ def _last_tool(tools: Sequence[Any]) -> JsonObject | None:
     )
 
 
-def _clear(pieces: Iterable[Any]) -> None:
+def _clear_marks(pieces: Iterable[Any]) -> None:
     """Take marks from content, and from the content within results and documents."""
     for piece in pieces:
         if not isinstance(piece, dict):
             continue
-        piece.pop(MARK, None)
+        piece.pop(_CACHE_MARK, None)
         for holder in (piece, piece.get("source")):
             content = holder.get("content") if isinstance(holder, dict) else None
             if isinstance(content, list):
-                _clear(content)
+                _clear_marks(content)

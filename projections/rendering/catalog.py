@@ -13,7 +13,7 @@ from . import (
     openai_responses,
     summary_message,
 )
-from .sendable import JsonObject
+from .sendable_json import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ class Renderer:
         return f"{self.name}/{self.version}"
 
 
-Render = Callable[[HistoryView], JsonObject]
+RenderFunction = Callable[[HistoryView], JsonObject]
 
 
-def _escaping(render: Render) -> Render:
+def _escape_foreign_summaries(render: RenderFunction) -> RenderFunction:
     """The same, where no text but the view's summary reads as one."""
-    return lambda view: summary_message.escape_others(render(view), view)
+    return lambda view: summary_message.escape_foreign_summaries(render(view), view)
 
 
-PLAIN: dict[str, Render] = {
+PLAIN_RENDERERS: dict[str, RenderFunction] = {
     "anthropic": anthropic_messages.render,
     "anthropic-cached": anthropic_cached.render,
     "openai-chat": openai_chat.render,
@@ -52,23 +52,26 @@ PLAIN: dict[str, Render] = {
 
 RENDERERS = {
     "neutral": Renderer("neutral", 1, neutral.render),
-    **{name: Renderer(name, 2, _escaping(render)) for name, render in PLAIN.items()},
+    **{
+        name: Renderer(name, 2, _escape_foreign_summaries(render))
+        for name, render in PLAIN_RENDERERS.items()
+    },
 }
 """The newest version of each format."""
 
-BY_LABEL = {
+RENDERERS_BY_LABEL = {
     renderer.label: renderer
     for renderer in (
         *RENDERERS.values(),
-        *(Renderer(name, 1, render) for name, render in PLAIN.items()),
+        *(Renderer(name, 1, render) for name, render in PLAIN_RENDERERS.items()),
     )
 }
 """Every version, so that what was sent in an older one can still be said to the byte."""
 
 
-def render(view: HistoryView, name: str) -> JsonObject:
+def render_view(view: HistoryView, name: str) -> JsonObject:
     """Say a view in the format of that name, or in that version of it: `anthropic/1`."""
-    renderer = RENDERERS.get(name) or BY_LABEL.get(name)
+    renderer = RENDERERS.get(name) or RENDERERS_BY_LABEL.get(name)
     if renderer is None:
         raise InvalidSettingError(f"no format {name!r}; there are {', '.join(RENDERERS)}")
     return renderer.render(view)

@@ -3,115 +3,137 @@
 from itertools import groupby
 
 from ...domain.blocks import Block, Kind, Media
-from ..history_view import Entry, HistoryView
-from . import media, sendable, summary_message, tool_calls, tool_definitions
-from .exchanges import OPENING, Call, Exchange, conversation, speaker, spoken_text
-from .sendable import JsonObject
+from ..history_view import HistoryView, ViewEntry
+from . import media_parts, sendable_json, summary_message, tool_calls, tool_definitions
+from .exchanges import (
+    OPENING_TEXT,
+    Exchange,
+    ExchangeCall,
+    find_speaker,
+    group_exchanges,
+    join_spoken_text,
+)
+from .sendable_json import JsonObject
 
-PROVIDER = "openai-chat"
-LONGEST_ID = 40
-LONGEST_NAME = 64
+_PROVIDER = "openai-chat"
+_MAX_ID_CHARS = 40
+_MAX_NAME_CHARS = 64
 
 
 def render(view: HistoryView) -> JsonObject:
     """The request's body; it shares nothing with the view. Thinking has no place in it."""
-    body: JsonObject = sendable.own(view.request_settings)
+    body: JsonObject = sendable_json.copy_value(view.request_settings)
     if view.tool_definitions:
-        body["tools"] = tool_definitions.definitions(view, tool_definitions.OPENAI_CHAT)
+        body["tools"] = tool_definitions.render_definitions(
+            view, tool_definitions.OPENAI_CHAT_FORMAT
+        )
     messages: list[JsonObject] = []
     if view.summary:
-        messages.append(_user([_text(summary_message.said(view))]))
-    for exchange in conversation(view, LONGEST_ID).exchanges:
-        messages += _said(exchange)
-        messages += _answers(exchange.calls)
-        messages += _told(exchange.told)
+        messages.append(_make_user_message([_make_text(summary_message.render_summary(view))]))
+    for exchange in group_exchanges(view, _MAX_ID_CHARS).exchanges:
+        messages += _render_model_message(exchange)
+        messages += _render_results(exchange.calls)
+        messages += _render_input(exchange.input_entries)
     if not messages:
-        messages.append(_user([_text(OPENING)]))
+        messages.append(_make_user_message([_make_text(OPENING_TEXT)]))
     if view.system_prompt and view.system_prompt.strip():
-        messages.insert(0, {"role": "system", "content": sendable.text(view.system_prompt)})
+        messages.insert(
+            0,
+            {
+                "role": "system",
+                "content": sendable_json.replace_half_characters(view.system_prompt),
+            },
+        )
     body["messages"] = messages
     return body
 
 
-def _said(exchange: Exchange) -> list[JsonObject]:
+def _render_model_message(exchange: Exchange) -> list[JsonObject]:
     words = [
         text
-        for piece in exchange.said
-        if not isinstance(piece, Call)
+        for piece in exchange.model_entries
+        if not isinstance(piece, ExchangeCall)
         and piece.block.kind is not Kind.THINKING
-        and (text := spoken_text(piece)).strip()
+        and (text := join_spoken_text(piece)).strip()
     ]
     if not words and not exchange.calls:
         return []
     message: JsonObject = {"role": "assistant", "content": "\n\n".join(words) or None}
     if exchange.calls:
-        message["tool_calls"] = [_called(call) for call in exchange.calls]
+        message["tool_calls"] = [_render_call(call) for call in exchange.calls]
     return [message]
 
 
-def _called(call: Call) -> JsonObject:
+def _render_call(call: ExchangeCall) -> JsonObject:
     function = {
-        "name": tool_calls.tool_name(call.name, LONGEST_NAME),
-        "arguments": tool_calls.arguments_text(call.entry),
+        "name": tool_calls.sanitize_tool_name(call.name, _MAX_NAME_CHARS),
+        "arguments": tool_calls.render_arguments_text(call.entry),
     }
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _answers(calls: list[Call]) -> list[JsonObject]:
+def _render_results(calls: list[ExchangeCall]) -> list[JsonObject]:
     """One message a call, in order; then the images and documents, which those cannot hold."""
     messages: list[JsonObject] = []
     attached: list[JsonObject] = []
     for call in calls:
         lines: list[str] = []
-        for part in tool_calls.answer(call.result, PROVIDER):
+        for part in tool_calls.list_answer_parts(call.result, _PROVIDER):
             if isinstance(part, str):
                 lines.append(part)
             elif isinstance(part, Media):
-                lines.append(media.described(part))
-                if content := _medium(part):
-                    attached += [_text(f"[from the tool call {call.id}]"), content]
+                lines.append(media_parts.describe_media(part))
+                if content := _render_media(part):
+                    attached += [_make_text(f"[from the tool call {call.id}]"), content]
         messages.append({"role": "tool", "tool_call_id": call.id, "content": "\n".join(lines)})
-    return [*messages, _user(attached)] if attached else messages
+    return [*messages, _make_user_message(attached)] if attached else messages
 
 
-def _told(entries: list[Entry]) -> list[JsonObject]:
+def _render_input(entries: list[ViewEntry]) -> list[JsonObject]:
     """What the user says in one go is one message; a developer's words stand alone."""
     messages: list[JsonObject] = []
-    for who, said in groupby(entries, key=speaker):
+    for who, said in groupby(entries, key=find_speaker):
         if who == "user":
-            content = [part for entry in said for part in _shown(entry)]
-            messages += [_user(content)] if content else []
+            content = [part for entry in said for part in _render_block(entry)]
+            messages += [_make_user_message(content)] if content else []
         else:
             messages += [
-                {"role": "developer", "content": sendable.text(entry.text)}
+                {"role": "developer", "content": sendable_json.replace_half_characters(entry.text)}
                 for entry in said
                 if entry.text.strip()
             ]
     return messages
 
 
-def _shown(entry: Entry) -> list[JsonObject]:
+def _render_block(entry: ViewEntry) -> list[JsonObject]:
     """A block's words, and then its image or document, if it shows them."""
-    content = [_text(sendable.text(entry.text))] if entry.text.strip() else []
+    content = (
+        [_make_text(sendable_json.replace_half_characters(entry.text))]
+        if entry.text.strip()
+        else []
+    )
     if entry.shown is None and isinstance(entry.block, Block) and (found := entry.block.media):
-        content.append(_medium(found) or _text(media.described(found)))
+        content.append(_render_media(found) or _make_text(media_parts.describe_media(found)))
     return content
 
 
-def _medium(found: Media) -> JsonObject | None:
-    if url := media.image_url(found):
+def _render_media(found: Media) -> JsonObject | None:
+    if url := media_parts.find_image_url(found):
         return {"type": "image_url", "image_url": {"url": url}}
-    if found.type == "document" and found.mime == media.PDF and found.data:
-        file = {"filename": found.name or "document.pdf", "file_data": media.data_url(found)}
+    if found.type == "document" and found.mime == media_parts.PDF_TYPE and found.data:
+        file = {
+            "filename": found.name or "document.pdf",
+            "file_data": media_parts.make_data_url(found),
+        }
         return {"type": "file", "file": file}
-    words = media.words(found)
-    return _text(words) if words else None
+    words = media_parts.decode_text(found)
+    return _make_text(words) if words else None
 
 
-def _user(content: list[JsonObject]) -> JsonObject:
+def _make_user_message(content: list[JsonObject]) -> JsonObject:
     is_plain = len(content) == 1 and content[0]["type"] == "text"
     return {"role": "user", "content": content[0]["text"] if is_plain else content}
 
 
-def _text(words: str) -> JsonObject:
+def _make_text(words: str) -> JsonObject:
     return {"type": "text", "text": words}

@@ -1,14 +1,21 @@
 """A view as the body of an OpenAI Responses request, which holds the whole conversation."""
 
 from ...domain.blocks import Block, Kind, Media
-from ..history_view import Entry, HistoryView
-from . import media, sendable, summary_message, tool_calls, tool_definitions
-from .exchanges import OPENING, Call, Exchange, conversation, speaker, spoken_text
-from .sendable import JsonObject
+from ..history_view import HistoryView, ViewEntry
+from . import media_parts, sendable_json, summary_message, tool_calls, tool_definitions
+from .exchanges import (
+    OPENING_TEXT,
+    Exchange,
+    ExchangeCall,
+    find_speaker,
+    group_exchanges,
+    join_spoken_text,
+)
+from .sendable_json import JsonObject
 
-PROVIDER = "openai-responses"
-LONGEST_ID = 64
-LONGEST_NAME = 64
+_PROVIDER = "openai-responses"
+_MAX_ID_CHARS = 64
+_MAX_NAME_CHARS = 64
 
 _CALLS = frozenset({"function_call", "custom_tool_call"})
 """Calls whose output is `<type>_output`, tied to them by `call_id`."""
@@ -18,28 +25,30 @@ _HELD_IN_PLACE = {"reasoning", *_CALLS, *(f"{call}_output" for call in _CALLS)}
 
 def render(view: HistoryView) -> JsonObject:
     """The request's body; it shares nothing with the view."""
-    body: JsonObject = sendable.own(view.request_settings)
+    body: JsonObject = sendable_json.copy_value(view.request_settings)
     if view.system_prompt and view.system_prompt.strip():
-        body["instructions"] = sendable.text(view.system_prompt)
+        body["instructions"] = sendable_json.replace_half_characters(view.system_prompt)
     if view.tool_definitions:
-        body["tools"] = tool_definitions.definitions(view, tool_definitions.OPENAI_RESPONSES)
+        body["tools"] = tool_definitions.render_definitions(
+            view, tool_definitions.OPENAI_RESPONSES_FORMAT
+        )
     items: list[JsonObject] = []
     if view.summary:
-        items.append(_message("user", [_text(summary_message.said(view))]))
+        items.append(_make_message("user", [_make_text(summary_message.render_summary(view))]))
     boundary = view.boundary.after if view.boundary else 0
     is_stored = body.get("store") is not False
     sent_ids: set[str] = set()
-    for exchange in conversation(view, LONGEST_ID).exchanges:
-        said = _said(exchange, boundary, sent_ids, is_stored=is_stored)
+    for exchange in group_exchanges(view, _MAX_ID_CHARS).exchanges:
+        said = _render_model_message(exchange, boundary, sent_ids, is_stored=is_stored)
         kinds = {item["call_id"]: item["type"] for item in said if "call_id" in item}
         items += said
-        items += [_answer(call, kinds[call.id], sent_ids) for call in exchange.calls]
-        items += _told(exchange.told, sent_ids)
-    body["input"] = items or [_message("user", [_text(OPENING)])]
+        items += [_render_result(call, kinds[call.id], sent_ids) for call in exchange.calls]
+        items += _render_input(exchange.input_entries, sent_ids)
+    body["input"] = items or [_make_message("user", [_make_text(OPENING_TEXT)])]
     return body
 
 
-def _said(
+def _render_model_message(
     exchange: Exchange, boundary: int, sent_ids: set[str], *, is_stored: bool
 ) -> list[JsonObject]:
     """The model's message; reasoning goes back directly before what it led to, or not at all."""
@@ -47,24 +56,30 @@ def _said(
     thought: JsonObject | None = None
     # Native items name the reasoning they came from. Where that is missing, or a boundary may have
     # hidden it, they are said anew, without their ids.
-    whole = bool(exchange.said) and (exchange.begins > boundary or _is_thought(exchange.said[0]))
-    for piece in exchange.said:
-        entry = piece.entry if isinstance(piece, Call) else piece
-        item = _item(entry, sent_ids) if whole else None
-        if _is_thought(piece):
+    whole = bool(exchange.model_entries) and (
+        exchange.start > boundary or _is_thinking(exchange.model_entries[0])
+    )
+    for piece in exchange.model_entries:
+        entry = piece.entry if isinstance(piece, ExchangeCall) else piece
+        item = _take_native_item(entry, sent_ids) if whole else None
+        if _is_thinking(piece):
             # Of several in a row the API takes the last: only that one is followed by an item.
             thought = item if item and _is_reasoning(item, is_stored=is_stored) else None
             whole = thought is not None
             continue
-        anew = _called(piece, item) if isinstance(piece, Call) else _spoken(piece, item)
+        anew = (
+            _render_call(piece, item)
+            if isinstance(piece, ExchangeCall)
+            else _render_spoken(piece, item)
+        )
         if anew:
             items += [thought, anew] if thought else [anew]
             thought = None
     return items
 
 
-def _is_thought(piece: Entry | Call) -> bool:
-    return not isinstance(piece, Call) and piece.block.kind is Kind.THINKING
+def _is_thinking(piece: ViewEntry | ExchangeCall) -> bool:
+    return not isinstance(piece, ExchangeCall) and piece.block.kind is Kind.THINKING
 
 
 def _is_reasoning(item: JsonObject, *, is_stored: bool) -> bool:
@@ -73,85 +88,97 @@ def _is_reasoning(item: JsonObject, *, is_stored: bool) -> bool:
     return item["type"] == "reasoning" and bool(item.get("encrypted_content") or named)
 
 
-def _called(call: Call, item: JsonObject | None) -> JsonObject:
+def _render_call(call: ExchangeCall, item: JsonObject | None) -> JsonObject:
     if item and item["type"] in _CALLS and item.get("call_id") == call.id:
         return item
     return {
         "type": "function_call",
         "call_id": call.id,
-        "name": tool_calls.tool_name(call.name, LONGEST_NAME),
-        "arguments": tool_calls.arguments_text(call.entry),
+        "name": tool_calls.sanitize_tool_name(call.name, _MAX_NAME_CHARS),
+        "arguments": tool_calls.render_arguments_text(call.entry),
     }
 
 
-def _spoken(entry: Entry, item: JsonObject | None) -> JsonObject | None:
+def _render_spoken(entry: ViewEntry, item: JsonObject | None) -> JsonObject | None:
     if item and item["type"] not in _HELD_IN_PLACE:
         return item
-    words = spoken_text(entry)
-    return _message("assistant", [_text(words, "output_text")]) if words.strip() else None
+    words = join_spoken_text(entry)
+    return _make_message("assistant", [_make_text(words, "output_text")]) if words.strip() else None
 
 
-def _answer(call: Call, kind: str, sent_ids: set[str]) -> JsonObject:
-    item = _item(call.result, sent_ids) if call.result else None
+def _render_result(call: ExchangeCall, kind: str, sent_ids: set[str]) -> JsonObject:
+    item = _take_native_item(call.result, sent_ids) if call.result else None
     kind = f"{kind}_output"
     if item and item["type"] == kind and item.get("call_id") == call.id and "output" in item:
         return item
-    parts = tool_calls.answer(call.result, PROVIDER)
+    parts = tool_calls.list_answer_parts(call.result, _PROVIDER)
     words = [part for part in parts if isinstance(part, str)]
     is_plain = len(words) == len(parts)
-    output = "\n".join(words) if is_plain else [_part(part) for part in parts]
+    output = "\n".join(words) if is_plain else [_render_part(part) for part in parts]
     return {"type": kind, "call_id": call.id, "output": output}
 
 
-def _part(part: str | Media | JsonObject) -> JsonObject:
+def _render_part(part: str | Media | JsonObject) -> JsonObject:
     if isinstance(part, str):
-        return _text(part)
-    return _medium(part) if isinstance(part, Media) else part
+        return _make_text(part)
+    return _render_media(part) if isinstance(part, Media) else part
 
 
-def _told(entries: list[Entry], sent_ids: set[str]) -> list[JsonObject]:
+def _render_input(entries: list[ViewEntry], sent_ids: set[str]) -> list[JsonObject]:
     """What the user says in one go is one message; a developer's words and items stand alone."""
     items: list[JsonObject] = []
     going_on: list[JsonObject] | None = None
     for entry in entries:
-        item = _item(entry, sent_ids)
+        item = _take_native_item(entry, sent_ids)
         if item and item["type"] not in _HELD_IN_PLACE:
             items.append(item)
             going_on = None
             continue
-        content, who = _shown(entry), speaker(entry)
+        content, who = _render_block(entry), find_speaker(entry)
         if content and who == "user" and going_on:
             going_on += content
         elif content:
-            items.append(_message(who, content))
+            items.append(_make_message(who, content))
             going_on = content if who == "user" else None
     return items
 
 
-def _shown(entry: Entry) -> list[JsonObject]:
+def _render_block(entry: ViewEntry) -> list[JsonObject]:
     """A block's words, and then its image or document, if it shows them."""
-    content = [_text(sendable.text(entry.text))] if entry.text.strip() else []
+    content = (
+        [_make_text(sendable_json.replace_half_characters(entry.text))]
+        if entry.text.strip()
+        else []
+    )
     if entry.shown is None and isinstance(entry.block, Block) and entry.block.media:
-        content.append(_medium(entry.block.media))
+        content.append(_render_media(entry.block.media))
     return content
 
 
-def _medium(found: Media) -> JsonObject:
-    if url := media.image_url(found):
+def _render_media(found: Media) -> JsonObject:
+    if url := media_parts.find_image_url(found):
         return {"type": "input_image", "detail": "auto", "image_url": url}
-    if words := media.words(found):
-        return _text(words)
-    if found.type == "document" and found.data and media.is_file(found):
+    if words := media_parts.decode_text(found):
+        return _make_text(words)
+    if found.type == "document" and found.data and media_parts.is_file(found):
         name = found.name or "document"
-        return {"type": "input_file", "filename": name, "file_data": media.data_url(found)}
-    if found.type == "document" and not found.data and (address := media.address(found)):
+        return {
+            "type": "input_file",
+            "filename": name,
+            "file_data": media_parts.make_data_url(found),
+        }
+    if found.type == "document" and not found.data and (address := media_parts.find_address(found)):
         return {"type": "input_file", "file_url": address}
-    return _text(media.described(found))
+    return _make_text(media_parts.describe_media(found))
 
 
-def _item(entry: Entry, sent_ids: set[str]) -> JsonObject | None:
+def _take_native_item(entry: ViewEntry, sent_ids: set[str]) -> JsonObject | None:
     """The item as it came, once: the API refuses an id that it was given twice."""
-    item = sendable.item(entry.block.native, PROVIDER) if entry.shown is None else None
+    item = (
+        sendable_json.parse_native_item(entry.block.native, _PROVIDER)
+        if entry.shown is None
+        else None
+    )
     name = item.get("id") if item else None
     if isinstance(name, str):
         if name in sent_ids:
@@ -160,9 +187,9 @@ def _item(entry: Entry, sent_ids: set[str]) -> JsonObject | None:
     return item
 
 
-def _message(role: str, content: list[JsonObject]) -> JsonObject:
+def _make_message(role: str, content: list[JsonObject]) -> JsonObject:
     return {"type": "message", "role": role, "content": content}
 
 
-def _text(words: str, kind: str = "input_text") -> JsonObject:
+def _make_text(words: str, kind: str = "input_text") -> JsonObject:
     return {"type": kind, "text": words}

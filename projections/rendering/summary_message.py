@@ -6,10 +6,10 @@ from typing import Any
 
 from ...domain.ranges import Ranges
 from ..history_view import HistoryView
-from . import sendable
-from .sendable import JsonObject
+from . import sendable_json
+from .sendable_json import JsonObject
 
-LEAD = (
+SUMMARY_PREFIX = (
     "[A summary of what came before, not the user's own words. "
     "What it covers is kept word for word: recall it by handle, as #12 or #12-20.]"
 )
@@ -23,25 +23,25 @@ class SummaryMessage:
     text: str
 
 
-def said(view: HistoryView) -> str:
+def render_summary(view: HistoryView) -> str:
     """The text that is sent in the place of what left the view."""
     if view.summary is None:
         return ""
     hidden = view.boundary.hidden if view.boundary else Ranges()
-    return wrapped(view.summary.text, view.summary.covers, hidden)
+    return wrap_summary(view.summary.text, view.summary.covers, hidden)
 
 
-def wrapped(text: str, covers: Ranges, hidden: Ranges | None = None) -> str:
+def wrap_summary(text: str, covers: Ranges, hidden: Ranges | None = None) -> str:
     """A summary's text within its mark; nothing in it can end the mark early.
 
     The mark names all that left: what the text stands for, and what was hidden without a word.
     """
-    inner = _CLOSING.sub(r"<\\\1\2", sendable.text(text))
+    inner = _CLOSING.sub(r"<\\\1\2", sendable_json.replace_half_characters(text))
     left = f'covers="{covers}"' + (f' hidden="{hidden}"' if hidden else "")
-    return f"{LEAD}\n<conversation-summary {left}>\n{inner}\n</conversation-summary>"
+    return f"{SUMMARY_PREFIX}\n<conversation-summary {left}>\n{inner}\n</conversation-summary>"
 
 
-def recognised(text: str) -> SummaryMessage | None:
+def parse_summary_message(text: str) -> SummaryMessage | None:
     """The summary that `text` says, if it has the form of one.
 
     The form proves nothing: anybody may paste such a text. The caller knows from the log, or from
@@ -54,19 +54,19 @@ def recognised(text: str) -> SummaryMessage | None:
     return SummaryMessage(Ranges(runs), _ESCAPED.sub(r"<\1\2", match["inner"]))
 
 
-def escape_others(body: JsonObject, view: HistoryView) -> JsonObject:
+def escape_foreign_summaries(body: JsonObject, view: HistoryView) -> JsonObject:
     """Escape the opening of a summary in all texts of a request's body but the view's own summary.
 
     Calls of tools and signed thinking stay as the model made them. Changes the body in place.
     """
-    spared = [said(view)] if view.summary else []
+    spared = [render_summary(view)] if view.summary else []
     for name in ("messages", "input", "system", "instructions"):
         if name in body:
             body[name] = _escape_in(body[name], spared)
     return body
 
 
-def escape(text: str) -> str:
+def escape_summary_marks(text: str) -> str:
     """A text that does not begin a summary anywhere."""
     return _OPENING.sub(r"\1\\\2\3", text)
 
@@ -76,20 +76,20 @@ def _escape_in(value: Any, spared: list[str]) -> Any:
         case str():
             if spared and value == spared[0]:
                 return spared.pop()  # the first is the summary; what repeats it was pasted
-            return escape(value)
+            return escape_summary_marks(value)
         case list():
             return [_escape_in(part, spared) for part in value]
         case {"type": "thinking" | "redacted_thinking" | "tool_use" | "reasoning" | "base64"}:
             return value
         case dict():
-            for name in _WORDS & value.keys():
+            for name in _TEXT_FIELDS & value.keys():
                 value[name] = _escape_in(value[name], spared)
             return value
         case _:
             return value
 
 
-_WORDS = frozenset({"content", "text", "output", "source", "data"})
+_TEXT_FIELDS = frozenset({"content", "text", "output", "source", "data"})
 """The fields of requests that hold words, or what holds them."""
 _OPENING = re.compile(
     r"([<\[])(\\*)(conversation-summary|A summary of what came before)", re.IGNORECASE
@@ -98,7 +98,7 @@ _CLOSING = re.compile(r"<(\\*)(/conversation-summary)", re.IGNORECASE)
 _ESCAPED = re.compile(r"<\\(\\*)(/conversation-summary)", re.IGNORECASE)
 _RUN = re.compile(r"#(\d{1,15})(?:-(\d{1,15}))?")
 _WRAPPED = re.compile(
-    re.escape(LEAD)
+    re.escape(SUMMARY_PREFIX)
     + r'\n<conversation-summary covers="(?P<covers>[#\d\s-]*)"(?: hidden="[#\d\s-]*")?>'
     + r"\n(?P<inner>.*)\n</conversation-summary>",
     re.DOTALL,

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..history_view import HistoryView
-from .sendable import JsonObject, own
-from .tool_calls import tool_name
+from .sendable_json import JsonObject, copy_value
+from .tool_calls import sanitize_tool_name
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class ToolDefinition:
     """What all forms have in common."""
 
     name: str
@@ -19,52 +19,54 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ToolFormat:
     """One provider's way of writing a tool down."""
 
     name: str
-    write: Callable[[Tool], JsonObject]
+    write: Callable[[ToolDefinition], JsonObject]
 
 
-def definitions(view: HistoryView, form: Form) -> list[Any]:
+def render_definitions(view: HistoryView, tool_format: ToolFormat) -> list[Any]:
     """A definition in this form already, or in none that is known, goes through as it is."""
-    return [_definition(own(tool), form) for tool in view.tool_definitions]
+    return [_render_definition(copy_value(tool), tool_format) for tool in view.tool_definitions]
 
 
-def _definition(tool: Any, form: Form) -> Any:
-    found = _read(tool) if isinstance(tool, dict) else None
-    if found is None or found[0] == form.name:
+def _render_definition(tool: Any, template: ToolFormat) -> Any:
+    found = _read_definition(tool) if isinstance(tool, dict) else None
+    if found is None or found[0] == template.name:
         return tool
-    return {name: value for name, value in form.write(found[1]).items() if value is not None}
+    return {name: value for name, value in template.write(found[1]).items() if value is not None}
 
 
-def _read(tool: JsonObject) -> tuple[str, Tool] | None:
+def _read_definition(tool: JsonObject) -> tuple[str, ToolDefinition] | None:
     match tool:
         case {"name": str(name), "input_schema": schema}:
-            return "anthropic", Tool(name, tool.get("description"), schema)
+            return "anthropic", ToolDefinition(name, tool.get("description"), schema)
         case {"type": "function", "function": {"name": str(name)} as function}:
             schema = function.get("parameters")
-            return "openai-chat", Tool(name, function.get("description"), schema)
+            return "openai-chat", ToolDefinition(name, function.get("description"), schema)
         case {"type": "function", "name": str(name)}:
-            return "openai-responses", Tool(name, tool.get("description"), tool.get("parameters"))
+            return "openai-responses", ToolDefinition(
+                name, tool.get("description"), tool.get("parameters")
+            )
         case {"name": str(name), "inputSchema": schema}:
-            return "mcp", Tool(name, tool.get("description"), schema)
+            return "mcp", ToolDefinition(name, tool.get("description"), schema)
         case _:
             return None
 
 
-def _anthropic(tool: Tool) -> JsonObject:
+def _write_anthropic(tool: ToolDefinition) -> JsonObject:
     schema = tool.schema or {"type": "object", "properties": {}}
     return {
-        "name": tool_name(tool.name, 128),
+        "name": sanitize_tool_name(tool.name, 128),
         "description": tool.description,
         "input_schema": schema,
     }
 
 
-def _openai_chat(tool: Tool) -> JsonObject:
+def _write_openai_chat(tool: ToolDefinition) -> JsonObject:
     function = {
-        "name": tool_name(tool.name, 64),
+        "name": sanitize_tool_name(tool.name, 64),
         "description": tool.description,
         "parameters": tool.schema,
     }
@@ -72,16 +74,16 @@ def _openai_chat(tool: Tool) -> JsonObject:
     return {"type": "function", "function": present}
 
 
-def _openai_responses(tool: Tool) -> JsonObject:
+def _write_openai_responses(tool: ToolDefinition) -> JsonObject:
     return {
         "type": "function",
-        "name": tool_name(tool.name, 64),
+        "name": sanitize_tool_name(tool.name, 64),
         "description": tool.description,
         "parameters": tool.schema or {"type": "object", "properties": {}},
         "strict": False,  # strict unless said otherwise, which another provider's schema may not be
     }
 
 
-ANTHROPIC = Form("anthropic", _anthropic)
-OPENAI_CHAT = Form("openai-chat", _openai_chat)
-OPENAI_RESPONSES = Form("openai-responses", _openai_responses)
+ANTHROPIC_FORMAT = ToolFormat("anthropic", _write_anthropic)
+OPENAI_CHAT_FORMAT = ToolFormat("openai-chat", _write_openai_chat)
+OPENAI_RESPONSES_FORMAT = ToolFormat("openai-responses", _write_openai_responses)

@@ -2,17 +2,17 @@
 
 from typing import Protocol
 
-from .fold import Fold
-from .recording import Call
-from .served import Compacted, Futile
+from .recording import RecordedCall
+from .replay_fold import ReplayFold
+from .replayed_call import FutileCompaction, ReplayCompaction
 
-Decided = Compacted | Futile
+ReplayDecision = ReplayCompaction | FutileCompaction
 
 
 class Decider(Protocol):
     """Decides on the lineage of one replay; a replay makes its decider anew."""
 
-    def decided(self, fold: Fold, call: Call, /) -> list[Decided]:
+    def decide(self, fold: ReplayFold, call: RecordedCall, /) -> list[ReplayDecision]:
         """Decide what the call is sent, and have `fold` serve it; what was decided, in order.
 
         The fold has taken in all that the call could see.
@@ -20,8 +20,8 @@ class Decider(Protocol):
         ...
 
 
-class Never:
+class NeverDecider:
     """Sends all of the history each time, however large it has become."""
 
-    def decided(self, _fold: Fold, _call: Call) -> list[Decided]:
+    def decide(self, _fold: ReplayFold, _call: RecordedCall) -> list[ReplayDecision]:
         return []

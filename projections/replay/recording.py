@@ -7,56 +7,56 @@ from statistics import median
 from typing import cast
 
 from ...domain.backtest.billing import CacheReport
-from ...domain.blocks import BY_ASSISTANT
+from ...domain.blocks import ASSISTANT_KINDS
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled, TurnStarted
-from ..read_models.moments import block_of
-from ..recorded import Recorded
-from .numbering import Answers, in_order, numbered
+from ..read_models.timestamps import get_event_block
+from ..recorded_event import RecordedEvent
+from .call_numbers import ModelAnswers, number_calls, sort_call_records
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RecordedCall:
     """One call of the recorded agent's model."""
 
     number: int
     """From 1 on, in the order of the log."""
-    sees: int
+    last_seen_position: int
     """The newest position that the model could be sent."""
     answer: tuple[int, ...] = ()
     """Positions of the blocks that it wrote; none where it wrote nothing, or nothing was kept."""
-    reported: ModelCalled | None = None
+    report: ModelCalled | None = None
     """What was recorded of the call itself; None where a source tells no more than the answer."""
 
     @property
     def prompt(self) -> int | None:
         """Tokens of the prompt, as its provider reported them."""
-        usage = self.reported.usage if self.reported else None
+        usage = self.report.usage if self.report else None
         return usage.context if usage else None
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class RecordingCalibration:
     """How large prompts really were, as a session's provider reported it."""
 
     reports: int
     """Calls whose size was reported, and can be believed."""
     chars_per_token: float
     """Characters of a block for each token, over the whole session."""
-    besides: tuple[int, ...]
+    overhead_by_call: tuple[int, ...]
     """Of each call, tokens that are sent besides blocks and summary: system prompt, tools, and
     what no log holds."""
-    cached: tuple[CacheReport | None, ...]
+    cache_reports: tuple[CacheReport | None, ...]
     """Of each call, what was reported of the provider's cache."""
 
     @property
     def overhead(self) -> int:
         """Tokens besides, as half of the calls have at most."""
-        return round(median(self.besides))
+        return round(median(self.overhead_by_call))
 
-    def is_nothing(self, call: Call) -> bool:
+    def is_empty_call(self, call: RecordedCall) -> bool:
         """Whether a call took nothing, whatever it was sent."""
-        reported = self.cached[call.number - 1]
-        return reported is not None and reported.is_nothing
+        reported = self.cache_reports[call.number - 1]
+        return reported is not None and reported.is_empty
 
 
 @dataclass(frozen=True)
@@ -65,20 +65,20 @@ class Recording:
 
     key: str
     namespace: str
-    log: Sequence[Recorded]
+    log: Sequence[RecordedEvent]
     """In order of position, from 1 on, without gaps."""
     source: str | None = None
     """The format that it was imported from; None where it was appended by an agent itself."""
     subject: str = ""
     forks: tuple[int, ...] = ()
     """Where the session, or one that it goes on from, begins as a fork: its first own position."""
-    calibration: Calibration | None = None
+    calibration: RecordingCalibration | None = None
     """What reports say of sizes; None where all tokens are estimates."""
 
     @cached_property
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> tuple[RecordedCall, ...]:
         """Every call of a model that the log tells of, by an event of its own or by an answer."""
-        return tuple(_calls(self.log))
+        return tuple(_iter_calls(self.log))
 
     @property
     def blocks(self) -> int:
@@ -88,35 +88,39 @@ class Recording:
     @property
     def is_imported(self) -> bool:
         """Whether it came from a source, itself or what it is a fork of."""
-        blocks = (block for recorded in self.log if (block := block_of(recorded.event)))
+        blocks = (block for recorded in self.log if (block := get_event_block(recorded.event)))
         first = next(blocks, None)
         return self.source is not None or (first is not None and first.origin is not None)
 
-    def at(self, position: int) -> Recorded:
+    def get_event(self, position: int) -> RecordedEvent:
         return self.log[position - 1]
 
-    def turn_at(self, position: int) -> int:
+    def find_turn(self, position: int) -> int:
         """The turn that was going on; 0 before the first."""
         for at in range(position, 0, -1):
-            event = self.at(at).event
+            event = self.get_event(at).event
             if isinstance(event, TurnStarted):
                 return event.turn
         return 0
 
 
-def _calls(log: Sequence[Recorded]) -> Iterator[Call]:
-    answers = Answers()
+def _iter_calls(log: Sequence[RecordedEvent]) -> Iterator[RecordedCall]:
+    answers = ModelAnswers()
     told: list[ModelCalled] = []
     for recorded in log:
         event = recorded.event
         if isinstance(event, ToolCalled) or (
-            isinstance(event, BlockAppended) and event.block.kind in BY_ASSISTANT
+            isinstance(event, BlockAppended) and event.block.kind in ASSISTANT_KINDS
         ):
             message = event.block.message_id
-            answers.written(recorded.position, None if message is None else (event.turn, message))
+            answers.add_block(recorded.position, None if message is None else (event.turn, message))
         elif recorded.tokens > 0:
-            answers.interrupted()
+            answers.interrupt()
         elif isinstance(event, ModelCalled):
             told.append(event)
-    for number, call in enumerate(numbered(answers.found, in_order(told)), start=1):
-        yield Call(number, call.sees, call.answer, cast("ModelCalled | None", call.told))
+    for number, call in enumerate(
+        number_calls(answers.positions, sort_call_records(told)), start=1
+    ):
+        yield RecordedCall(
+            number, call.last_seen_position, call.answer, cast("ModelCalled | None", call.record)
+        )

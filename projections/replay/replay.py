@@ -3,35 +3,35 @@
 from collections.abc import Iterator
 
 from .decider import Decider
-from .fold import Fold
 from .recording import Recording
-from .served import Compacted, Futile, Served
+from .replay_fold import ReplayFold
+from .replayed_call import FutileCompaction, ReplayCompaction, ReplayedCall
 
 
-def replayed(
+def replay_recording(
     recording: Recording, decider: Decider, *, limit: int = 0, lineage: str = "replay"
-) -> Iterator[Served]:
+) -> Iterator[ReplayedCall]:
     """Each call in the order of the log, decided by `decider`; 0 is a model without a limit.
 
     A pure function of the log: nothing is read, written or asked, and no clock is looked at. Raises
     PolicyFailedError where a policy raises or answers what is no plan.
     """
-    fold = Fold(recording, lineage)
+    fold = ReplayFold(recording, lineage)
     for call in recording.calls:
         # What is told late saw less than the call before it, whose view stands by now.
-        fold.advance(call.sees)
-        fold.measure(call)
-        decided = decider.decided(fold, call)
+        fold.advance(call.last_seen_position)
+        fold.measure_overhead(call)
+        decided = decider.decide(fold, call)
         tokens = fold.tokens
-        yield Served(
+        yield ReplayedCall(
             call=call,
             tokens=tokens,
             unchanged=min(fold.unchanged, tokens),
-            compactions=tuple(one for one in decided if isinstance(one, Compacted)),
-            futile=tuple(one for one in decided if isinstance(one, Futile)),
+            compactions=tuple(one for one in decided if isinstance(one, ReplayCompaction)),
+            futile_compactions=tuple(one for one in decided if isinstance(one, FutileCompaction)),
             boundary=fold.history.boundary,
             summary=fold.history.summary,
             is_refused=0 < limit < tokens,
-            view=fold.view,
+            make_view=fold.make_view,
         )
-        fold.called()
+        fold.record_sent()

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from ...domain.blocks import Kind
 from ...domain.compaction_events import Trigger
+from ...domain.compaction_terms import REGROWTH_SHARE
 from ...domain.errors import NothingToCompactError
 from ...domain.pins import NO_PINS, PinRules
-from ...domain.policies.policy import Policy, lets_be
-from ...domain.repairs import FOR_SUMMARY
-from ...domain.summaries.gate import ALWAYS_SMALL
-from ...domain.summaries.sized import LEAST, size
-from ...domain.terms import REGROWTH
+from ...domain.plan_repairs import SUMMARY_DIVISOR
+from ...domain.policies.policy import Policy, quiet_below
+from ...domain.summaries.gate import ALWAYS_SMALL_TOKENS
+from ...domain.summaries.sized_summarizer import MIN_SIZED_TOKENS, clamp_size
 from ...domain.window import Plan
-from .shortening import Shortening
-from .trace import NotByTokens, Trace
+from .trace import NeedsFullReplay, SessionTrace
+from .trace_shortening import TraceShortening
 from .traced_view import TracedView
 from .traced_window import TracedWindow
 
@@ -46,21 +46,23 @@ class TokenCompaction(NamedTuple):
 class TokenReplay:
     """What a policy would have had the model sent, in tokens."""
 
-    trace: Trace
+    trace: SessionTrace
     compactions: tuple[TokenCompaction, ...]
-    futile: int
+    futile_count: int
     """Compactions that were asked for and came to nothing."""
 
-    def prompts(self) -> list[int]:
+    def list_prompts(self) -> list[int]:
         """Tokens of the prompt of each call of the model."""
         whole = self.trace.whole
         return [
-            tokens + offset for begin, end, offset in self._spans() for tokens in whole[begin:end]
+            tokens + offset
+            for begin, end, offset in self._iter_spans()
+            for tokens in whole[begin:end]
         ]
 
-    def unchanged(self) -> list[int]:
+    def list_unchanged(self) -> list[int]:
         """Tokens at the beginning of each prompt that the one before had as well."""
-        prompts = self.prompts()
+        prompts = self.list_prompts()
         same = [0, *prompts[:-1]] if prompts else []
         for call in self.trace.resets:
             same[call] = 0
@@ -71,48 +73,52 @@ class TokenReplay:
     @property
     def prompt_tokens(self) -> int:
         """Of all calls."""
-        return sum(self.prompts())
+        return sum(self.list_prompts())
 
     @property
     def written_tokens(self) -> int:
         """Of all calls, what no cache holds."""
-        return self.prompt_tokens - sum(self.unchanged())
+        return self.prompt_tokens - sum(self.list_unchanged())
 
-    def _spans(self) -> Iterator[tuple[int, int, int]]:
+    def _iter_spans(self) -> Iterator[tuple[int, int, int]]:
         """From which call up to before which one, and by how much it is off the whole."""
         begins = [(0, 0), *((one.call, one.offset) for one in self.compactions)]
         for (begin, offset), (end, _) in pairwise([*begins, (len(self.trace.whole), 0)]):
             yield begin, end, offset
 
 
-def token_replayed(
-    trace: Trace,
+def replay_by_tokens(
+    trace: SessionTrace,
     policy: Policy,
     limit: int,
     summary_tokens: int,
     *,
     pins: PinRules = NO_PINS,
     minimum_gain: float = 0.0,
-    regrowth: float = REGROWTH,
+    regrowth: float = REGROWTH_SHARE,
     once_a_turn: bool = False,
-) -> TokenReplay | NotByTokens:
+) -> TokenReplay | NeedsFullReplay:
     """What a replay comes to whose summaries have so many tokens each, or as many as may be.
 
     The same as `replayed` with `Sized` for a summariser, but for the time that it takes: that of
     the compactions, and hardly that of the events. NotByTokens says why it has to be that one.
     """
-    most = lets_be(policy, limit)
+    most = quiet_below(policy, limit)
     if most is None:
-        return NotByTokens(f"{policy.name} with these settings looks at more than tokens")
-    if summary_tokens < LEAST:
-        return NotByTokens(f"summaries of less than {LEAST} tokens cannot be told apart")
+        return NeedsFullReplay(f"{policy.name} with these settings looks at more than tokens")
+    if summary_tokens < MIN_SIZED_TOKENS:
+        return NeedsFullReplay(
+            f"summaries of less than {MIN_SIZED_TOKENS} tokens cannot be told apart"
+        )
     view = TracedView(trace, pins, limit)
-    terms = _Terms(policy, most, summary_tokens, minimum_gain, ceil(regrowth * limit), once_a_turn)
-    run = _Run(view, terms)
+    terms = _TokenTerms(
+        policy, most, summary_tokens, minimum_gain, ceil(regrowth * limit), once_a_turn
+    )
+    run = _TokenRun(view, terms)
     try:
-        run.to_the_end()
+        run.run()
     except _BeyondTokensError as beyond:
-        return NotByTokens(str(beyond))
+        return NeedsFullReplay(str(beyond))
     return TokenReplay(trace, tuple(run.compactions), run.futile)
 
 
@@ -121,25 +127,25 @@ class _BeyondTokensError(Exception):
 
 
 @dataclass(frozen=True)
-class _Terms:
+class _TokenTerms:
     """On which terms there is a compaction, in tokens."""
 
     policy: Policy
-    most: int
+    max_view_tokens: int
     """Tokens in use that the policy lets be."""
     summary: int
     minimum_gain: float
-    regrown: int
+    regrowth_tokens: int
     """What has to be said before it is tried again, once it came to nothing."""
     once_a_turn: bool
     """Whether one compaction by threshold has to do for all calls of a turn."""
 
 
-class _Run:
-    def __init__(self, view: TracedView, terms: _Terms) -> None:
+class _TokenRun:
+    def __init__(self, view: TracedView, terms: _TokenTerms) -> None:
         self.view, self.trace, self.limit = view, view.trace, view.limit
         self.terms = terms
-        self.shortening = Shortening(view.trace, view.limit)
+        self.shortening = TraceShortening(view.trace, view.limit)
         self.compactions: list[TokenCompaction] = []
         self.futile = 0
         self._offset = 0
@@ -149,31 +155,31 @@ class _Run:
         """From which call on the turn is over that had its one compaction."""
         self._is_written = False
         """Whether the newest plan came to a summary."""
-        self._rising = [0, *self.trace.drops, len(self.trace.whole)]
+        self._rising = [0, *self.trace.shrinking_calls, len(self.trace.whole)]
 
-    def to_the_end(self) -> None:
+    def run(self) -> None:
         call, answered = 0, 0
         while True:
             asked = max(call, answered, self._regrown_at, self._over_at)
-            due = full = self._first_above(asked, self.terms.most)
-            if self.limit > 0 and (call < asked or self.limit < self.terms.most):
-                full = self._first_above(call, self.limit)
+            due = full = self._find_first_above(asked, self.terms.max_view_tokens)
+            if self.limit > 0 and (call < asked or self.limit < self.terms.max_view_tokens):
+                full = self._find_first_above(call, self.limit)
             call = min(due, full)
             if call == len(self.trace.whole):
                 return
             self.view.end = self.trace.upto[call]
             if max(answered, self._over_at) <= call < self._regrown_at:
                 raise _BeyondTokensError("a prompt is too large right after nothing was gained")
-            if due == call and self._compacted(call, Trigger.THRESHOLD):
-                answered = self._next_answered(call)
-            if 0 < self.limit < self._tokens(call) and self._compacted(call, Trigger.OVERFLOW):
-                answered = self._next_answered(call)
+            if due == call and self._compact(call, Trigger.THRESHOLD):
+                answered = self._find_next_answered(call)
+            if 0 < self.limit < self._count_tokens(call) and self._compact(call, Trigger.OVERFLOW):
+                answered = self._find_next_answered(call)
             call += 1
 
-    def _tokens(self, call: int) -> int:
+    def _count_tokens(self, call: int) -> int:
         return self.trace.whole[call] + self._offset
 
-    def _first_above(self, begin: int, tokens: int) -> int:
+    def _find_first_above(self, begin: int, tokens: int) -> int:
         """The first call from here on whose prompt would have more."""
         whole, wanted = self.trace.whole, tokens - self._offset
         piece = bisect_right(self._rising, begin)
@@ -184,17 +190,17 @@ class _Run:
             begin = end
         return len(whole)
 
-    def _next_answered(self, call: int) -> int:
+    def _find_next_answered(self, call: int) -> int:
         """The first call that is not for the very request that a boundary was drawn for."""
         return bisect_right(self.trace.answered, self.trace.sees[call], lo=call)
 
-    def _compacted(self, call: int, trigger: Trigger) -> bool:
+    def _compact(self, call: int, trigger: Trigger) -> bool:
         self._is_written = False
         try:
-            found = self._drawn(call, trigger)
+            found = self._draw(call, trigger)
         except NothingToCompactError:
             if trigger is Trigger.THRESHOLD or self._is_written:
-                self._regrown_at = self._grown_since(call)
+                self._regrown_at = self._find_grown_call(call)
             found = None
         if found is None:
             self.futile += 1
@@ -207,54 +213,56 @@ class _Run:
         self._offset = found.offset
         return True
 
-    def _grown_since(self, call: int) -> int:
+    def _find_grown_call(self, call: int) -> int:
         """The first call at which enough was said since another."""
         if not self.trace.sees[call]:
             return 0  # before anything is on record, there is nothing to remember it by
         said = self.trace.said
-        return bisect_left(said, said[call] + self.terms.regrown, lo=call)
+        return bisect_left(said, said[call] + self.terms.regrowth_tokens, lo=call)
 
-    def _drawn(self, call: int, trigger: Trigger) -> TokenCompaction | None:
-        view, before = self.view, self._tokens(call)
-        held = view.held()
-        if view.lets_go(held):
+    def _draw(self, call: int, trigger: Trigger) -> TokenCompaction | None:
+        view, before = self.view, self._count_tokens(call)
+        held = view.find_held()
+        if view.has_released(held):
             raise _BeyondTokensError("what was carried over a boundary may leave again")
-        request = self.trace.request(call)
-        plan = self._planned(before, trigger, request, held)
+        request = self.trace.count_request(call)
+        plan = self._plan(before, trigger, request, held)
         if plan is None:
             if trigger is Trigger.THRESHOLD:
                 raise _BeyondTokensError("the policy lets more be than its limit tells")
             return None
-        cut = None if plan.cut is None else view.nearest_cut(plan.cut, held)
+        cut = None if plan.cut is None else view.find_nearest_cut(plan.cut, held)
         first = view.first if cut is None else cut
-        carried = view.carried if cut is None else view.carried_over(first, held)
-        stays = view.along(carried) + view.blocks(first)
+        carried = view.carried if cut is None else view.find_carried(first, held)
+        stays = view.count_carried_tokens(carried) + view.count_tokens_from(first)
         shorter: list[int] = []
         if cut is None or 0 < self.limit < request + stays:
-            shorter = self._shortened(carried, first, held)
+            shorter = self._list_shortened(carried, first, held)
         most = min(plan.most_tokens or self.limit, self.limit) if self.limit > 0 else inf
         if cut is None and not shorter:
             if before > most:
                 raise _BeyondTokensError("what stays has to be made to fit")
             raise NothingToCompactError("no cut is legal, and no result large")
-        besides = request + stays - sum(map(self.shortening.saved, shorter))
-        least = min(plan.summary_tokens + plan.turn_tokens, self.limit // FOR_SUMMARY)
+        besides = request + stays - sum(map(self.shortening.count_saved_tokens, shorter))
+        least = min(plan.summary_tokens + plan.turn_tokens, self.limit // SUMMARY_DIVISOR)
         if besides + (view.summary if cut is None else least) > most:
             raise _BeyondTokensError("what stays has to be made to fit")
         self._check_gain(before, besides, request, trigger)
         # Where nothing leaves, what stands for earlier blocks goes on standing for them.
         unchanged, summary = request + view.summary, view.summary
         if cut is None:
-            unchanged += view.in_front_of(shorter[0])
+            unchanged += view.count_tokens_before(shorter[0])
         else:
             unchanged, left = request, before - request - view.summary - stays
-            summary = self._size(_summary_budget(plan, most - besides), left + view.summary)
+            summary = self._size_summary(
+                _compute_summary_budget(plan, most - besides), left + view.summary
+            )
         self._is_written = True
         self._check_gain(before, besides + summary, request, trigger)
         if cut is not None:
-            view.cut(cut, carried, summary)
+            view.cut_before(cut, carried, summary)
         for index in shorter:
-            view.shorten(index, self.shortening.tokens(index))
+            view.shorten(index, self.shortening.count_tokens(index))
         return TokenCompaction(
             call=call,
             trigger=trigger,
@@ -266,23 +274,23 @@ class _Run:
             offset=view.offset,
         )
 
-    def _size(self, most: int, replaced: int) -> int:
+    def _size_summary(self, most: int, replaced: int) -> int:
         """Tokens of a summary that may have so many, and replaces so many."""
-        if most < LEAST:
+        if most < MIN_SIZED_TOKENS:
             raise _BeyondTokensError(f"a summary may have {most} tokens")
-        return size(self.terms.summary, most, max(replaced - 1, ALWAYS_SMALL))
+        return clamp_size(self.terms.summary, most, max(replaced - 1, ALWAYS_SMALL_TOKENS))
 
-    def _shortened(self, carried: tuple[int, ...], first: int, held: set[int]) -> list[int]:
+    def _list_shortened(self, carried: tuple[int, ...], first: int, held: set[int]) -> list[int]:
         """The largest results that stay, but for pinned ones and those that were before."""
-        view, large = self.view, self.shortening.large
+        view, large = self.view, self.shortening.large_results
         if Kind.TOOL_RESULT in view.pins.kinds:
             raise _BeyondTokensError("results are pinned by their size, which would change")
         begin, end = bisect_left(large, first), bisect_left(large, view.end)
         found = (*sorted(set(large).intersection(carried)), *large[begin:end])
         return [index for index in found if index not in view.shortened and index not in held]
 
-    def _planned(self, used: int, trigger: Trigger, request: int, held: set[int]) -> Plan | None:
-        held_tokens = self.view.held_tokens(held)
+    def _plan(self, used: int, trigger: Trigger, request: int, held: set[int]) -> Plan | None:
+        held_tokens = self.view.count_held_tokens(held)
         if 0 < self.view.pins.most_together * self.limit < held_tokens:
             raise _BeyondTokensError("rules pin no more than a part of the context")
         window = TracedWindow(self.view, trigger, used, request, held_tokens)
@@ -291,7 +299,7 @@ class _Run:
         except NothingToCompactError as nothing:
             if not 0 < self.limit < used:
                 raise
-            return Plan(None, str(nothing), summary_tokens=self.limit // FOR_SUMMARY)
+            return Plan(None, str(nothing), summary_tokens=self.limit // SUMMARY_DIVISOR)
         if plan is not None and (plan.trims or plan.drops):
             raise _BeyondTokensError(f"{self.terms.policy.name} shortens or drops blocks")
         return plan
@@ -304,7 +312,7 @@ class _Run:
             raise NothingToCompactError("too little to gain")
 
 
-def _summary_budget(plan: Plan, room: float) -> int:
+def _compute_summary_budget(plan: Plan, room: float) -> int:
     """Tokens that a summary may take, as `summary_budget` grants them."""
     granted = plan.summary_tokens + plan.turn_tokens
     if room == inf or not granted:

@@ -10,8 +10,8 @@ from itertools import accumulate, pairwise
 from sys import byteorder
 from typing import Any, TypeAlias
 
-from ...domain.blocks import BY_ASSISTANT, PROMPTS, Kind
-from ...domain.bonds import Runs
+from ...domain.block_groups import MessageRuns
+from ...domain.blocks import ASSISTANT_KINDS, PROMPT_KINDS, Kind
 from ...domain.event import Event
 from ...domain.session_events import (
     BlockAppended,
@@ -27,84 +27,84 @@ from ...domain.session_events import (
     ToolsSet,
     TurnStarted,
 )
-from ...domain.token_budget import estimate_text
-from ..entry import Entry
-from ..history_view import History
+from ...domain.token_estimate import estimate_text
+from ..history_view import HistoryFold
+from ..view_entry import ViewEntry
 from .recording import Recording
 
-KINDS = tuple(Kind)
+TRACE_KINDS = tuple(Kind)
 """By the numbers that stand for them in a trace."""
-FORMAT = f"4 {byteorder}"
+TRACE_FORMAT = f"4 {byteorder}"
 """Of packed columns: they are as memory holds them."""
 
-Column: TypeAlias = "array[int]"
+_Column: TypeAlias = "array[int]"
 
 
-def _whole(type_code: str) -> Column:
+def _make_int_column(type_code: str) -> _Column:
     return field(default_factory=lambda: array(type_code))
 
 
-def _real() -> "array[float]":
+def _make_float_column() -> "array[float]":
     return field(default_factory=lambda: array("d"))
 
 
 @dataclass(frozen=True)
-class Trace:
+class SessionTrace:
     """The blocks that show and the calls of the model, in order, as numbers.
 
     Blocks are told by their index here; where a column names another block it says its index plus
     one, and 0 where there is none. Tokens are as the recording has them, estimated or calibrated.
     """
 
-    position: Column = _whole("I")
-    kind: Column = _whole("B")
-    running: Column = _whole("Q")
+    position: _Column = _make_int_column("I")
+    kind: _Column = _make_int_column("B")
+    running: _Column = _make_int_column("Q")
     """Tokens of all blocks in front of each; the last one is the sum of all."""
-    message: Column = _whole("I")
+    message: _Column = _make_int_column("I")
     """A number for each message id; 0 for none."""
-    text: Column = _whole("I")
+    text: _Column = _make_int_column("I")
     """Characters of a result's whole text; 0 of any other block."""
-    shown: Column = _whole("I")
+    shown: _Column = _make_int_column("I")
     """Of these, how many show."""
-    ratio: "array[float]" = _real()
+    ratio: "array[float]" = _make_float_column()
     """Tokens that the model makes of one estimated token of a block."""
-    call: Column = _whole("I")
+    call: _Column = _make_int_column("I")
     """Of a result, the block that asked for it."""
-    answer: Column = _whole("I")
+    answer: _Column = _make_int_column("I")
     """Of a call, its result."""
-    before: Column = _whole("I")
+    before: _Column = _make_int_column("I")
     """The piece of the same message in front of this one."""
-    behind: Column = _whole("I")
+    behind: _Column = _make_int_column("I")
     """The piece of the same message after this one."""
-    parted: Column = _whole("I")
+    parted: _Column = _make_int_column("I")
     """Index of the first block from which a pair or a message goes on up to this one or further;
     its own where a cut here parts nothing."""
-    awaited: Column = _whole("I")
+    awaited: _Column = _make_int_column("I")
     """The last result of any call up to here."""
-    unanswered: Column = _whole("I")
+    unanswered: _Column = _make_int_column("I")
     """Indices of the calls that nobody ever answered."""
-    first_prompts: Column = _whole("I")
+    first_prompts: _Column = _make_int_column("I")
     """Indices of what people said in the first turn."""
-    number: Column = _whole("I")
+    number: _Column = _make_int_column("I")
     """Of each call of the model."""
-    sees: Column = _whole("I")
+    sees: _Column = _make_int_column("I")
     """The position that a call of the model sees last."""
-    upto: Column = _whole("I")
+    upto: _Column = _make_int_column("I")
     """How many blocks it sees, if none has left."""
-    whole: Column = _whole("Q")
+    whole: _Column = _make_int_column("Q")
     """Tokens of its prompt, if none has left."""
-    said: Column = _whole("Q")
+    said: _Column = _make_int_column("Q")
     """Tokens of all that stands in the log up to there, what no model is sent included."""
-    answered: Column = _whole("I")
+    answered: _Column = _make_int_column("I")
     """Where a model last spoke before it."""
-    turn: Column = _whole("I")
+    turn: _Column = _make_int_column("I")
     """Which turn was going on."""
-    resets: Column = _whole("I")
+    resets: _Column = _make_int_column("I")
     """Indices of the calls in front of which the system prompt, the tools or the settings were
     set: no cache holds their prompts."""
 
     @cached_property
-    def drops(self) -> list[int]:
+    def shrinking_calls(self) -> list[int]:
         """Indices of the calls whose whole prompt is smaller than the one before."""
         return [call for call, (one, other) in enumerate(pairwise(self.whole), 1) if other < one]
 
@@ -113,20 +113,20 @@ class Trace:
         """The column of kinds, to be searched."""
         return self.kind.tobytes()
 
-    def tokens(self, index: int) -> int:
+    def count_tokens(self, index: int) -> int:
         return self.running[index + 1] - self.running[index]
 
-    def request(self, call: int) -> int:
+    def count_request(self, call: int) -> int:
         """Tokens that a call of the model is sent besides blocks and summary."""
         return self.whole[call] - self.running[self.upto[call]]
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """All columns, to be kept."""
         columns: list[array[Any]] = [getattr(self, one.name) for one in fields(self)]
         return array("Q", map(len, columns)).tobytes() + b"".join(c.tobytes() for c in columns)
 
     @classmethod
-    def unpacked(cls, kept: bytes) -> "Trace":
+    def unpack(cls, kept: bytes) -> "SessionTrace":
         """What `packed` made, in the same format."""
         trace = cls()
         columns: list[array[Any]] = [getattr(trace, one.name) for one in fields(cls)]
@@ -141,31 +141,31 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class NotByTokens:
+class NeedsFullReplay:
     """Why a session, or what a policy does with it, has to be replayed in full."""
 
     reason: str
 
 
-def trace_of(recording: Recording) -> Trace | NotByTokens:
+def make_trace(recording: Recording) -> SessionTrace | NeedsFullReplay:
     """A session's trace; why there is none, where what is in its view is not told by sizes."""
     for recorded in recording.log:
-        if reason := _beyond_tokens(recorded.event, recorded.position):
-            return NotByTokens(f"#{recorded.position}: {reason}")
-    entries = list(History(sees=lambda _: None).apply_all(recording.log).entries.values())
-    runs = Runs()
+        if reason := _explain_full_replay(recorded.event, recorded.position):
+            return NeedsFullReplay(f"#{recorded.position}: {reason}")
+    entries = list(HistoryFold(sees=lambda _: None).apply_all(recording.log).entries.values())
+    runs = MessageRuns()
     for entry in entries:
-        if runs.take(entry.position, entry.block, entry.call) < runs.newest:
+        if runs.add(entry.position, entry.block, entry.call) < runs.newest:
             # It is shown further up, so that views do not only grow at their end.
-            return NotByTokens(f"#{entry.position}: a result came late")
-    trace = Trace()
-    _blocks(trace, entries, {one.position: one.ratio for one in recording.log})
-    _ties(trace, entries)
-    _calls(trace, recording)
+            return NeedsFullReplay(f"#{entry.position}: a result came late")
+    trace = SessionTrace()
+    _add_blocks(trace, entries, {one.position: one.ratio for one in recording.log})
+    _add_ties(trace, entries)
+    _add_calls(trace, recording)
     return trace
 
 
-def _beyond_tokens(event: Event, position: int) -> str:
+def _explain_full_replay(event: Event, position: int) -> str:
     match event:
         case BlocksRetracted():
             return "blocks were taken back"
@@ -179,8 +179,10 @@ def _beyond_tokens(event: Event, position: int) -> str:
             return ""
 
 
-def _blocks(trace: Trace, entries: Sequence[Entry], ratios: Mapping[int, float]) -> None:
-    numbers = {kind: number for number, kind in enumerate(KINDS)}
+def _add_blocks(
+    trace: SessionTrace, entries: Sequence[ViewEntry], ratios: Mapping[int, float]
+) -> None:
+    numbers = {kind: number for number, kind in enumerate(TRACE_KINDS)}
     names: dict[str, int] = {}
     trace.running.extend(accumulate((entry.tokens for entry in entries), initial=0))
     for index, entry in enumerate(entries):
@@ -192,11 +194,11 @@ def _blocks(trace: Trace, entries: Sequence[Entry], ratios: Mapping[int, float])
         trace.text.append(len(entry.block.text) if is_result else 0)
         trace.shown.append(len(entry.text) if is_result else 0)
         trace.ratio.append(ratios[entry.position])
-        if entry.turn == 1 and kind in PROMPTS:
+        if entry.turn == 1 and kind in PROMPT_KINDS:
             trace.first_prompts.append(index)
 
 
-def _ties(trace: Trace, entries: Sequence[Entry]) -> None:
+def _add_ties(trace: SessionTrace, entries: Sequence[ViewEntry]) -> None:
     """Which blocks stay together, and where a cut would part them."""
     index_of = {entry.position: index for index, entry in enumerate(entries)}
     nothing = [0] * len(entries)
@@ -211,8 +213,8 @@ def _ties(trace: Trace, entries: Sequence[Entry]) -> None:
                 trace.before[index], trace.behind[pieces[name]] = pieces[name] + 1, index + 1
             pieces[name] = index
     trace.awaited.extend(accumulate(trace.answer, max))
-    trace.parted.extend(_parted(trace))
-    called = KINDS.index(Kind.TOOL_CALL)
+    trace.parted.extend(_iter_parted(trace))
+    called = TRACE_KINDS.index(Kind.TOOL_CALL)
     trace.unanswered.extend(
         index
         for index, (kind, answer) in enumerate(zip(trace.kind, trace.answer, strict=True))
@@ -220,7 +222,7 @@ def _ties(trace: Trace, entries: Sequence[Entry]) -> None:
     )
 
 
-def _parted(trace: Trace) -> Iterator[int]:
+def _iter_parted(trace: SessionTrace) -> Iterator[int]:
     begun: deque[tuple[int, int]] = deque()
     for index, (answer, behind) in enumerate(zip(trace.answer, trace.behind, strict=True)):
         while begun and begun[0][1] < index:
@@ -230,9 +232,9 @@ def _parted(trace: Trace) -> Iterator[int]:
             begun.append((index, reach - 1))
 
 
-def _calls(trace: Trace, recording: Recording) -> None:
+def _add_calls(trace: SessionTrace, recording: Recording) -> None:
     calls, calibration = recording.calls, recording.calibration
-    seen = [*accumulate((call.sees for call in calls), max)]
+    seen = [*accumulate((call.last_seen_position for call in calls), max)]
     trace.number.extend(call.number for call in calls)
     trace.sees.extend(seen)
     said = [*accumulate((recorded.tokens for recorded in recording.log), initial=0)]
@@ -252,14 +254,14 @@ def _calls(trace: Trace, recording: Recording) -> None:
                     turn = started
                 case ModelCalled() | ToolCalled():
                     answered = recorded.position
-                case BlockAppended(block=block) if block.kind in BY_ASSISTANT:
+                case BlockAppended(block=block) if block.kind in ASSISTANT_KINDS:
                     answered = recorded.position
                 case _:
                     pass
         taken = sees
         index = bisect_right(trace.position, sees, lo=index)
         trace.upto.append(index)
-        besides = system + tools if calibration is None else calibration.besides[call]
+        besides = system + tools if calibration is None else calibration.overhead_by_call[call]
         trace.whole.append(besides + trace.running[index])
         trace.answered.append(answered)
         trace.turn.append(turn)

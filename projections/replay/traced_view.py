@@ -9,10 +9,10 @@ from typing import NamedTuple, cast
 from ...domain.blocks import AnyBlock, Kind
 from ...domain.item import Item
 from ...domain.pins import PinRules
-from .trace import KINDS, Trace
+from .trace import TRACE_KINDS, SessionTrace
 
 
-class Shape(NamedTuple):
+class TracedBlock(NamedTuple):
     """All that there is of a block here."""
 
     kind: Kind
@@ -23,7 +23,7 @@ class Shape(NamedTuple):
 class TracedView:
     """The blocks from index `first` to before `end`, and those that were carried there."""
 
-    trace: Trace
+    trace: SessionTrace
     pins: PinRules
     limit: int
     first: int = 0
@@ -39,7 +39,7 @@ class TracedView:
         trace = self.trace
         self._ties = (trace.call, trace.answer, trace.before, trace.behind)
         self._room = self.pins.most * self.limit if self.limit > 0 else float("inf")
-        self._pinned_kinds = [bytes([KINDS.index(kind)]) for kind in self.pins.kinds]
+        self._pinned_kinds = [bytes([TRACE_KINDS.index(kind)]) for kind in self.pins.kinds]
         self._of_kinds: set[int] = set()
         """Blocks in front of `_looked` that are pinned for their kinds, and so never leave."""
         self._looked = 0
@@ -59,93 +59,103 @@ class TracedView:
             self.summary
             + self._carried_tokens
             - self.trace.running[self.first]
-            - self._less_from(self.first)
+            - self._count_tokens_saved_from(self.first)
         )
 
-    def tokens(self, index: int) -> int:
+    def count_tokens(self, index: int) -> int:
         """Of a block as it shows."""
         if self.shortened and index in self.shortened:
             return self.shortened[index]
         running = self.trace.running
         return running[index + 1] - running[index]
 
-    def blocks(self, first: int) -> int:
+    def count_tokens_from(self, first: int) -> int:
         """Tokens of the blocks from one on."""
         running = self.trace.running
-        return running[self.end] - running[first] - self._less_from(first)
+        return running[self.end] - running[first] - self._count_tokens_saved_from(first)
 
-    def in_front_of(self, index: int) -> int:
+    def count_tokens_before(self, index: int) -> int:
         """Tokens of the blocks before one."""
         if index < self.first:
-            return sum(self.tokens(one) for one in self.carried if one < index)
-        return self._carried_tokens + self.blocks(self.first) - self.blocks(index)
+            return sum(self.count_tokens(one) for one in self.carried if one < index)
+        return (
+            self._carried_tokens
+            + self.count_tokens_from(self.first)
+            - self.count_tokens_from(index)
+        )
 
-    def along(self, carried: tuple[int, ...]) -> int:
+    def count_carried_tokens(self, carried: tuple[int, ...]) -> int:
         """Tokens of blocks that are carried, of which most were before."""
         if carried is self.carried:
             return self._carried_tokens
         now = frozenset(carried)
         come, gone = now - self._carried, self._carried - now
-        return self._carried_tokens + sum(map(self.tokens, come)) - sum(map(self.tokens, gone))
+        return (
+            self._carried_tokens
+            + sum(map(self.count_tokens, come))
+            - sum(map(self.count_tokens, gone))
+        )
 
-    def _less_from(self, first: int) -> int:
+    def _count_tokens_saved_from(self, first: int) -> int:
         """By how much the blocks from one on are smaller than they were recorded."""
         if not self.shortened:
             return 0
         return sum(
-            self.trace.tokens(index) - shown
+            self.trace.count_tokens(index) - shown
             for index, shown in self.shortened.items()
             if index >= first
         )
 
     # What stays whatever is cut
 
-    def held(self) -> set[int]:
+    def find_held(self) -> set[int]:
         """What a cut carries over: what rules pin, and the calls that wait.
 
         What a rule has pinned once stays in view, and so the rule goes on holding.
         """
-        self._of_kinds.update(filter(self._is_small, self._new_of_kinds()))
+        self._of_kinds.update(filter(self._is_small, self._iter_new_pinned()))
         self._looked = self.end
         held = self._of_kinds.copy()
         if self.pins.first_prompt:
-            held.update(filter(self._is_small, self._first_prompt()))
-        held.update(filter(self.shows, self._open()))
+            held.update(filter(self._is_small, self._find_first_prompt()))
+        held.update(filter(self.is_visible, self._iter_open_calls()))
         return held
 
-    def held_tokens(self, held: set[int]) -> int:
+    def count_held_tokens(self, held: set[int]) -> int:
         """Tokens of what is held, and of what is bound to it."""
         bound = set(held)
         for index in held:
-            if index not in self._untied and self._is_tied(index):
-                bound |= self._bound(index)
-        return sum(map(self.tokens, bound))
+            if index not in self._untied and self._has_group(index):
+                bound |= self._find_group(index)
+        return sum(map(self.count_tokens, bound))
 
-    def carried_over(self, cut: int, held: set[int]) -> tuple[int, ...]:
+    def find_carried(self, cut: int, held: set[int]) -> tuple[int, ...]:
         """What stays of the blocks in front of a cut, pairs and messages whole."""
         stays = {one for one in held if one < cut}
         # Of what is bound to nothing, whether it stays is its own affair.
-        tied = set(filter(self._is_tied, stays.union(self.carried) - self._untied))
+        tied = set(filter(self._has_group, stays.union(self.carried) - self._untied))
         while tied:
-            group = self._bound(tied.pop())
+            group = self._find_group(tied.pop())
             tied -= group
             if max(group) >= cut or not held.isdisjoint(group):
                 stays.update(one for one in group if one < cut)
         return tuple(sorted(stays))
 
-    def lets_go(self, held: set[int]) -> bool:
+    def has_released(self, held: set[int]) -> bool:
         """Whether something was carried that nothing holds any more."""
         return any(
-            held.isdisjoint(self._bound(one)) for one in self._carried - held if self._is_tied(one)
+            held.isdisjoint(self._find_group(one))
+            for one in self._carried - held
+            if self._has_group(one)
         )
 
-    def shows(self, index: int) -> bool:
+    def is_visible(self, index: int) -> bool:
         return self.first <= index < self.end or index in self._carried
 
     def _is_small(self, index: int) -> bool:
-        return self.tokens(index) <= self._room
+        return self.count_tokens(index) <= self._room
 
-    def _new_of_kinds(self) -> Iterator[int]:
+    def _iter_new_pinned(self) -> Iterator[int]:
         """Blocks of the kinds that are pinned, behind those that were looked at before."""
         kinds = self.trace.kinds
         for kind in self._pinned_kinds:
@@ -154,12 +164,12 @@ class TracedView:
                 yield at
                 at = kinds.find(kind, at + 1, self.end)
 
-    def _first_prompt(self) -> Iterable[int]:
+    def _find_first_prompt(self) -> Iterable[int]:
         """All pieces that show of what people said first of what shows."""
-        first = next(filter(self.shows, self.trace.first_prompts), None)
+        first = next(filter(self.is_visible, self.trace.first_prompts), None)
         if first is None:
             return ()
-        if not self._is_tied(first):
+        if not self._has_group(first):
             return (first,)
         pieces = {first}
         for ties in (self.trace.before, self.trace.behind):
@@ -167,9 +177,9 @@ class TracedView:
             while ties[at]:
                 at = ties[at] - 1
                 pieces.add(at)
-        return filter(self.shows, pieces)
+        return filter(self.is_visible, pieces)
 
-    def _open(self) -> Iterator[int]:
+    def _iter_open_calls(self) -> Iterator[int]:
         """Calls that wait for their answer."""
         trace, at = self.trace, self.end - 1
         yield from trace.unanswered
@@ -178,7 +188,7 @@ class TracedView:
                 yield at
             at -= 1
 
-    def _is_tied(self, index: int) -> bool:
+    def _has_group(self, index: int) -> bool:
         """Whether it may have to leave or stay together with others."""
         call, answer, before, behind = self._ties
         if call[index] or answer[index] or before[index] or behind[index]:
@@ -186,9 +196,9 @@ class TracedView:
         self._untied.add(index)
         return False
 
-    def _bound(self, index: int) -> set[int]:
+    def _find_group(self, index: int) -> set[int]:
         """All that leaves or stays together with a block."""
-        if not self._is_tied(index):
+        if not self._has_group(index):
             return {index}
         group, news = {index}, [index]
         columns = self._ties
@@ -196,30 +206,30 @@ class TracedView:
             at = news.pop()
             for ties in columns:
                 other = ties[at] - 1
-                if other >= 0 and other not in group and self.shows(other):
+                if other >= 0 and other not in group and self.is_visible(other):
                     group.add(other)
                     news.append(other)
         return group
 
     # Where it may be cut
 
-    def nearest_cut(self, wanted: int, held: set[int]) -> int | None:
+    def find_nearest_cut(self, wanted: int, held: set[int]) -> int | None:
         """The index of the legal cut that is next to a position; None where there is none."""
-        least = self._goes_after(held) + 1
+        least = self._find_last_leaving(held) + 1
         if least > self.end - 1:
             return None
         position = self.trace.position
         # The last block whose position is not above the wanted one.
         at = bisect_right(position, wanted, self.first, self.end) - 1
-        before = self._whole_before(at, least) if at >= least else None
+        before = self._find_whole_before(at, least) if at >= least else None
         if before is not None and position[before] == wanted:
             return before
-        after = self._whole_behind(max(at + 1, least))
+        after = self._find_whole_behind(max(at + 1, least))
         if before is None or after is None:
             return after if before is None else before
         return before if wanted - position[before] <= position[after] - wanted else after
 
-    def _goes_after(self, held: set[int]) -> int:
+    def _find_last_leaving(self, held: set[int]) -> int:
         """The last block of those that at least have to leave; the view's end if none can."""
         seen: set[int] = set()
         last = self.end
@@ -227,29 +237,29 @@ class TracedView:
             if index >= last:
                 break
             if index not in held and index not in seen:
-                group = self._bound(index)
+                group = self._find_group(index)
                 seen |= group
                 if held.isdisjoint(group):
                     last = min(last, max(group))
         return max(last, self.first - 1)
 
-    def _whole_before(self, at: int, least: int) -> int | None:
+    def _find_whole_before(self, at: int, least: int) -> int | None:
         while at >= least:
-            parted = self._parted(at)
+            parted = self._find_parted(at)
             if parted is None:
                 return at
             at = parted[0]
         return None
 
-    def _whole_behind(self, at: int) -> int | None:
+    def _find_whole_behind(self, at: int) -> int | None:
         while at < self.end:
-            parted = self._parted(at)
+            parted = self._find_parted(at)
             if parted is None:
                 return at
             at = parted[1] + 1
         return None
 
-    def _parted(self, cut: int) -> tuple[int, int] | None:
+    def _find_parted(self, cut: int) -> tuple[int, int] | None:
         """Two blocks on both sides of a cut that must not be parted."""
         trace = self.trace
         for index in range(max(self.first, trace.parted[cut]), cut):
@@ -260,34 +270,34 @@ class TracedView:
 
     # What goes on
 
-    def cut(self, first: int, carried: tuple[int, ...], summary: int) -> None:
+    def cut_before(self, first: int, carried: tuple[int, ...], summary: int) -> None:
         """Have the blocks in front of one leave, but for those that are carried."""
-        self._carried_tokens, self._carried = self.along(carried), frozenset(carried)
+        self._carried_tokens, self._carried = self.count_carried_tokens(carried), frozenset(carried)
         self.first, self.carried, self.summary = first, carried, summary
         if self.shortened:
             self.shortened = {
-                index: tokens for index, tokens in self.shortened.items() if self.shows(index)
+                index: tokens for index, tokens in self.shortened.items() if self.is_visible(index)
             }
 
     def shorten(self, index: int, tokens: int) -> None:
         """Have a result show shortened, with so many tokens."""
         if index in self._carried:
-            self._carried_tokens += tokens - self.tokens(index)
+            self._carried_tokens += tokens - self.count_tokens(index)
         self.shortened[index] = tokens
         self._items.pop(index, None)
 
     # What a policy is shown
 
-    def items(self) -> list[Item]:
-        return [self.item(index) for index in (*self.carried, *range(self.first, self.end))]
+    def list_items(self) -> list[Item]:
+        return [self.make_item(index) for index in (*self.carried, *range(self.first, self.end))]
 
-    def item(self, index: int) -> Item:
+    def make_item(self, index: int) -> Item:
         found = self._items.get(index)
         if found is None:
             trace = self.trace
-            shape = Shape(KINDS[trace.kind[index]], trace.message[index] or None)
+            shape = TracedBlock(TRACE_KINDS[trace.kind[index]], trace.message[index] or None)
             # Who goes by tokens alone asks no more of a block.
             block = cast(AnyBlock, shape)
-            found = Item(trace.position[index], block, 0, self.tokens(index))
+            found = Item(trace.position[index], block, 0, self.count_tokens(index))
             self._items[index] = found
         return found

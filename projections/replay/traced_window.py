@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import overload
 
 from ...domain.compaction_events import Trigger
-from ...domain.deferred import Deferred
 from ...domain.item import Item
+from ...domain.lazy_sequence import LazySequence
 from ...domain.window import Window
 from .traced_view import TracedView
 
@@ -20,34 +20,34 @@ class TracedWindow(Window):
         # Not field by field: one is made for each plan, and most fields are as nobody set them.
         # What is set here need not be worked out when it is asked for.
         vars(self).update(
-            items=Deferred(view.items),
+            items=LazySequence(view.list_items),
             after=view.trace.position[view.end - 1] if view.end else 0,
             limit=view.limit,
             trigger=trigger,
             in_use=in_use,
             hides={},
             tokens=in_use,
-            open_to_cut=Kept(view),
-            running=Sums(view),
+            open_to_cut=TracedItems(view),
+            running=TracedSums(view),
             held_tokens=held_tokens,
             _request=request,
         )
 
     @property
-    def request(self) -> int:
+    def request_tokens(self) -> int:
         tokens: int = vars(self)["_request"]
         return tokens
 
     @cached_property
-    def begins(self) -> int:
+    def cut_start(self) -> int:
         return self.open_to_cut[0].position if self.open_to_cut else 1
 
 
-class Kept(Sequence[Item]):
+class TracedItems(Sequence[Item]):
     """The kept window's items."""
 
     def __init__(self, view: TracedView) -> None:
-        self._item, self._first, self._length = view.item, view.first, view.end - view.first
+        self._item, self._first, self._length = view.make_item, view.first, view.end - view.first
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
@@ -66,7 +66,7 @@ class Kept(Sequence[Item]):
         return self._length
 
 
-class Sums(Sequence[int]):
+class TracedSums(Sequence[int]):
     """What precedes each item of the kept window, in tokens; and the sum of all."""
 
     def __init__(self, view: TracedView) -> None:
@@ -77,7 +77,7 @@ class Sums(Sequence[int]):
         )
         self._before = self._running[view.first]
         self._shorter = [
-            (index - view.first, view.trace.tokens(index) - shown)
+            (index - view.first, view.trace.count_tokens(index) - shown)
             for index, shown in view.shortened.items()
             if index >= view.first
         ]

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 
-from cutbank.adapters.analysis.backtest.transcripts import imported
+from cutbank.adapters.analysis.backtest.imported_transcripts import imported
 from cutbank.adapters.interfaces.sample.sample_session import write_sample
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
 from cutbank.domain.backtest.result import Measured

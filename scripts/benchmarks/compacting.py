@@ -15,7 +15,7 @@ from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.gate import check
-from cutbank.domain.summaries.summariser import Material
+from cutbank.domain.summaries.summarizer import Material
 
 from .figure import Figure, Found, Options
 from .timing import alone

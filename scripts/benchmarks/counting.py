@@ -20,8 +20,8 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.compaction_window import window_of
 from cutbank.projections.history_view import History
-from cutbank.projections.reckoning import Reckoning
-from cutbank.projections.tally import Tally
+from cutbank.projections.context_usage import Reckoning
+from cutbank.projections.view_token_counts import Tally
 
 from .figure import Figure, Found, Options
 from .timing import alone

@@ -20,7 +20,7 @@ from time import perf_counter, process_time
 
 from cutbank.adapters.runtime.idle.due_sessions import DueSessions
 from cutbank.adapters.runtime.idle.notices import About, Notice
-from cutbank.domain.idle import IdleRules
+from cutbank.domain.idle_rules import IdleRules
 
 from .figure import Figure, Found, Growth, Options
 from .postgres import NEEDED, server
@@ -37,7 +37,7 @@ SCRIPTS = Path(__file__).parent.parent
 STARTED = """
 import json, time
 from benchmarks.timing import peak_memory
-from cutbank.adapters.runtime.idle.worker import IdleWorker
+from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.sessions.session_store import open_store
 
 with open_store({address!r}) as store:

@@ -12,7 +12,7 @@ from cutbank import SessionStore, StoredSession
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 from .figure import Figure, Found, Options, Times, against
 from .postgres import NEEDED, server

@@ -14,7 +14,7 @@ from base import Adapter  # type: ignore[import-not-found]  # pyright: ignore[re
 from cutbank import Block, ToolCall, ToolResult
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 
 Piece = dict[str, Any]

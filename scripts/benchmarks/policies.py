@@ -12,7 +12,7 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import POLICIES, policy_named
 from cutbank.domain.policies.policy import Policy, presets_of
-from cutbank.domain.token_budget import estimate
+from cutbank.domain.token_estimate import estimate
 from cutbank.domain.window import Window
 
 from .figure import Figure, Found, Options

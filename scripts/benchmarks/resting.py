@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.session import Session
-from cutbank.domain.token_budget import estimate_text
+from cutbank.domain.token_estimate import estimate_text
 
 from .workload import Piece, as_block, turns
 

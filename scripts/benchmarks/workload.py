@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, ClassVar
 
 from cutbank import Block, ToolCall, ToolResult
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 
 Piece = dict[str, Any]

@@ -27,10 +27,10 @@ from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import ContextOverflowed, Parent, Usage
 from cutbank.domain.summaries.extractive import Extractive
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import OnFailure, Plan, Window
 from cutbank.projections.history_view import HistoryView
-from cutbank.projections.planned import Planned
+from cutbank.projections.planned_compaction import Planned
 
 LIMIT = 8_000
 TOO_LONG = {

@@ -20,8 +20,8 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.storage.sqlite import datastore, journal
-from cutbank.adapters.storage.sqlite.adoption import adopt
+from cutbank.adapters.storage.sqlite import sqlite_datastore, wal_mode
+from cutbank.adapters.storage.sqlite.copy_adoption import adopt
 from cutbank.domain.errors import StorageError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")
@@ -154,10 +154,10 @@ def test_whoever_leaves_while_a_writer_begins_does_not_end_its_use(tmp_path: Pat
 
         writer.set_trace_callback(leave)
 
-        journal.begin_use(writer, patience=60)
+        wal_mode.begin_use(writer, patience=60)
 
         assert left == ["delete"]
-        assert journal.is_in_use(writer)
+        assert wal_mode.is_in_use(writer)
         assert header_says(path) == "in use"
         leaver.execute("PRAGMA busy_timeout = 0")
         assert leaver.execute("SELECT count(*) FROM home").fetchone() == (1,)
@@ -200,7 +200,7 @@ def test_of_two_that_leave_at_once_the_second_is_the_last(
         fcntl.flock(descriptor, operation)
 
     with ThreadPoolExecutor(1) as threads:
-        with journal.leaving(writer, path):
+        with wal_mode.leaving(writer, path):
             monkeypatch.setattr(
                 journal, "fcntl", SimpleNamespace(flock=flock, LOCK_EX=fcntl.LOCK_EX)
             )
@@ -405,7 +405,7 @@ def test_a_backup_needs_no_second_look(tmp_path: Path, monkeypatch: pytest.Monke
         store.backup(tmp_path / "copy.db")
     looks: list[Path] = []
     monkeypatch.setattr(
-        "cutbank.adapters.storage.sqlite.home.refuse_damaged", lambda _, p: looks.append(p)
+        "cutbank.adapters.storage.sqlite.file_identity.refuse_damaged", lambda _, p: looks.append(p)
     )
 
     assert said(tmp_path / "copy.db") == ["words"]
@@ -444,7 +444,7 @@ def test_looking_at_the_header_keeps_the_locks_of_this_process(
     write(path)
     with cutbank.open(path) as store:
         store.session("session").append(Block.user("more"))
-        journal.refuse_foreign_log(path.resolve())
+        wal_mode.refuse_foreign_log(path.resolve())
 
         run.run("joins", path, 1)  # it comes and goes, and is not the last
 

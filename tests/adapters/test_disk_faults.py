@@ -19,7 +19,7 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.storage.sqlite import datastore
+from cutbank.adapters.storage.sqlite import sqlite_datastore
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")
 
@@ -270,7 +270,7 @@ def test_single_events_are_not_written_for_long_to_a_file_that_was_deleted(
     session.append(Block.user("more"))
 
     path.unlink()
-    now[0] += datastore.LOOKS_EVERY + 0.1
+    now[0] += sqlite_datastore.LOOKS_EVERY + 0.1
 
     with one_line("log.db was moved, deleted or replaced while it was open"):
         session.append(Block.user("lost"))

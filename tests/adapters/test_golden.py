@@ -35,7 +35,7 @@ from cutbank.adapters.storage.event_log.event_mapper import (
 )
 from cutbank.adapters.storage.event_log.keyed_hash import is_keyed_hash
 from cutbank.adapters.storage.event_log.stored_row import StoredRow
-from cutbank.adapters.storage.sqlite import schema
+from cutbank.adapters.storage.sqlite import sqlite_schema
 from cutbank.domain.aggregate import Aggregate, carried, restored
 from cutbank.domain.compaction import Compaction, CompactionState
 from cutbank.domain.event import Event
@@ -342,10 +342,10 @@ def test_there_is_a_golden_database_of_every_version() -> None:
             line.removeprefix("PRAGMA ").rstrip(";").split(" = ")
             for line in dump.read_text(encoding="utf-8").splitlines()[:2]
         )
-        assert int(marks["application_id"]) == schema.APPLICATION_ID
+        assert int(marks["application_id"]) == sqlite_schema.APPLICATION_ID
         versions.add(int(marks["user_version"]))
 
-    assert versions == set(range(1, schema.VERSION + 1))
+    assert versions == set(range(1, sqlite_schema.VERSION + 1))
 
 
 def test_a_migrated_database_has_the_tables_of_a_new_one(

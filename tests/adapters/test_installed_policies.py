@@ -8,7 +8,7 @@ import pytest
 
 import cutbank
 from cutbank.adapters.settings import policy_catalog
-from cutbank.adapters.settings.load import load
+from cutbank.adapters.settings.load_settings import load
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES
 

@@ -19,7 +19,7 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.interfaces.sample.sample_session import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.storage.read_models.read_models import ReadModels
-from cutbank.adapters.storage.sqlite import schema
+from cutbank.adapters.storage.sqlite import sqlite_schema
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
@@ -188,12 +188,12 @@ class Ground:
     def check_migrated(self, path: str) -> None:
         """It is of the old format or of the new one, and then of the new one."""
         connection = sqlite3.connect(path)
-        version = schema.version_of(connection)
+        version = sqlite_schema.version_of(connection)
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         events = connection.execute("SELECT count(*) FROM stored_events").fetchone()
         connection.close()
-        assert version in {1, schema.VERSION}
-        assert ("home" in names) == (version == schema.VERSION)
+        assert version in {1, sqlite_schema.VERSION}
+        assert ("home" in names) == (version == sqlite_schema.VERSION)
         assert "log" not in names
         with cutbank.open(path) as store:
             assert store.events.recorder.max_notification_id() == events[0]

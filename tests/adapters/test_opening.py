@@ -14,7 +14,7 @@ from faulty import check_log, closing, one_line, texts
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.storage.sqlite import datastore, schema
+from cutbank.adapters.storage.sqlite import sqlite_datastore, sqlite_schema
 
 Connection = sqlite3.Connection
 
@@ -27,8 +27,8 @@ def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
         store.session("session").append(Block.user("words"))
 
     with closing(path) as connection:
-        assert version(connection) == schema.VERSION
-        assert connection.execute("PRAGMA application_id").fetchone()[0] == schema.APPLICATION_ID
+        assert version(connection) == sqlite_schema.VERSION
+        assert connection.execute("PRAGMA application_id").fetchone()[0] == sqlite_schema.APPLICATION_ID
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
 
 
@@ -74,8 +74,8 @@ def test_an_older_database_is_migrated_and_keeps_its_events(
     with closing(path) as connection:
         before = connection.execute("SELECT * FROM stored_events").fetchall()
 
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, _add_a_table))
-    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 1)
+    monkeypatch.setattr(schema, "MIGRATIONS", (*sqlite_schema.MIGRATIONS, _add_a_table))
+    monkeypatch.setattr(schema, "VERSION", sqlite_schema.VERSION + 1)
     for number in range(2):  # and only once
         with cutbank.open(path) as store:
             session = store.session("session", create=False)
@@ -84,7 +84,7 @@ def test_an_older_database_is_migrated_and_keeps_its_events(
             check_log(store)
 
     with closing(path) as connection:
-        assert version(connection) == schema.VERSION
+        assert version(connection) == sqlite_schema.VERSION
         assert connection.execute("SELECT count(*) FROM later").fetchone()[0] == 1
         rows = connection.execute("SELECT * FROM stored_events").fetchall()
         assert rows[: len(before)] == before
@@ -102,13 +102,13 @@ def test_a_migration_that_fails_changes_nothing(
         connection.execute("this is not SQL")
 
     with monkeypatch.context() as patched:
-        patched.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, fails))
-        patched.setattr(schema, "VERSION", schema.VERSION + 1)
+        patched.setattr(schema, "MIGRATIONS", (*sqlite_schema.MIGRATIONS, fails))
+        patched.setattr(schema, "VERSION", sqlite_schema.VERSION + 1)
         with one_line("old.db", "syntax error"):
             cutbank.open(path)
 
     with closing(path) as connection:
-        assert version(connection) == schema.VERSION
+        assert version(connection) == sqlite_schema.VERSION
         assert "later" not in tables(connection)
     with cutbank.open(path) as store:
         assert texts(store.session("session")) == ["words"]
@@ -130,8 +130,8 @@ def _of_another_program(connection: Connection) -> None:
 
 
 def _of_a_later_version(connection: Connection) -> None:
-    connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {schema.VERSION + 6}")
+    connection.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {sqlite_schema.VERSION + 6}")
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def _of_a_later_version(connection: Connection) -> None:
         (
             _of_a_later_version,
             (
-                f"was written by a newer cutbank (format {schema.VERSION + 6}, "
-                f"this one reads up to {schema.VERSION})"
+                f"was written by a newer cutbank (format {sqlite_schema.VERSION + 6}, "
+                f"this one reads up to {sqlite_schema.VERSION})"
             ),
         ),
     ],

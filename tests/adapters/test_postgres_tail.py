@@ -15,7 +15,7 @@ from databases import asked, connected_to
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.adapters.storage.postgres.recorder import PostgresRecorder
+from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
 from cutbank.domain.session import session_id
 
 APPEND = (

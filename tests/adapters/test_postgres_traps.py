@@ -20,18 +20,18 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.storage.event_log import plain_errors
+from cutbank.adapters.storage.event_log import storage_errors
 from cutbank.adapters.storage.event_log.addresses import shown
 from cutbank.adapters.storage.event_log.event_store import EventStore
-from cutbank.adapters.storage.postgres import datastore, schema
-from cutbank.adapters.storage.postgres.address import Address
-from cutbank.adapters.storage.postgres.datastore import ConnectionLostError, Datastore
-from cutbank.adapters.storage.postgres.insertion import FEW
-from cutbank.adapters.storage.postgres.recorder import PostgresRecorder
+from cutbank.adapters.storage.postgres import postgres_datastore, postgres_schema
+from cutbank.adapters.storage.postgres.postgres_address import Address
+from cutbank.adapters.storage.postgres.postgres_datastore import ConnectionLostError, Datastore
+from cutbank.adapters.storage.postgres.insert_statement import FEW
+from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
 from cutbank.domain.errors import CutbankError, StorageError
 
 NEWER = "ALTER TABLE imports ADD COLUMN note text"
-TODAY = len(schema.MIGRATIONS) + 1
+TODAY = len(postgres_schema.MIGRATIONS) + 1
 """The version of the schema that is made now."""
 
 
@@ -203,7 +203,7 @@ def test_a_schema_is_named_by_a_parameter_or_by_the_search_path() -> None:
 def test_without_the_extra_one_line_says_what_to_install(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cutbank.adapters.storage.event_log.databases.find_spec", lambda _: None)
+    monkeypatch.setattr("cutbank.adapters.storage.event_log.database_addresses.find_spec", lambda _: None)
 
     with one_line("pip install 'cutbank[postgres]'"):
         cutbank.open(database)
@@ -272,7 +272,7 @@ OPENS = """
 import sys
 import traceback
 from cutbank.adapters.storage.postgres import schema
-schema.MIGRATIONS += tuple(sys.argv[3:])
+postgres_schema.MIGRATIONS += tuple(sys.argv[3:])
 import cutbank
 from cutbank import Block
 print("ready", flush=True)
@@ -350,7 +350,7 @@ def test_a_migration_that_fails_leaves_what_there_was(
 ) -> None:
     with monkeypatch.context() as patch, one_line("division by zero"):
         failing = "CREATE TABLE half (x integer); SELECT 1 / 0"
-        patch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, NEWER, failing))
+        patch.setattr(schema, "MIGRATIONS", (*postgres_schema.MIGRATIONS, NEWER, failing))
         cutbank.open(database)
 
     assert asked(store, "SELECT version FROM cutbank_format") == [(TODAY,)]
@@ -604,7 +604,7 @@ def test_a_name_that_cannot_be_looked_up_is_refused(session: StoredSession) -> N
     ],
 )
 def test_what_a_server_says_is_said_plainly(said: str, words: str) -> None:
-    with one_line(words), plain_errors.speaking_plainly("postgresql://db/agents"):
+    with one_line(words), storage_errors.speaking_plainly("postgresql://db/agents"):
         raise OperationalError(psycopg.OperationalError(f"{said}\nDETAIL:  more"))
 
 
@@ -641,7 +641,7 @@ def test_a_copy_that_fails_leaves_nothing(
     session: StoredSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session.append(Block.user("a"))
-    monkeypatch.setattr("cutbank.adapters.storage.postgres.copy.TABLES", {"topics": "id, nothing"})
+    monkeypatch.setattr("cutbank.adapters.storage.postgres.copy_to_file.TABLES", {"topics": "id, nothing"})
 
     with pytest.raises(StorageError):
         session.store.backup(tmp_path / "copy.db")

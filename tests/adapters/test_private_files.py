@@ -12,8 +12,8 @@ from databases import on_sqlite
 import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.auditing.page.page import write_page
-from cutbank.adapters.analysis.backtest.report.report import write_report
-from cutbank.adapters.runtime.archive.writer import write_archive
+from cutbank.adapters.analysis.backtest.report.report_files import write_report
+from cutbank.adapters.runtime.archive.archive_writer import write_archive
 from cutbank.adapters.storage.private_files import open_new
 
 SAMPLE = next((Path(__file__).parents[1] / "samples" / "pi").glob("*.jsonl"))

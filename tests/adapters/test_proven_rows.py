@@ -17,7 +17,7 @@ from cutbank.domain.backtest.result import Control
 from cutbank.domain.errors import CacheFileError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft
+from cutbank.domain.summaries.summarizer import Draft
 
 CELL = Cell(session="a", namespace="n", source=None, setup=Setup(policy="pi", limit=9), calls=3)
 CONTROL = Control(session="a", namespace="n", source=None, limit=9, name="drop")

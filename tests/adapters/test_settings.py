@@ -16,8 +16,8 @@ from platformdirs import user_config_path
 from pydantic import ValidationError
 
 from cutbank.adapters.settings.listing import listed
-from cutbank.adapters.settings.load import load
-from cutbank.adapters.settings.secret import holds_a_key, names_a_key, shown
+from cutbank.adapters.settings.load_settings import load
+from cutbank.adapters.settings.secret_values import holds_a_key, names_a_key, shown
 from cutbank.adapters.settings.section import Section, told
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.settings.summary_settings import SummarySettings
@@ -561,7 +561,7 @@ def test_a_summariser_of_ones_own_is_found_by_its_entry_point(tmp_path: Path) ->
     (package / "entry_points.txt").write_text("[cutbank.summarisers]\nmine = mine:Mine\n")
     file = written(tmp_path, '[summary]\nchain = ["mine", "extractive"]')
     code = (
-        "from cutbank.adapters.settings.load import load\n"
+        "from cutbank.adapters.settings.load_settings import load\n"
         f"print(load({str(file)!r}, {{}}).summary.chain)"
     )
 

@@ -13,7 +13,7 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.storage.sqlite import schema
+from cutbank.adapters.storage.sqlite import sqlite_schema
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -76,7 +76,7 @@ def test_twenty_processes_open_a_database_at_once(
 
         assert sorted(int(who) for who, _ in ended.told("ack")) == list(range(20))
         with closing(path) as connection:
-            assert schema.version_of(connection) == schema.VERSION
+            assert sqlite_schema.version_of(connection) == sqlite_schema.VERSION
             assert connection.execute("SELECT count(*) FROM home").fetchone() == (1,)
         with cutbank.open(path) as store:
             assert sorted(texts(store.session("joined"))) == sorted(
@@ -92,7 +92,7 @@ def migrated_to_the_next_format(path: Path) -> None:
     with closing(path) as connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ALTER TABLE imports ADD COLUMN of_the_future TEXT")
-        connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {sqlite_schema.VERSION + 1}")
         connection.execute("COMMIT")
 
 

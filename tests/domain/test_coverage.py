@@ -13,7 +13,7 @@ from story_rules import (
     what_was_done_to_a_block_lasts,
 )
 
-from cutbank.domain.coverage import Fate, Settlement, settle
+from cutbank.domain.settlement import Fate, Settlement, settle
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Plan

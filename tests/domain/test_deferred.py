@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cutbank.domain.deferred import Deferred
+from cutbank.domain.lazy_sequence import Deferred
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cutbank.domain.models import ModelFacts, Prices
 from cutbank.domain.pricing import Pricing, SummaryOrder
-from cutbank.domain.pricing_in_words import dollars, in_words
+from cutbank.domain.pricing_text import dollars, in_words
 
 SONNET = ModelFacts(
     "sonnet", prices=(Prices(input=3, output=15, cache_read=0.3, cache_write=3.75),)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from cutbank.domain.idle import IdleRules, QuietHours
+from cutbank.domain.idle_rules import IdleRules, QuietHours
 
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})
 CHANGING = (

@@ -11,8 +11,8 @@ from summariser_talk import always
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.models.counters import counter_named
-from cutbank.adapters.models.summarizers.llm import Llm
-from cutbank.adapters.runtime.compaction.by_settings import order_by
+from cutbank.adapters.models.summarizers.llm_summarizer import Llm
+from cutbank.adapters.runtime.compaction.from_settings import order_by
 from cutbank.adapters.runtime.compaction.hook_commands import as_told
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
@@ -29,7 +29,7 @@ from cutbank.domain.policies.measuring.context_budget import ContextBudget
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkForm
-from cutbank.domain.summaries.summariser import Draft, Material, Part
+from cutbank.domain.summaries.summarizer import Draft, Material, Part
 from cutbank.domain.window import Window
 from cutbank.projections.history_view import HistoryView
 from cutbank.projections.hook_payloads import of_boundary, said_trigger

@@ -11,18 +11,18 @@ from vector_files import FOLDERS, lines_of
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.domain import timeline
+from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Kind, Origin
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.coverage import settle
-from cutbank.domain.cut_points.pairs import without_call
+from cutbank.domain.settlement import settle
+from cutbank.domain.cut_points.pair_cuts import without_call
 from cutbank.domain.errors import NothingToCompactError, SummariserFailedError
 from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.item import Item
-from cutbank.domain.overflow.systems import SETS
+from cutbank.domain.overflow.reference_systems import SETS
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.summaries.forms.kdcube import TURN_CONTEXT, KdcubeForm
-from cutbank.domain.summaries.summariser import Draft, Material, Part
+from cutbank.domain.summaries.summarizer import Draft, Material, Part
 from cutbank.domain.window import Window
 from cutbank.projections.rendering.cache_points import cache_points
 from cutbank.projections.rendering.catalog import render
@@ -324,7 +324,7 @@ TURN_STARTS = [
 @pytest.mark.claim("S0.15")
 @pytest.mark.parametrize(("block", "opens"), TURN_STARTS)
 def test_headers_and_prompts_open_a_turn(block: AnyBlock, opens: bool) -> None:
-    assert timeline.opens_turn(block) is opens
+    assert kdcube_timeline.opens_turn(block) is opens
 
 
 @pytest.mark.claim("S0.7", "S0.46")
@@ -409,10 +409,10 @@ def test_one_summary_is_inserted_at_the_cut_and_nothing_leaves_the_memory(folder
         at = next(i for i, one in enumerate(before) if one.position == compaction.cut.first_kept)
         blocks = compaction.blocks
         assert (blocks[:at], blocks[at + 1 :]) == (before[:at], before[at:]), vector["vector"]
-        assert timeline.is_summary(blocks[at].block)
+        assert kdcube_timeline.is_summary(blocks[at].block)
         assert blocks[at].block.text == compaction.summary["text"]
         in_the_middle += at > 0
-        earlier = [i for i, one in enumerate(before) if timeline.is_summary(one.block)]
+        earlier = [i for i, one in enumerate(before) if kdcube_timeline.is_summary(one.block)]
         after_another += bool(earlier)
         assert all(i < at and blocks[i] == before[i] for i in earlier), vector["vector"]
     assert in_the_middle
@@ -795,7 +795,7 @@ def test_two_cache_points_are_in_what_is_rendered_after_a_compaction(folder: str
         rendered = kdcube.rendered(compaction.visible)
         if compaction.summary is None or len(rendered) < 3:
             continue
-        paths = [timeline.path_of(one.block) for one in rendered]
+        paths = [kdcube_timeline.path_of(one.block) for one in rendered]
         if len(set(filter(None, paths[-3:]))) == 0:
             assert len(cache_points(paths)) == 2, vector["vector"]
             seen += 1

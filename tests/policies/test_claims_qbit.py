@@ -15,7 +15,7 @@ from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.utilisation import Colour, Level, Pruned, Utilisation, colour_of
+from cutbank.domain.utilization import Colour, Level, Pruned, Utilisation, colour_of
 from cutbank.domain.window import Window
 
 PLAIN = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)

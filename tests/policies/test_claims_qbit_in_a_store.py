@@ -12,20 +12,20 @@ import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.agent_loop import AgentLoop
-from cutbank.adapters.runtime.compaction.by_settings import order_by
+from cutbank.adapters.runtime.compaction.from_settings import order_by
 from cutbank.adapters.runtime.compaction.hook_commands import as_told
-from cutbank.adapters.runtime.sessions.status_meter import Reading, reading
+from cutbank.adapters.runtime.sessions.context_meter import Reading, reading
 from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
 from cutbank.adapters.settings.context_settings import ContextSettings
-from cutbank.adapters.settings.load import load
+from cutbank.adapters.settings.load_settings import load
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.errors import ContextOverflowError, InvalidSettingError, NothingToCompactError
 from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.tool_output import tokens_of
-from cutbank.domain.utilisation import Colour, Level, Utilisation
+from cutbank.domain.tool_result_size import tokens_of
+from cutbank.domain.utilization import Colour, Level, Utilisation
 from cutbank.projections.history_view import HistoryView
 
 POLICY = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)

@@ -21,9 +21,9 @@ from summariser_talk import always, items_of, material_of
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.interfaces.command_line.cli import main
-from cutbank.adapters.models.summarizers.llm import Llm
-from cutbank.adapters.runtime.compaction.by_settings import order_by
-from cutbank.adapters.runtime.compaction.status import status_of
+from cutbank.adapters.models.summarizers.llm_summarizer import Llm
+from cutbank.adapters.runtime.compaction.from_settings import order_by
+from cutbank.adapters.runtime.compaction.status_listener import status_of
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.settings.summary_settings import SummarySettings
@@ -41,7 +41,7 @@ from cutbank.domain.policies.retention_window import RetentionWindow
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.forms.tunacode import CLIPPED, TunacodeForm
-from cutbank.domain.summaries.summariser import Draft, Material, Part
+from cutbank.domain.summaries.summarizer import Draft, Material, Part
 from cutbank.domain.window import Window
 from cutbank.projections.rendering.catalog import render
 

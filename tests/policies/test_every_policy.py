@@ -23,7 +23,7 @@ from story_rules import (
 from vector_files import lines_of
 
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.coverage import Settlement, settle
+from cutbank.domain.settlement import Settlement, settle
 from cutbank.domain.cut_points import legal_cuts
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.policies.catalog import policy_named

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Trigger
-from cutbank.domain.coverage import settle
+from cutbank.domain.settlement import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.models import ModelFacts

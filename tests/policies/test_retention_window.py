@@ -7,7 +7,7 @@ import pytest
 
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.coverage import settle
+from cutbank.domain.settlement import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named

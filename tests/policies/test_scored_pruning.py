@@ -23,8 +23,8 @@ from cutbank.domain.policies.measuring.message_sizes import as_debugged
 from cutbank.domain.policies.policy import settings_of
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.tool_output import OutputKind, ends_within, kind_of
-from cutbank.domain.utilisation import Level, Pruned, Utilisation
+from cutbank.domain.tool_result_size import OutputKind, ends_within, kind_of
+from cutbank.domain.utilization import Level, Pruned, Utilisation
 from cutbank.domain.window import Window
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policies" / "scored-pruning.md").read_text("utf-8")

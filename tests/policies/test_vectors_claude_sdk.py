@@ -11,7 +11,7 @@ from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.counting.estimators import ESTIMATORS
-from cutbank.domain.coverage import Settlement, settle
+from cutbank.domain.settlement import Settlement, settle
 from cutbank.domain.cut_points import legal_cuts
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item

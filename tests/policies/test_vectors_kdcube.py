@@ -10,11 +10,11 @@ from neutral_timeline import timeline_window
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.cut_points.pairs import without_call
+from cutbank.domain.cut_points.pair_cuts import without_call
 from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import TimelineCut
 from cutbank.domain.summaries.forms.kdcube import files_of
-from cutbank.domain.summaries.summariser import Part
+from cutbank.domain.summaries.summarizer import Part
 
 
 def told(cut: TimelineCut | None) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.cutting.pi_preparation import Preparation, prepared
 from cutbank.domain.policies.pi import Pi
-from cutbank.domain.summaries.summariser import Part
+from cutbank.domain.summaries.summarizer import Part
 from cutbank.domain.window import Window
 
 DROPPED = frozenset({"turn_header", "artifact", "note"})

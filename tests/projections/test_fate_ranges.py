@@ -3,8 +3,8 @@
 from hypothesis import given
 from story import Chapters, Story, chapters
 
-from cutbank.domain.coverage import Fate
-from cutbank.projections.fate_ranges import fates_of
+from cutbank.domain.settlement import Fate
+from cutbank.projections.status_ranges import fates_of
 
 
 @given(chapters)

@@ -5,7 +5,7 @@ import json
 import pytest
 from dialects import kdcube
 
-from cutbank.domain import timeline
+from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin, ToolCall, ToolResult
 from cutbank.domain.item import Item
 
@@ -80,10 +80,10 @@ def test_a_saved_summary_has_a_time_and_says_what_it_covers() -> None:
 def test_an_entry_that_says_nothing_leaves_the_block_to_speak(entry: str | None) -> None:
     block = Block.user("u").model_copy(update={"origin": Origin(format="kdcube", entry=entry)})
 
-    assert timeline.type_of(block) == "user.prompt"
-    assert timeline.shown(block) == "u"
-    assert not timeline.is_hidden(block)
-    assert timeline.replacement_of(block) == ""
+    assert kdcube_timeline.type_of(block) == "user.prompt"
+    assert kdcube_timeline.shown(block) == "u"
+    assert not kdcube_timeline.is_hidden(block)
+    assert kdcube_timeline.replacement_of(block) == ""
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_an_entry_that_says_nothing_leaves_the_block_to_speak(entry: str | None)
     ],
 )
 def test_a_call_is_the_json_that_the_timeline_holds(arguments: str, text: str) -> None:
-    assert timeline.text_of(ToolCall(tool_call_id="c", name="t", arguments=arguments)) == text
+    assert kdcube_timeline.text_of(ToolCall(tool_call_id="c", name="t", arguments=arguments)) == text

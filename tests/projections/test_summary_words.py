@@ -1,6 +1,6 @@
 """Where the words of a summary come from."""
 
-from cutbank.projections.summary_words import Words, phrases_of
+from cutbank.projections.phrase_origins import Words, phrases_of
 
 
 def test_words_that_an_earlier_summary_had_are_that_ones() -> None:

@@ -11,11 +11,11 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from cutbank import SessionStore
-from cutbank.adapters.storage.event_log.databases import environment
+from cutbank.adapters.storage.event_log.database_addresses import environment
 from cutbank.adapters.storage.event_log.event_store import EventStore
-from cutbank.adapters.storage.postgres.address import Address
-from cutbank.adapters.storage.postgres.recorder import PostgresRecorder
-from cutbank.adapters.storage.sqlite.recorder import SQLiteRecorder
+from cutbank.adapters.storage.postgres.postgres_address import Address
+from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
+from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 
 on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
 """Marks a test whose rule is one of files."""

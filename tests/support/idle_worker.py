@@ -15,14 +15,14 @@ from threading import Event
 from typing import Any
 
 import cutbank
-from cutbank.adapters.runtime.compaction import by_settings
+from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.notices import Notice
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.idle import IdleRules
+from cutbank.domain.idle_rules import IdleRules
 from cutbank.domain.summaries.extractive import Extractive
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 PRICE = 0.25
 DIED = 70
@@ -61,7 +61,7 @@ def tell(notice: Notice) -> None:
 def main(address: str, name: str, rules: str, holds: str) -> None:
     say(about="clock", shows=datetime.now(UTC).isoformat())
     writer = Waiting(int(holds))
-    by_settings.chain_by = lambda *_: SummaryChain((writer,))
+    from_settings.chain_by = lambda *_: SummaryChain((writer,))
     unpinned = Settings(pins=PinSettings(first_prompt=False, kinds=()))
     with cutbank.open(address, settings=unpinned) as store:
         scheduler = store.start_scheduler(IdleRules(**json.loads(rules)), name=name, heard=[tell])

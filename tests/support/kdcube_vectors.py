@@ -12,7 +12,7 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
-from cutbank.domain.summaries.summariser import Asked, Part
+from cutbank.domain.summaries.summarizer import Asked, Part
 from cutbank.domain.window import Window
 
 SYNTHETIC = {Part.HISTORY: "SUM", Part.TURN: "PRE"}

@@ -14,11 +14,11 @@ from typing import Any
 
 import psycopg
 
-from cutbank.adapters.runtime.maintenance import read_model_care
-from cutbank.adapters.storage.postgres.recorder import PostgresRecorder
-from cutbank.adapters.storage.read_models.read_file import ReadFile
-from cutbank.adapters.storage.sqlite import datastore
-from cutbank.adapters.storage.sqlite.recorder import SQLiteRecorder
+from cutbank.adapters.runtime.maintenance import read_model_maintenance
+from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
+from cutbank.adapters.storage.read_models.read_model_file import ReadFile
+from cutbank.adapters.storage.sqlite import sqlite_datastore
+from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 
 ANY = ""
 COMMITTED = "committed"
@@ -37,10 +37,10 @@ def install(pattern: str, nth: int) -> None:
     """
     global _pattern, _left
     _pattern, _left = re.compile(pattern), nth
-    connect, ask = datastore.Datastore._connect, psycopg.Cursor.execute
-    open_beside, open_for_chores = ReadFile._connected, read_model_care.connected
+    connect, ask = sqlite_datastore.Datastore._connect, psycopg.Cursor.execute
+    open_beside, open_for_chores = ReadFile._connected, read_model_maintenance.connected
 
-    def watched(self: datastore.Datastore) -> sqlite3.Connection:
+    def watched(self: sqlite_datastore.Datastore) -> sqlite3.Connection:
         connection = connect(self)
         connection.set_trace_callback(_reached)
         return connection
@@ -61,8 +61,8 @@ def install(pattern: str, nth: int) -> None:
 
     for name in ("rename", "unlink"):
         setattr(Path, name, _announced(name, getattr(Path, name)))
-    read_model_care.connected = watched_for_chores
-    datastore.Datastore._connect = watched  # type: ignore[method-assign]
+    read_model_maintenance.connected = watched_for_chores
+    sqlite_datastore.Datastore._connect = watched  # type: ignore[method-assign]
     ReadFile._connected = watched_beside  # type: ignore[method-assign]
     psycopg.Cursor.execute = asked  # type: ignore[method-assign]
     for recorder in (SQLiteRecorder, PostgresRecorder):

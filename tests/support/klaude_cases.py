@@ -11,7 +11,7 @@ from vector_files import Vector, lines_of
 
 from cutbank.domain.blocks import ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Digest, Summary, Trigger
-from cutbank.domain.coverage import split_turn
+from cutbank.domain.settlement import split_turn
 from cutbank.domain.digest import digest_of
 from cutbank.domain.event import Event
 from cutbank.domain.item import Item
@@ -26,12 +26,12 @@ from cutbank.domain.session_events import (
     Usage,
 )
 from cutbank.domain.summaries.forms.klaude import FORMS, KlaudeForm
-from cutbank.domain.summaries.summariser import Material
-from cutbank.domain.token_budget import estimate, estimate_text
+from cutbank.domain.summaries.summarizer import Material
+from cutbank.domain.token_estimate import estimate, estimate_text
 from cutbank.domain.window import Window
 from cutbank.projections.compaction_window import window_of
 from cutbank.projections.history_view import Coordinate, History
-from cutbank.projections.recorded import Recorded
+from cutbank.projections.recorded_event import Recorded
 
 SYSTEMS: Mapping[str, str] = {"klaude_first": "as_shipped", "klaude": "later"}
 """Files of vectors, and the preset that answers as each of them."""

@@ -22,11 +22,11 @@ from cutbank.domain.session_events import (
     ToolReturned,
     Usage,
 )
-from cutbank.domain.token_budget import estimate
+from cutbank.domain.token_estimate import estimate
 from cutbank.domain.window import Window
 from cutbank.projections.compaction_window import window_of
 from cutbank.projections.history_view import Coordinate, History
-from cutbank.projections.recorded import Recorded
+from cutbank.projections.recorded_event import Recorded
 
 ENVELOPE: dict[str, Any] = {
     "originator_id": UUID(int=1),

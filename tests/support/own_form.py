@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cutbank.domain.item import Item
-from cutbank.domain.summaries.summariser import Asked, Material, Part
+from cutbank.domain.summaries.summarizer import Asked, Material, Part
 
 LEAD = "What happened before:"
 SPLIT = "**Turn Context (split turn):**"

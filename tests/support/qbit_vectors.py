@@ -11,7 +11,7 @@ from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.policy import Policy
 from cutbank.domain.policies.scored_pruning import ScoredPruning
-from cutbank.domain.token_budget import estimate
+from cutbank.domain.token_estimate import estimate
 from cutbank.domain.window import Window
 
 LEFT_OUT = {"turn_header", "artifact", "note", "summary"}

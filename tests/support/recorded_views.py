@@ -25,9 +25,9 @@ from cutbank.domain.session_events import (
     ToolReturned,
     ToolsSet,
 )
-from cutbank.domain.token_budget import estimate
+from cutbank.domain.token_estimate import estimate
 from cutbank.projections.history_view import Coordinate, History, HistoryView
-from cutbank.projections.recorded import Recorded
+from cutbank.projections.recorded_event import Recorded
 
 _ENVELOPE: dict[str, Any] = {
     "originator_id": UUID(int=1),

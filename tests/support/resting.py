@@ -8,12 +8,12 @@ from typing import Protocol, TypeVar
 
 from cutbank import Block, StoredSession
 from cutbank.adapters.runtime.idle.notices import About, Notice
-from cutbank.adapters.runtime.idle.worker import IdleWorker
+from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.domain.compaction import MAIN, lineage_id
 from cutbank.domain.event import Event as Recorded
-from cutbank.domain.idle import IdleRules
+from cutbank.domain.idle_rules import IdleRules
 from cutbank.domain.summaries.extractive import Extractive
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 RULES = IdleRules(idle_time_s=300, least_utilisation=0.05, concurrency=2, backoff_s=60)
 WORDS = "the clay under the river bank slid in the night and nobody had seen it coming "

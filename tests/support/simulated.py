@@ -13,18 +13,18 @@ from resting import Told
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction import by_settings
+from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.idle.notices import About, Notice
-from cutbank.adapters.runtime.idle.worker import IdleWorker
+from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.settings.summary_settings import SummarySettings
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.errors import SummariserFailedError
-from cutbank.domain.idle import SPEND_WINDOW, IdleRules
+from cutbank.domain.idle_rules import SPEND_WINDOW, IdleRules
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.extractive import Extractive
-from cutbank.domain.summaries.summariser import Draft, Material, Summariser
+from cutbank.domain.summaries.summarizer import Draft, Material, Summariser
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 LIMIT = 10_000

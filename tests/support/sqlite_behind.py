@@ -2,7 +2,7 @@
 
 from cutbank import SessionStore
 from cutbank.adapters.storage.event_log.event_store import EventStore
-from cutbank.adapters.storage.sqlite.recorder import SQLiteRecorder
+from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 
 
 def sqlite_recorder(store: SessionStore | EventStore) -> SQLiteRecorder:

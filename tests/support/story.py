@@ -8,13 +8,13 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
-from cutbank.domain.bonds import as_shown, bound
+from cutbank.domain.block_groups import as_shown, bound
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, Trim
-from cutbank.domain.coverage import Fate, Settlement, fate, settle
+from cutbank.domain.settlement import Fate, Settlement, fate, settle
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.token_budget import estimate
+from cutbank.domain.token_estimate import estimate
 from cutbank.domain.window import Plan, Window
 
 Act = tuple[str, int]

@@ -6,7 +6,7 @@ from typing import Any
 from databases import asked
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.archive.writer import write_archive
+from cutbank.adapters.runtime.archive.archive_writer import write_archive
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.blocks import Kind, Media

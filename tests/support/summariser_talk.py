@@ -12,8 +12,8 @@ from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import digest_of
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summariser import Material
-from cutbank.domain.token_budget import estimate
+from cutbank.domain.summaries.summarizer import Material
+from cutbank.domain.token_estimate import estimate
 
 
 def items_of(*blocks: AnyBlock, begins: int = 1) -> tuple[Item, ...]:

@@ -25,7 +25,7 @@ import cutbank
 from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction.outcome import Outcome
-from cutbank.domain.bonds import as_shown, bound
+from cutbank.domain.block_groups import as_shown, bound
 from cutbank.domain.compaction_events import CompactBoundary, Trim
 from cutbank.domain.errors import (
     CutbankError,
@@ -36,7 +36,7 @@ from cutbank.domain.errors import (
 )
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.compaction_window import item_of
 from cutbank.projections.rendering.catalog import render

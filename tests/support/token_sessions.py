@@ -10,7 +10,7 @@ from cutbank.domain.blocks import Block, Media, Text, ToolCall, ToolResult
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session import Session
 from cutbank.domain.session_events import Ends
-from cutbank.projections.recorded import Recorded
+from cutbank.projections.recorded_event import Recorded
 from cutbank.projections.replay.recording import Recording
 
 ASKED = "asked"

@@ -12,7 +12,7 @@ from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 PNG = Media(type="image", mime="image/png", data=b"\x89PNG-a-small-picture")
 

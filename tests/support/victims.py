@@ -16,9 +16,9 @@ from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.importing import transcript_import
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.runtime.maintenance import smaller_bodies
-from cutbank.adapters.runtime.maintenance.chores import Chores
-from cutbank.adapters.settings.chore_settings import ChoreSettings
+from cutbank.adapters.runtime.maintenance import recompressed_bodies
+from cutbank.adapters.runtime.maintenance.maintenance import Chores
+from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.errors import CutbankError, NothingToCompactError, StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
@@ -169,7 +169,7 @@ def does_chores(store: cutbank.SessionStore, backups: Path) -> None:
     now = store.events.clock() + timedelta(days=365)
     settings = ChoreSettings(rest=0.0, backup_folder=str(backups), backup_keep=2)
     store.events.clock = lambda: now
-    smaller_bodies.BATCH = 1  # each body by itself
+    recompressed_bodies.BATCH = 1  # each body by itself
     for report in Chores(store, settings, lambda: now).run_due(now):
         say("chore", report.chore, report.outcome, report.saved)
 

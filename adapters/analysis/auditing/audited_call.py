@@ -2,22 +2,22 @@
 
 from dataclasses import dataclass
 
-from ....domain.compaction import MAIN, RECORDED
-from ....domain.counting.sizes import Basis, Size
+from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
+from ....domain.counting.sizes import PromptSize, SizeBasis
 from ....domain.errors import InvalidPositionError, NotFoundError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended, ModelCalled, ToolCalled
-from ....projections.audit.shown import Shown
+from ....projections.audit.sent_view import SentView
 from ....projections.history_view import HistoryView
-from ....projections.rendering.catalog import BY_LABEL, render
-from ....projections.rendering.sendable import JsonObject
-from ....projections.replay.numbering import Numbered
+from ....projections.rendering.catalog import RENDERERS_BY_LABEL, render_view
+from ....projections.rendering.sendable_json import JsonObject
+from ....projections.replay.call_numbers import NumberedCall
 from ...runtime.sessions.stored_session import StoredSession
-from ...storage.event_log.plain_errors import speaking_plainly
+from ...storage.event_log.storage_errors import translate_storage_errors
 from .call_index import find_calls
-from .owners import Owner, owners_of
-from .showings import Showings
+from .owners import Owner, find_owners
+from .sent_views import SentViews
 
 
 @dataclass(frozen=True)
@@ -26,38 +26,38 @@ class AuditedCall:
 
     number: int | None
     """From 1 on; None where it was asked for by the handle of its record, which needs no count."""
-    sees: int
+    last_seen_position: int
     """The newest position that the model could be sent."""
     answer: tuple[int, ...]
     """Positions of the blocks that it wrote; none by the handle of its record."""
     reported: ModelCalled | None
     """What was recorded of the call; None where a source tells no more than the answer."""
-    shown: Shown
+    shown: SentView
     view: HistoryView | None
     """What it was sent; None where that cannot be rebuilt."""
 
     @property
-    def sent_as(self) -> str | None:
+    def request_format(self) -> str | None:
         """The format that it was sent in, as `anthropic/1`; None where that was not recorded."""
         return self.reported.renderer if self.reported else None
 
     @property
-    def is_as_sent(self) -> bool:
+    def is_exact(self) -> bool:
         """Whether `request()` says the view as it was said then, to the byte."""
-        return self.sent_as in BY_LABEL
+        return self.request_format in RENDERERS_BY_LABEL
 
     @property
-    def form(self) -> str:
+    def render_format(self) -> str:
         """The format that `request()` uses: the one it was sent in, else `neutral`."""
-        return (self.sent_as or "").partition("/")[0] if self.is_as_sent else "neutral"
+        return (self.request_format or "").partition("/")[0] if self.is_exact else "neutral"
 
     def request(self, form: str | None = None) -> JsonObject | None:
         """The body of the request; in another format where one is given."""
         if self.view is None:
             return None
-        if form in {None, self.form} and self.sent_as in BY_LABEL:
-            form = self.sent_as
-        return render(self.view, form or self.form)
+        if form in {None, self.render_format} and self.request_format in RENDERERS_BY_LABEL:
+            form = self.request_format
+        return render_view(self.view, form or self.render_format)
 
 
 def audit_call(
@@ -70,80 +70,82 @@ def audit_call(
     `request()` gives the body. Raises NotFoundError if there is no such call, and
     InvalidPositionError if `at` names none.
     """
-    with speaking_plainly(session.log.context.name):
+    with translate_storage_errors(session.log.context.name):
         if at is not None:
-            return call_by_handle(session, at)
+            return find_call_by_handle(session, at)
         if number is None:
             raise InvalidPositionError("no call was named: give its number, or a handle with `at`")
-        return call_by_number(session, number)
+        return find_call_by_number(session, number)
 
 
-def call_by_number(session: StoredSession, number: int) -> AuditedCall:
+def find_call_by_number(session: StoredSession, number: int) -> AuditedCall:
     """The call of that number; raises NotFoundError where there is none."""
-    calls = find_calls(session).calls()
+    calls = find_calls(session).read_calls()
     if not calls:
         raise NotFoundError(f"session {session.key!r} tells of no call of a model")
     if not 1 <= number <= len(calls):
         raise NotFoundError(
             f"session {session.key!r} has no call {number}: they go from 1 to {len(calls)}"
         )
-    return _audited(session, number, calls[number - 1])
+    return _make_audited_call(session, number, calls[number - 1])
 
 
-def call_by_handle(session: StoredSession, position: int) -> AuditedCall:
+def find_call_by_handle(session: StoredSession, position: int) -> AuditedCall:
     """The call whose record, or a block of whose answer, stands at a position."""
     events = session.log.events
-    chain = events.session_chain(session.namespace, session.key)
-    head = events.head(chain)[0]
+    chain = events.find_session_chain(session.namespace, session.key)
+    head = events.read_head(chain)[0]
     if not 1 <= position <= head:
         raise InvalidPositionError(f"#{position} does not exist: the session ends at #{head}")
     event = events.read(chain, Ranges.of([position]))[0].event
     if isinstance(event, ModelCalled):
-        return _audited(session, None, Numbered(event.position, (), event))
-    calls = find_calls(session).calls()
+        return _make_audited_call(session, None, NumberedCall(event.position, (), event))
+    calls = find_calls(session).read_calls()
     for number, call in enumerate(calls, start=1):
         if position in call.answer:
-            return _audited(session, number, call)
+            return _make_audited_call(session, number, call)
     raise InvalidPositionError(
         f"#{position} is neither a model's answer nor the record of a call of one"
     )
 
 
-def size_of_call(reported: ModelCalled | None, estimated: int) -> Size:
+def measure_call(reported: ModelCalled | None, estimated: int) -> PromptSize:
     """What a call's prompt took: as reported, else as its view is estimated."""
     if reported is not None and reported.context:
-        return Size(reported.context, Basis.REPORTED)
-    return Size(estimated, Basis.ESTIMATED)
+        return PromptSize(reported.context, SizeBasis.REPORTED)
+    return PromptSize(estimated, SizeBasis.ESTIMATED)
 
 
-def witness(call: Numbered) -> int:
+def find_witness(call: NumberedCall) -> int:
     """The position that tells most of a call: its record, else the beginning of its answer."""
-    return call.told.originator_version if call.told else call.answer[0]
+    return call.record.originator_version if call.record else call.answer[0]
 
 
-def lineage_of(told: Event) -> str:
+def find_call_lineage(told: Event) -> str:
     """Whose view a call saw, by its witness: of what was imported, the one that its source kept."""
     match told:
         case ModelCalled(lineage=lineage):
             return lineage
         case BlockAppended(block=block) | ToolCalled(block=block) if block.origin is not None:
-            return RECORDED
+            return RECORDED_LINEAGE
         case _:
-            return MAIN
+            return MAIN_LINEAGE
 
 
-def _audited(session: StoredSession, number: int | None, call: Numbered) -> AuditedCall:
+def _make_audited_call(
+    session: StoredSession, number: int | None, call: NumberedCall
+) -> AuditedCall:
     events = session.log.events
-    chain = events.session_chain(session.namespace, session.key)
-    told = events.read(chain, Ranges.of([witness(call)]))[0].event
+    chain = events.find_session_chain(session.namespace, session.key)
+    told = events.read(chain, Ranges.of([find_witness(call)]))[0].event
     reported = told if isinstance(told, ModelCalled) else None
     owner = Owner(session.namespace, session.key)
     if reported is not None:
-        owner = owners_of(events, *owner)[reported.originator_id]
-    showings = Showings(events)
-    lineage = lineage_of(told)
+        owner = find_owners(events, *owner)[reported.originator_id]
+    showings = SentViews(events)
+    lineage = find_call_lineage(told)
     version = reported.lineage_version if reported else None
     fingerprint = reported.fingerprint if reported else None
-    shown = showings.of(owner, lineage, version, call.sees, fingerprint)
-    view = showings.view(owner, lineage)
-    return AuditedCall(number, call.sees, call.answer, reported, shown, view)
+    shown = showings.rebuild(owner, lineage, version, call.last_seen_position, fingerprint)
+    view = showings.rebuild_view(owner, lineage)
+    return AuditedCall(number, call.last_seen_position, call.answer, reported, shown, view)

@@ -6,23 +6,29 @@ from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ....domain.blocks import BY_ASSISTANT
+from ....domain.blocks import ASSISTANT_KINDS
 from ....domain.session_events import BlockAppended, ModelCalled, ToolCalled
-from ....projections.replay.numbering import Answers, Message, Numbered, in_order, numbered
+from ....projections.replay.call_numbers import (
+    MessageKey,
+    ModelAnswers,
+    NumberedCall,
+    number_calls,
+    sort_call_records,
+)
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.chain import Chain
-from ...storage.event_log.event_mapper import loads
+from ...storage.event_log.event_mapper import load_json
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.stored_row import StoredRow
 from ...storage.process_forks import reopen_in_children
-from .counted import Counted, Record
-from .kept_calls import Count, KeptCalls
+from .call_table import CallRecordRow, CallTable
+from .saved_calls import SavedCalls, SavedCount
 
-PAGE = 2_000
-WORTH_KEEPING = 10_000
+_PAGE_ROWS = 2_000
+MIN_CALLS_TO_SAVE = 10_000
 """Events that are counted sooner than what was kept is found and opened."""
-WRITTEN = frozenset(map(str, BY_ASSISTANT))
-NAMES = frozenset({"call_id", "message_id"})
+_ASSISTANT_KINDS = frozenset(map(str, ASSISTANT_KINDS))
+_ID_FIELDS = frozenset({"call_id", "message_id"})
 """Text by which calls are told apart; it may be so long that it is stored apart."""
 
 
@@ -46,11 +52,11 @@ class CallIndex:
     def __init__(self, session: StoredSession) -> None:
         self.store = session.log.events
         self.namespace, self.key = session.namespace, session.key
-        self._kept = KeptCalls(session.log)
+        self._kept = SavedCalls(session.log)
         self._kept_upto = 0
         self._position = 0
-        self._calls = Counted()
-        self._tally: _Tally | Count = _Tally()
+        self._calls = CallTable()
+        self._tally: _CallCounter | SavedCount = _CallCounter()
         self._advancing = Lock()
         """Threads may share a session."""
         reopen_in_children(self)
@@ -65,97 +71,103 @@ class CallIndex:
         """Read the log again from its start: another thread may have been halfway at the fork."""
         del held
         self._advancing = Lock()
-        self._begin_anew()
+        self._restart()
 
-    def calls(self) -> Sequence[Numbered]:
+    def read_calls(self) -> Sequence[NumberedCall]:
         """All calls that the log tells of now, the first at index 0."""
         with self._advancing:
-            chain = self.store.session_chain(self.namespace, self.key)
-            head = self.store.head(chain)[0]
+            chain = self.store.find_session_chain(self.namespace, self.key)
+            head = self.store.read_head(chain)[0]
             if head < self._position:  # this is not the log that it was
-                self._begin_anew()
-            if not self._position and head >= WORTH_KEEPING:
+                self._restart()
+            if not self._position and head >= MIN_CALLS_TO_SAVE:
                 self._resume(chain, head)
             if head != self._position:
-                self._go_on(chain, head)
+                self._read_new(chain, head)
             return self._calls
 
-    def _begin_anew(self) -> None:
-        self._tally, self._calls = _Tally(), Counted()
+    def _restart(self) -> None:
+        self._tally, self._calls = _CallCounter(), CallTable()
         self._position = self._kept_upto = 0
 
     def _resume(self, chain: Chain, head: int) -> None:
         """Begin with what was kept, if it was counted in this very log."""
-        kept = self._kept.newest()
+        kept = self._kept.load_newest()
         if kept and kept.position <= head and kept.digest == self._digest(chain, kept.position):
             self._tally, self._calls = kept, kept.calls
             self._position = self._kept_upto = kept.position
 
-    def _go_on(self, chain: Chain, head: int) -> None:
-        tally = self._tally if isinstance(self._tally, _Tally) else _Tally.of(self._tally)
+    def _read_new(self, chain: Chain, head: int) -> None:
+        tally = (
+            self._tally
+            if isinstance(self._tally, _CallCounter)
+            else _CallCounter.from_saved(self._tally)
+        )
         seen, kept_upto = self._position, self._kept_upto
-        self._begin_anew()  # where reading fails halfway, nothing can go on from here
+        self._restart()  # where reading fails halfway, nothing can go on from here
         for segment in chain.segments:
             last = head if segment.last is None else min(head, segment.last)
-            for begin in range(max(segment.first, seen + 1), last + 1, PAGE):
+            for begin in range(max(segment.first, seen + 1), last + 1, _PAGE_ROWS):
                 for row in self.store.recorder.select_events(
-                    segment.originator_id, gt=begin - 1, lte=min(last, begin + PAGE - 1)
+                    segment.originator_id, gt=begin - 1, lte=min(last, begin + _PAGE_ROWS - 1)
                 ):
-                    tally.take(row, self.store)
-        self._tally, self._calls, self._position = tally, tally.calls(), head
-        if head - kept_upto >= WORTH_KEEPING:
-            self._kept.keep(head, self._digest(chain, head), self._calls, tally.answers.joins)
+                    tally.add_row(row, self.store)
+        self._tally, self._calls, self._position = tally, tally.make_table(), head
+        if head - kept_upto >= MIN_CALLS_TO_SAVE:
+            self._kept.save(head, self._digest(chain, head), self._calls, tally.answers.open_joins)
             kept_upto = head
         self._kept_upto = kept_upto
 
     def _digest(self, chain: Chain, position: int) -> bytes:
-        stream = chain.holding(position)
+        stream = chain.find_stream(position)
         (row,) = self.store.recorder.select_events(stream, gt=position - 1, lte=position)
         return row.digest
 
 
 @dataclass
-class _Tally:
+class _CallCounter:
     """What was counted so far."""
 
-    answers: Answers = field(default_factory=Answers)
-    records: dict[str, Record] = field(default_factory=dict)
+    answers: ModelAnswers = field(default_factory=ModelAnswers)
+    records: dict[str, CallRecordRow] = field(default_factory=dict)
     """The newest of each call."""
 
     @classmethod
-    def of(cls, kept: Count) -> "_Tally":
+    def from_saved(cls, kept: SavedCount) -> "_CallCounter":
         calls = kept.calls
-        records = {record.call_id: record for record in calls.records()}
-        return cls(Answers.going_on(calls.answers(), kept.joins), records)
+        records = {record.call_id: record for record in calls.iter_records()}
+        return cls(ModelAnswers.resume(calls.iter_answers(), kept.joins), records)
 
-    def calls(self) -> Counted:
-        return Counted(numbered(self.answers.found, in_order(self.records.values())))
+    def make_table(self) -> CallTable:
+        return CallTable(
+            number_calls(self.answers.positions, sort_call_records(self.records.values()))
+        )
 
-    def take(self, row: StoredRow, store: EventStore) -> None:
+    def add_row(self, row: StoredRow, store: EventStore) -> None:
         if row.topic == ModelCalled.TOPIC:
-            state = _content(row, store)
+            state = _read_content(row, store)
             name = state["call_id"]
-            self.records[name] = Record(name, state["position"], row.originator_version)
+            self.records[name] = CallRecordRow(name, state["position"], row.originator_version)
         elif row.topic in {BlockAppended.TOPIC, ToolCalled.TOPIC}:
-            state = _content(row, store)
+            state = _read_content(row, store)
             block = state["block"]
-            if row.topic == ToolCalled.TOPIC or block["kind"] in WRITTEN:
-                self.answers.written(row.originator_version, _message(state, block))
+            if row.topic == ToolCalled.TOPIC or block["kind"] in _ASSISTANT_KINDS:
+                self.answers.add_block(row.originator_version, _read_message(state, block))
             elif row.tokens:
-                self.answers.interrupted()
+                self.answers.interrupt()
         elif row.tokens:
-            self.answers.interrupted()
+            self.answers.interrupt()
 
 
-def _content(row: StoredRow, store: EventStore) -> dict[str, Any]:
+def _read_content(row: StoredRow, store: EventStore) -> dict[str, Any]:
     """What an event says, but for what is stored apart."""
-    state: dict[str, Any] = loads(store.mapper.plaintext(row))
-    names_apart = any(path[-1] in NAMES for path, *_ in state.get("bodies", ()))
+    state: dict[str, Any] = load_json(store.mapper.read_plaintext(row))
+    names_apart = any(path[-1] in _ID_FIELDS for path, *_ in state.get("bodies", ()))
     if "class_version" in state or names_apart:
         return store.mapper.to_domain_event(row).model_dump()
     return state
 
 
-def _message(state: dict[str, Any], block: dict[str, Any]) -> Message | None:
+def _read_message(state: dict[str, Any], block: dict[str, Any]) -> MessageKey | None:
     message = block.get("message_id")
     return None if message is None else (state["turn"], message)

@@ -4,11 +4,11 @@ from typing import Any
 from uuid import UUID
 
 from ....domain.ranges import Ranges
-from ....projections.history_view import History
-from ....projections.recorded import Recorded
+from ....projections.history_view import HistoryFold
+from ....projections.recorded_event import RecordedEvent
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.intact import complaints
+from ...storage.event_log.row_integrity import find_row_problems
 
 
 class CheckedReads:
@@ -26,30 +26,30 @@ class CheckedReads:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def read(self, chain: Chain, positions: Ranges) -> list[Recorded]:
+    def read(self, chain: Chain, positions: Ranges) -> list[RecordedEvent]:
         """The events at these positions, in order; as EventStore has it."""
-        read: list[Recorded] = []
-        for originator, runs in chain.split(positions):
+        read: list[RecordedEvent] = []
+        for originator, runs in chain.split_by_stream(positions):
             for row in self._store.recorder.select_runs(originator, runs):
-                for complaint in complaints(self._store, row):
+                for complaint in find_row_problems(self._store, row):
                     self.found[originator, row.originator_version] = complaint
-                read.append(self._store.recorded(row))
+                read.append(self._store.make_recorded(row))
         return read
 
-    def complaints(self, history: History, session: Chain, lineage: Chain) -> list[str]:
+    def find_problems(self, history: HistoryFold, session: Chain, lineage: Chain) -> list[str]:
         """What is wrong with what a view shows: its blocks, its request and its summary."""
         if not self.found:
             return []
         request = (history.system, history.tools, history.settings)
         shown = {*history.entries, *(one.position for one in request if one)}
         said = [
-            f"#{at}: {self.found[session.holding(at), at]}"
+            f"#{at}: {self.found[session.find_stream(at), at]}"
             for at in sorted(shown)
-            if (session.holding(at), at) in self.found
+            if (session.find_stream(at), at) in self.found
         ]
         if history.boundary is not None:
             number = history.boundary.originator_version
-            stream = lineage.holding(number)
+            stream = lineage.find_stream(number)
             said += [
                 f"version {at} of the lineage: {self.found[stream, at]}"
                 for at in (number, number + 1)

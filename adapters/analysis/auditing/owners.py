@@ -3,7 +3,7 @@
 from typing import NamedTuple
 from uuid import UUID
 
-from ....domain.session import session_id
+from ....domain.session import derive_session_id
 from ...storage.event_log.event_store import EventStore
 
 
@@ -14,12 +14,12 @@ class Owner(NamedTuple):
     key: str
 
 
-def owners_of(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner]:
+def find_owners(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner]:
     """Whose events a session has, by stream: its own, and those of whom it is a fork."""
     found: dict[UUID, Owner] = {}
     at: Owner | None = Owner(namespace, key)
     while at is not None:
-        found[session_id(*at)] = at
-        fork = store.opened(*at).fork
+        found[derive_session_id(*at)] = at
+        fork = store.read_opening(*at).fork
         at = Owner(fork.namespace, fork.key) if fork else None
     return found

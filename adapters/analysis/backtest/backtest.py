@@ -9,40 +9,50 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ....domain.backtest.cell import Cell, Outcome, Setup
-from ....domain.backtest.result import Control, Measured
+from ....domain.backtest.cell import Cell, CellOutcome, Setup
+from ....domain.backtest.result import BacktestResult, ControlResult
 from ....domain.errors import BacktestError, CacheFileError
 from ....domain.models import ModelFacts
-from ...models.context_limits import facts_by
+from ...models.context_limits import find_facts
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.addresses import is_postgres
-from ...storage.event_log.plain_errors import speaking_plainly
-from ...storage.sqlite.address import is_in_memory
-from ..replaying.deciders import SIZED
-from .cache import Cache, cache_in
+from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.sqlite.database_file import is_in_memory
+from ..replaying.deciders import SIZED_SUMMARIZER
+from .backtest_pool import DEFAULT_TIMEOUT_S, BacktestPool
+from .cache import Cache, open_result_cache
 from .cluster import Cluster
-from .crew import TIMEOUT_S, Crew
-from .errands import Answer, ControlsAt, Errand, Item, Order, Place, Read, Result, named
-from .fingerprint import fingerprint
+from .fingerprint import fingerprint_item
 from .grid import Grid
+from .worker_messages import (
+    ControlItem,
+    ItemAnswer,
+    ItemOrder,
+    ItemResult,
+    SessionLocation,
+    SessionRead,
+    SessionTask,
+    TaskItem,
+    format_session_name,
+)
 
 Progress = Callable[[int, int], None]
 
 CONTROL_BUDGETS = (500, 2_000)
 """Tokens of the controls' texts, where no budgets are asked for."""
-NO_CALLS = "no model was called in it"
-LONGEST_S = 1_000_000.0
+NO_CALLS_REASON = "no model was called in it"
+MAX_TIMEOUT_S = 1_000_000.0
 """What a cell may be given at most: eleven days; a system's own clocks take no more than twice."""
 
 
 @dataclass(frozen=True)
-class Running:
+class BacktestOptions:
     """How a backtest is run; nothing of it changes what is measured."""
 
     jobs: int | None = None
     """Processes on this machine; None: one for each core."""
-    timeout_s: float = TIMEOUT_S
+    timeout_s: float = DEFAULT_TIMEOUT_S
     """What one cell may take."""
     cluster: str | None = None
     """The address of a Dask scheduler, whose workers measure instead."""
@@ -50,7 +60,7 @@ class Running:
     """Where what is measured is kept; None keeps nothing."""
     progress: Progress | None = None
     """Is told how many cells and controls are done, and how many there are."""
-    remark: Callable[[str], None] | None = None
+    report_note: Callable[[str], None] | None = None
     """Is told, a line each, what is worth knowing beside the answer."""
 
     def __post_init__(self) -> None:
@@ -58,9 +68,9 @@ class Running:
             raise BacktestError(f"a backtest needs a process, not {self.jobs}")
         if not self.timeout_s > 0:
             raise BacktestError(f"a cell needs more than {self.timeout_s:g} seconds")
-        if self.timeout_s > LONGEST_S:
+        if self.timeout_s > MAX_TIMEOUT_S:
             raise BacktestError(
-                f"a cell is not waited for {self.timeout_s:g} seconds: {LONGEST_S:,.0f} at most"
+                f"a cell is not waited for {self.timeout_s:g} seconds: {MAX_TIMEOUT_S:,.0f} at most"
             )
 
 
@@ -75,12 +85,12 @@ def backtest(
     summarizer: str = "extractive",
     model: str | None = None,
     jobs: int | None = None,
-    timeout_s: float = TIMEOUT_S,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
     cluster: str | None = None,
     cache: str | Path | None = None,
     progress: Progress | None = None,
     remark: Callable[[str], None] | None = None,
-) -> Measured:
+) -> BacktestResult:
     """Measure what each session, of all or of `sessions`, would have cost under each setup.
 
     Setups are all of `policies` (`NAME[@PRESET]`, `none`, `recorded`) with all values of `settings`
@@ -99,20 +109,20 @@ def backtest(
         limits=tuple(limits),
         settings=settings or {},
         budgets=tuple(budgets),
-        summariser=summarizer,
+        summarizer=summarizer,
         model=model,
     )
-    running = Running(
+    running = BacktestOptions(
         jobs=jobs,
         timeout_s=timeout_s,
         cluster=cluster,
         cache=Path(cache) if cache is not None else None,
         progress=progress,
-        remark=remark,
+        report_note=remark,
     )
     found = store.sessions() if sessions is None else sessions
-    with speaking_plainly(store.name):
-        return Backtest(store, found, grid, running).measured()
+    with translate_storage_errors(store.name):
+        return Backtest(store, found, grid, running).run()
 
 
 @dataclass
@@ -122,8 +132,8 @@ class Backtest:
     store: SessionStore
     sessions: Sequence[StoredSession]
     grid: Grid
-    running: Running = Running()
-    _results: dict[tuple[str, int], Result] = field(default_factory=dict, init=False)
+    running: BacktestOptions = BacktestOptions()
+    _results: dict[tuple[str, int], ItemResult] = field(default_factory=dict, init=False)
     _keys: dict[tuple[str, int], str] = field(default_factory=dict, init=False)
     _facts: dict[tuple[str, datetime | None], ModelFacts | None] = field(
         default_factory=dict, init=False
@@ -131,52 +141,54 @@ class Backtest:
     _skipped: dict[str, str] = field(default_factory=dict, init=False)
     _cache: Cache | None = field(default=None, init=False)
     _done: int = field(default=0, init=False)
-    _kept: int = field(default=0, init=False)
+    _cached: int = field(default=0, init=False)
     """What the cache holds of it by now, from this time or from an earlier one."""
 
     def __post_init__(self) -> None:
-        if self.running.cluster is not None and self.grid.summariser == "llm":
+        if self.running.cluster is not None and self.grid.summarizer == "llm":
             raise BacktestError(
                 "what a model wrote is kept on this machine: --summariser llm takes no --cluster"
             )
         if not self.sessions:
             raise BacktestError(f"there are no sessions in {self.store.name}")
-        self._sessions = {named(one.namespace, one.key): one for one in self.sessions}
-        self._setups = self.grid.setups()
+        self._sessions = {format_session_name(one.namespace, one.key): one for one in self.sessions}
+        self._setups = self.grid.make_setups()
         budgets = tuple(one for one in self.grid.budgets if one is not None) or CONTROL_BUDGETS
         limits = dict.fromkeys(self.grid.limits)
-        items: list[Item] = [*self._setups]
-        if self.grid.summariser != SIZED:
-            items += (ControlsAt(limit, budgets) for limit in limits)
+        items: list[TaskItem] = [*self._setups]
+        if self.grid.summarizer != SIZED_SUMMARIZER:
+            items += (ControlItem(limit, budgets) for limit in limits)
         self._items = dict(enumerate(items))
 
-    def measured(self) -> Measured:
+    def run(self) -> BacktestResult:
         """Run it. What is done is in the cache whenever this ends, and however."""
         try:
             with ExitStack() as stack:
                 if self.running.cache is not None:
-                    self._cache = stack.enter_context(cache_in(self.running.cache))
-                self._tell(0)
-                for answer in stack.enter_context(closing(self._workforce(stack).answers())):
-                    self._take(answer)
+                    self._cache = stack.enter_context(open_result_cache(self.running.cache))
+                self._report_progress(0)
+                for answer in stack.enter_context(closing(self._open_pool(stack).measure_all())):
+                    self._take_answer(answer)
         except KeyboardInterrupt:
-            self._remark_kept()
+            self._report_cached()
             raise
-        self._remark()
-        return self._in_order()
+        self._report_note()
+        return self._sort_results()
 
     # Who measures, and what
 
-    def _workforce(self, stack: ExitStack) -> Crew | Cluster:
+    def _open_pool(self, stack: ExitStack) -> BacktestPool | Cluster:
         running = self.running
         if running.cluster is not None:
-            errands = self._errands("", 1)
-            return Cluster(running.cluster, self.store, errands, self._ask, running.timeout_s)
-        processes = running.jobs or _cores()
-        errands = self._errands(self._address(stack), processes)
-        return Crew(errands, self._ask, processes, running.timeout_s)
+            errands = self._make_tasks("", 1)
+            return Cluster(
+                running.cluster, self.store, errands, self._choose_items, running.timeout_s
+            )
+        processes = running.jobs or _count_cores()
+        errands = self._make_tasks(self._shared_address(stack), processes)
+        return BacktestPool(errands, self._choose_items, processes, running.timeout_s)
 
-    def _errands(self, address: str, processes: int) -> list[Errand]:
+    def _make_tasks(self, address: str, processes: int) -> list[SessionTask]:
         """The longest sessions first, or one is waited for; parts of each, where they are few."""
         parts = [self._items]
         if len(self._sessions) < processes:
@@ -187,12 +199,12 @@ class Backtest:
             ]
         by_length = sorted(self._sessions.items(), key=lambda named: (-named[1].position, named[0]))
         return [
-            Errand(name, Place(address, session.namespace, session.key), part)
+            SessionTask(name, SessionLocation(address, session.namespace, session.key), part)
             for name, session in by_length
             for part in parts
         ]
 
-    def _address(self, stack: ExitStack) -> str:
+    def _shared_address(self, stack: ExitStack) -> str:
         """A database that other processes can open: this, or a copy of what is in memory."""
         opening = self.store.context.opening
         if opening is not None and not is_in_memory(opening.address):
@@ -204,20 +216,22 @@ class Backtest:
         self.store.backup(copy)
         return str(copy)
 
-    def _ask(self, errand: Errand, read: Read) -> Order:
+    def _choose_items(self, errand: SessionTask, read: SessionRead) -> ItemOrder:
         """What is not known yet of a session that was read just now."""
-        if not read.blank.calls:
-            self._skipped[errand.name] = NO_CALLS
-            self._tell(len(errand.items))
-            return Order(())
+        if not read.blank_cell.calls:
+            self._skipped[errand.name] = NO_CALLS_REASON
+            self._report_progress(len(errand.items))
+            return ItemOrder(())
         wanted: list[tuple[int, ModelFacts | None]] = []
-        others = {model: self._facts_of(model, read.called) for model in read.models}
+        others = {
+            model: self._find_model_facts(model, read.last_call_time) for model in read.models
+        }
         for number, item in errand.items.items():
-            facts = self._facts_for(item, read)
-            key = fingerprint(read.digest, item, facts, self.store.settings, others)
+            facts = self._find_item_facts(item, read)
+            key = fingerprint_item(read.digest, item, facts, self.store.settings, others)
             if not self._is_known(errand.name, number, key):
                 wanted.append((number, facts))
-        return Order(tuple(wanted), self.store.settings, others)
+        return ItemOrder(tuple(wanted), self.store.settings, others)
 
     def _is_known(self, session: str, number: int, key: str | None) -> bool:
         if self._cache is None or key is None:
@@ -227,33 +241,33 @@ class Backtest:
         if found is None:
             return False
         self._results[session, number] = found
-        self._kept += 1
-        self._tell(1)
+        self._cached += 1
+        self._report_progress(1)
         return True
 
-    def _facts_for(self, item: Item, read: Read) -> ModelFacts | None:
+    def _find_item_facts(self, item: TaskItem, read: SessionRead) -> ModelFacts | None:
         if not isinstance(item, Setup):
             return None
         model = item.model or read.model
         if model is None:
             return None
         # Who names a model asks what it costs now; a recorded one cost what it did then.
-        return self._facts_of(model, None if item.model else read.called)
+        return self._find_model_facts(model, None if item.model else read.last_call_time)
 
-    def _facts_of(self, model: str, at: datetime | None) -> ModelFacts | None:
+    def _find_model_facts(self, model: str, at: datetime | None) -> ModelFacts | None:
         if (model, at) not in self._facts:
-            self._facts[model, at] = facts_by(self.store.settings, model, at=at)
+            self._facts[model, at] = find_facts(self.store.settings, model, at=at)
         return self._facts[model, at]
 
     # What comes of it
 
-    def _take(self, answer: Answer) -> None:
+    def _take_answer(self, answer: ItemAnswer) -> None:
         at = (answer.session, answer.number)
         item, result = self._items[answer.number], answer.result
         if result is not None:
             self._results[at] = result
-            if answer.outcome is Outcome.DONE:
-                self._keep(at, result)
+            if answer.outcome is CellOutcome.DONE:
+                self._save_result(at, result)
         elif isinstance(item, Setup):
             session = self._sessions[answer.session]
             self._results[at] = Cell(
@@ -262,28 +276,28 @@ class Backtest:
                 source=None,
                 setup=item,
                 outcome=answer.outcome,
-                why=answer.why,
+                why=answer.reason,
             )
         else:
-            self._skipped[f"{answer.session}: controls at {item.limit}"] = answer.why
-        self._tell(1)
+            self._skipped[f"{answer.session}: controls at {item.limit}"] = answer.reason
+        self._report_progress(1)
 
-    def _keep(self, at: tuple[str, int], result: Result) -> None:
+    def _save_result(self, at: tuple[str, int], result: ItemResult) -> None:
         if self._cache is None or at not in self._keys:
             return
         try:
             self._cache.put(self._keys[at], result)
-            self._kept += 1
+            self._cached += 1
         except CacheFileError as error:
             # A full disk, say: what was measured is told all the same.
-            if self.running.remark is not None:
-                self.running.remark(f"{error}; nothing more is kept")
+            if self.running.report_note is not None:
+                self.running.report_note(f"{error}; nothing more is kept")
             self._cache = None
 
-    def _in_order(self) -> Measured:
+    def _sort_results(self) -> BacktestResult:
         """By session, then as the setups and limits were named: whatever came first."""
         cells: list[Cell] = []
-        controls: list[Control] = []
+        controls: list[ControlResult] = []
         for name, _ in sorted(
             self._sessions.items(), key=lambda one: (one[1].namespace, one[1].key)
         ):
@@ -295,7 +309,7 @@ class Backtest:
                         controls += found
                     case None:
                         pass
-        return Measured(
+        return BacktestResult(
             setups=self._setups,
             cells=tuple(cells),
             controls=tuple(controls),
@@ -303,28 +317,28 @@ class Backtest:
         )
 
     @property
-    def _in_all(self) -> int:
+    def _total(self) -> int:
         return len(self._sessions) * len(self._items)
 
-    def _tell(self, more: int) -> None:
+    def _report_progress(self, more: int) -> None:
         self._done += more
         if self.running.progress is not None:
-            self.running.progress(self._done, self._in_all)
+            self.running.progress(self._done, self._total)
 
-    def _remark_kept(self) -> None:
-        cache, remark = self._cache, self.running.remark
+    def _report_cached(self) -> None:
+        cache, remark = self._cache, self.running.report_note
         if cache is not None and remark is not None:
-            found = f"{self._kept:,} of {self._in_all:,} measurements are kept in {cache.path}"
-            remark(f"{found}: begin it again to go on" if self._kept else found)
+            found = f"{self._cached:,} of {self._total:,} measurements are kept in {cache.path}"
+            remark(f"{found}: begin it again to go on" if self._cached else found)
 
-    def _remark(self) -> None:
-        cache, remark = self._cache, self.running.remark
+    def _report_note(self) -> None:
+        cache, remark = self._cache, self.running.report_note
         if cache is not None and cache.damaged and remark is not None:
             were = "row was" if cache.damaged == 1 else "rows were"
             remark(f"{cache.damaged} {were} damaged in {cache.path}, and measured anew")
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     """Those that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

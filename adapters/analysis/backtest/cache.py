@@ -5,20 +5,20 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ....domain.backtest.cell import Cell
-from ....domain.backtest.result import Control
-from ...storage.sqlite.proven_rows import ProvenRows, usual_file
-from .errands import Result
+from ....domain.backtest.result import ControlResult
+from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file
+from .worker_messages import ItemResult
 
-Cache = ProvenRows[Result]
+Cache = CheckedCache[ItemResult]
 _REMEDY = "name another file with --cache, or do without by --no-cache"
-_RESULT: TypeAdapter[Result] = TypeAdapter(Cell | tuple[Control, ...])
+_RESULT: TypeAdapter[ItemResult] = TypeAdapter(Cell | tuple[ControlResult, ...])
 
 
-def cache_in(path: Path) -> Cache:
+def open_result_cache(path: Path) -> Cache:
     """The cache in that file, which is made where there is none; raises CacheFileError."""
-    return ProvenRows(path, _RESULT, _REMEDY)
+    return CheckedCache(path, _RESULT, _REMEDY)
 
 
-def usual_cache() -> Path:
+def find_default_cache() -> Path:
     """Where a cache is that nobody named."""
-    return usual_file("backtests.db")
+    return find_cache_file("backtests.db")

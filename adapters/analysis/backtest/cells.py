@@ -5,45 +5,55 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from time import process_time
 
-from ....domain.backtest.billing import PricedCall, bill_of
-from ....domain.backtest.cell import Bill, Cell, Lost, Setup
-from ....domain.backtest.result import Control
-from ....domain.compaction import MAIN
-from ....domain.fidelity.bound import bound, own_bound
-from ....domain.fidelity.canonical import Boundary, canonical, own_boundaries
-from ....domain.fidelity.controls import CONTROLS, Listed
-from ....domain.fidelity.measure import Measure
-from ....domain.fidelity.reading import Reading
-from ....domain.fidelity.sight import Sights
-from ....domain.fidelity.spells import Spell
+from ....domain.backtest.billing import PricedCall, compute_bill
+from ....domain.backtest.cell import Bill, Cell, MissedFact, Setup
+from ....domain.backtest.result import ControlResult
+from ....domain.compaction import MAIN_LINEAGE
+from ....domain.compaction_terms import CompactionTerms
+from ....domain.fidelity.canonical_boundaries import (
+    RowBoundary,
+    find_canonical_boundaries,
+    list_own_boundaries,
+)
+from ....domain.fidelity.controls import CONTROLS, LineListControl
+from ....domain.fidelity.fidelity_measure import FidelityMeasure
+from ....domain.fidelity.segments import ViewSegment
+from ....domain.fidelity.session_reading import SessionReading
+from ....domain.fidelity.upper_bound import compute_own_bound, compute_upper_bound
+from ....domain.fidelity.visibility import SessionVisibility
 from ....domain.models import ModelFacts
-from ....domain.summaries.sized import Sized
-from ....domain.summaries.summariser import Summariser
-from ....domain.terms import Terms
-from ....projections.replay.as_recorded import AsRecorded
-from ....projections.replay.by_policy import ByPolicy
-from ....projections.replay.decider import Decider, Never
-from ....projections.replay.neutral import rows_of
-from ....projections.replay.recorded_summaries import RecordedSummaries
-from ....projections.replay.replay import replayed
-from ....projections.replay.spells import spells_of
-from ....projections.replay.token_replay import TokenReplay, token_replayed
-from ....projections.replay.trace import NotByTokens, Trace, trace_of
-from ....projections.replay.writing import Writers
-from ...runtime.compaction.by_settings import order_by
+from ....domain.summaries.sized_summarizer import SizedSummarizer
+from ....domain.summaries.summarizer import Summarizer
+from ....projections.replay.decider import Decider, NeverDecider
+from ....projections.replay.policy_decider import PolicyDecider
+from ....projections.replay.recorded_decider import RecordedDecider
+from ....projections.replay.recorded_rows import make_session_rows
+from ....projections.replay.recorded_summarizer import RecordedSummarizer
+from ....projections.replay.replay import replay_recording
+from ....projections.replay.replay_segments import collect_segments
+from ....projections.replay.replay_writers import ReplayWriters
+from ....projections.replay.token_replay import TokenReplay, replay_by_tokens
+from ....projections.replay.trace import NeedsFullReplay, SessionTrace, make_trace
+from ...runtime.compaction.from_settings import make_compaction_request
 from ...runtime.compaction.summary_chain import SummaryChain
-from ...settings.policy_catalog import policy_named
+from ...settings.policy_catalog import get_policy
 from ...settings.settings import Settings
-from ..replaying.deciders import AS_RECORDED, NOBODY, SIZED, Summaries, cached_by
-from .by_tokens import BEYOND_TOKENS, Answered, fields_of, priced_calls
-from .session_log import SessionLog, read_of
-from .tally import Tally, answered_in
+from ..replaying.deciders import (
+    NO_POLICY,
+    RECORDED_POLICY,
+    SIZED_SUMMARIZER,
+    SummaryOptions,
+    open_cached_summaries,
+)
+from .run_counts import RunCounts, read_recorded_answers
+from .session_log import SessionLog, describe_log
+from .token_results import UNMEASURED_FIELDS, RecordedAnswer, make_cell_fields, price_calls
 
-BOUND = "bound"
+BOUND_CONTROL = "bound"
 
 
 @dataclass
-class Bench:
+class CellBench:
     """One session, read once, on which setups are tried."""
 
     log: SessionLog
@@ -51,77 +61,81 @@ class Bench:
     """On whose terms there is a compaction, as in an agent's loop."""
     facts: Mapping[str, ModelFacts | None] = field(default_factory=dict)
     """What each model that was called costs, where a setup names none."""
-    _measures: dict[int, Measure] = field(default_factory=dict, init=False)
-    _boundaries: dict[int, tuple[Boundary, ...]] = field(default_factory=dict, init=False)
+    _measures: dict[int, FidelityMeasure] = field(default_factory=dict, init=False)
+    _boundaries: dict[int, tuple[RowBoundary, ...]] = field(default_factory=dict, init=False)
 
-    def cell(self, setup: Setup, facts: ModelFacts | None) -> Cell:
+    def measure_cell(self, setup: Setup, facts: ModelFacts | None) -> Cell:
         """The session under one setup; `facts` are what its model costs, where that is known.
 
         Raises PolicyFailedError where the policy raises, or answers what is no plan.
         """
-        if setup.summariser == SIZED:
-            return self._by_tokens(setup, facts)
-        recording, measure = self.log.recording, self._measure(setup.limit)
+        if setup.summariser == SIZED_SUMMARIZER:
+            return self._measure_by_tokens(setup, facts)
+        recording, measure = self.log.recording, self._make_measure(setup.limit)
         began = process_time()
-        blank = self._blank.model_copy(update={"setup": setup})
-        tally = Tally(self._answered)
-        served = replayed(recording, self._decider(setup, facts), limit=setup.limit)
-        spells = spells_of(tally.counting(served))
-        own = Measure(self._reading, own_boundaries(spells))
-        sights = Sights(self._reading, spells)
+        blank = self._blank_cell.model_copy(update={"setup": setup})
+        tally = RunCounts(self._recorded_answers)
+        served = replay_recording(recording, self._make_decider(setup, facts), limit=setup.limit)
+        spells = collect_segments(tally.count_calls(served))
+        own = FidelityMeasure(self._reading, list_own_boundaries(spells))
+        sights = SessionVisibility(self._reading, spells)
         return blank.model_copy(
             update={
-                **tally.as_fields(),
-                "why": _remark(tally.refused, tally.compactions),
-                "bill": self._bill(tally.calls, setup, facts),
-                "canonical": measure.scores(sights),
-                "own": own.scores(sights),
-                "own_bound": own_bound(own, sights),
+                **tally.to_fields(),
+                "why": _make_remark(tally.refused, tally.compactions),
+                "bill": self._make_bill(tally.calls, setup, facts),
+                "canonical": measure.score(sights),
+                "own": own.score(sights),
+                "own_bound": compute_own_bound(own, sights),
                 "lost": tuple(
-                    Lost(key=one.key, kind=one.kind, call=one.call, position=one.position)
-                    for one in measure.lost(sights)
+                    MissedFact(key=one.key, kind=one.kind, call=one.call, position=one.position)
+                    for one in measure.find_lost_keys(sights)
                 ),
                 "seconds": process_time() - began,
             }
         )
 
-    def _by_tokens(self, setup: Setup, facts: ModelFacts | None) -> Cell:
+    def _measure_by_tokens(self, setup: Setup, facts: ModelFacts | None) -> Cell:
         """The same where there is no text: no fidelity, and nothing of how plans were repaired."""
         began = process_time()
-        order = self._order(setup, facts)
+        order = self._make_terms(setup, facts)
         assert setup.budget is not None, "a grid asks for it"
-        found = self._token_replay(order, setup.budget)
+        found = self._replay_tokens(order, setup.budget)
         if isinstance(found, TokenReplay):
-            calls = priced_calls(found, self._answered)
-            fields = fields_of(found, calls, setup.limit)
-            why = _remark(fields["refused"], fields["compactions"])
+            calls = price_calls(found, self._recorded_answers)
+            fields = make_cell_fields(found, calls, setup.limit)
+            why = _make_remark(fields["refused"], fields["compactions"])
         else:
-            tally = Tally(self._answered)
-            decider = self._by_policy(order, setup)
-            for _ in tally.counting(replayed(self.log.recording, decider, limit=setup.limit)):
+            tally = RunCounts(self._recorded_answers)
+            decider = self._make_policy_decider(order, setup)
+            for _ in tally.count_calls(
+                replay_recording(self.log.recording, decider, limit=setup.limit)
+            ):
                 pass
-            fields, calls = tally.as_fields() | BEYOND_TOKENS, tally.calls
-            why = _remark(tally.refused, tally.compactions)
-        return self._blank.model_copy(
+            fields, calls = tally.to_fields() | UNMEASURED_FIELDS, tally.calls
+            why = _make_remark(tally.refused, tally.compactions)
+        return self._blank_cell.model_copy(
             update={
                 **fields,
                 "setup": setup,
                 "why": why,
-                "bill": self._bill(calls, setup, facts),
+                "bill": self._make_bill(calls, setup, facts),
                 "seconds": process_time() - began,
             }
         )
 
-    def _bill(self, calls: Iterable[PricedCall], setup: Setup, facts: ModelFacts | None) -> Bill:
-        return bill_of(calls, facts, others={} if setup.model else self.facts)
+    def _make_bill(
+        self, calls: Iterable[PricedCall], setup: Setup, facts: ModelFacts | None
+    ) -> Bill:
+        return compute_bill(calls, facts, others={} if setup.model else self.facts)
 
-    def _token_replay(self, order: Terms, tokens: int) -> TokenReplay | NotByTokens:
+    def _replay_tokens(self, order: CompactionTerms, tokens: int) -> TokenReplay | NeedsFullReplay:
         trace = self._trace
-        if isinstance(trace, NotByTokens):
+        if isinstance(trace, NeedsFullReplay):
             return trace
-        if order.must_pay:
-            return NotByTokens("a compaction has to pay for itself")
-        return token_replayed(
+        if order.require_saving:
+            return NeedsFullReplay("a compaction has to pay for itself")
+        return replay_by_tokens(
             trace,
             order.policy,
             order.limit,
@@ -131,100 +145,108 @@ class Bench:
             once_a_turn=self.settings.compaction.once_a_turn,
         )
 
-    def controls(self, limit: int, budgets: tuple[int, ...]) -> tuple[Control, ...]:
+    def measure_controls(self, limit: int, budgets: tuple[int, ...]) -> tuple[ControlResult, ...]:
         """What texts score that no policy would write, on the boundaries that all share."""
-        return tuple(self._controls(limit, budgets))
+        return tuple(self._score_controls(limit, budgets))
 
-    def _controls(self, limit: int, budgets: tuple[int, ...]) -> Iterator[Control]:
-        recording, measure = self.log.recording, self._measure(limit)
-        boundaries = self._canonical(limit)
-        blank = Control(
+    def _score_controls(self, limit: int, budgets: tuple[int, ...]) -> Iterator[ControlResult]:
+        recording, measure = self.log.recording, self._make_measure(limit)
+        boundaries = self._canonical_boundaries(limit)
+        blank = ControlResult(
             session=recording.key,
             namespace=recording.namespace,
             source=recording.source,
             limit=limit,
-            name=BOUND,
+            name=BOUND_CONTROL,
         )
         for name, control in CONTROLS.items():
-            found: Iterable[tuple[int | None, tuple[Spell, ...]]]
-            if isinstance(control, Listed):
-                found = zip(budgets, control.at(self._reading, boundaries, budgets), strict=True)
+            found: Iterable[tuple[int | None, tuple[ViewSegment, ...]]]
+            if isinstance(control, LineListControl):
+                found = zip(
+                    budgets,
+                    control.build_for_budgets(self._reading, boundaries, budgets),
+                    strict=True,
+                )
             else:
                 found = [(None, control(self._reading, boundaries, 0))]
             for budget, spells in found:
-                scores = measure.scores(spells)
+                scores = measure.score(spells)
                 yield blank.model_copy(update={"name": name, "budget": budget, "scores": scores})
         for budget in budgets:
-            yield blank.model_copy(update={"budget": budget, "bound": bound(measure, budget)})
+            yield blank.model_copy(
+                update={"budget": budget, "bound": compute_upper_bound(measure, budget)}
+            )
 
     @cached_property
-    def _blank(self) -> Cell:
-        return read_of(self.log).blank
+    def _blank_cell(self) -> Cell:
+        return describe_log(self.log).blank_cell
 
     @cached_property
-    def _answered(self) -> tuple[Answered, ...]:
-        return tuple(answered_in(self.log.recording))
+    def _recorded_answers(self) -> tuple[RecordedAnswer, ...]:
+        return tuple(read_recorded_answers(self.log.recording))
 
     @cached_property
-    def _trace(self) -> Trace | NotByTokens:
-        return trace_of(self.log.recording)
+    def _trace(self) -> SessionTrace | NeedsFullReplay:
+        return make_trace(self.log.recording)
 
     @cached_property
-    def _reading(self) -> Reading:
-        return Reading(rows_of(self.log.recording))
+    def _reading(self) -> SessionReading:
+        return SessionReading(make_session_rows(self.log.recording))
 
-    def _canonical(self, limit: int) -> tuple[Boundary, ...]:
+    def _canonical_boundaries(self, limit: int) -> tuple[RowBoundary, ...]:
         if limit not in self._boundaries:
-            self._boundaries[limit] = canonical(self._reading, limit)
+            self._boundaries[limit] = find_canonical_boundaries(self._reading, limit)
         return self._boundaries[limit]
 
-    def _measure(self, limit: int) -> Measure:
+    def _make_measure(self, limit: int) -> FidelityMeasure:
         if limit not in self._measures:
-            self._measures[limit] = Measure(self._reading, self._canonical(limit))
+            self._measures[limit] = FidelityMeasure(
+                self._reading, self._canonical_boundaries(limit)
+            )
         return self._measures[limit]
 
-    def _decider(self, setup: Setup, facts: ModelFacts | None) -> Decider:
-        if setup.policy == NOBODY:
-            return Never()
-        if setup.policy == AS_RECORDED:
-            return AsRecorded(self.log.decisions, MAIN)
-        return self._by_policy(self._order(setup, facts), setup)
+    def _make_decider(self, setup: Setup, facts: ModelFacts | None) -> Decider:
+        if setup.policy == NO_POLICY:
+            return NeverDecider()
+        if setup.policy == RECORDED_POLICY:
+            return RecordedDecider(self.log.decisions, MAIN_LINEAGE)
+        return self._make_policy_decider(self._make_terms(setup, facts), setup)
 
-    def _order(self, setup: Setup, facts: ModelFacts | None) -> Terms:
-        return order_by(
+    def _make_terms(self, setup: Setup, facts: ModelFacts | None) -> CompactionTerms:
+        return make_compaction_request(
             self.settings,
             setup.model or self.log.model,
-            policy=policy_named(setup.policy, setup.settings),
+            policy=get_policy(setup.policy, setup.settings),
             limit=setup.limit,
             prices=facts,
             chain=SummaryChain(),  # a replay has writers of its own
         )
 
-    def _by_policy(self, order: Terms, setup: Setup) -> ByPolicy:
-        writers = Writers(self._writers(setup), setup.budget)
-        if setup.summariser == SIZED and setup.budget is not None:
+    def _make_policy_decider(self, order: CompactionTerms, setup: Setup) -> PolicyDecider:
+        writers = ReplayWriters(self._choose_summarizers(setup), setup.budget)
+        if setup.summariser == SIZED_SUMMARIZER and setup.budget is not None:
             # The policy says what a summary may take at most, as it does for any other.
-            writers = Writers((Sized(setup.budget),))
-        return ByPolicy(
+            writers = ReplayWriters((SizedSummarizer(setup.budget),))
+        return PolicyDecider(
             order,
             self.log.recording,
             writers,
             once_a_turn=self.settings.compaction.once_a_turn,
         )
 
-    def _writers(self, setup: Setup) -> tuple[Summariser, ...]:
+    def _choose_summarizers(self, setup: Setup) -> tuple[Summarizer, ...]:
         match setup.summariser:
             case "recorded":
-                return (RecordedSummaries.of(self.log.decisions),)
+                return (RecordedSummarizer.from_decisions(self.log.decisions),)
             case "llm":
                 # Only what was written before: `replay --allow-llm` has it written.
-                kept = Summaries("llm", setup.budget)
-                return (cached_by(kept, self.settings, setup.model or self.log.model),)
+                kept = SummaryOptions("llm", setup.budget)
+                return (open_cached_summaries(kept, self.settings, setup.model or self.log.model),)
             case _:
                 return ()
 
 
-def _remark(refused: int, compactions: int) -> str:
+def _make_remark(refused: int, compactions: int) -> str:
     """What a reader of the row has to know."""
     if refused and not compactions:
         return f"it never compacted, and {refused} prompts were too large for the model"

@@ -5,22 +5,31 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ....domain.backtest.cell import Outcome
+from ....domain.backtest.cell import CellOutcome
 from ....domain.errors import BacktestError
 from ...runtime.sessions.session_store import SessionStore
-from ...storage.event_log.plain_errors import speaking_plainly
-from .crew import Crew, Hand
-from .errands import Answer, Ask, Errand, Order, Place, Read, of_all, said_of
-from .fingerprint import measuring_code
-from .session_log import SessionLog, read_of
+from ...storage.event_log.storage_errors import translate_storage_errors
+from .backtest_pool import BacktestPool, BacktestWorker
+from .fingerprint import hash_measuring_code
+from .session_log import SessionLog, describe_log
+from .worker_messages import (
+    ChooseItems,
+    ItemAnswer,
+    ItemOrder,
+    SessionLocation,
+    SessionRead,
+    SessionTask,
+    answer_all,
+    describe_error,
+)
 
 ADDRESS = re.compile(r"[a-z]+://.+:\d+/?")
 CONNECT_S = 10.0
-AHEAD = 2
+_MAX_TASKS_IN_FLIGHT = 2
 """Sessions that are sent for each thread of the cluster: one in hand, and the next."""
-LARGEST = 512_000_000
+_MAX_TASK_BYTES = 512_000_000
 """Bytes of a session, packed, that are sent at most."""
-_SPARE: list[Hand] = []
+_IDLE_WORKERS: list[BacktestWorker] = []
 """Of a worker: processes that wait for its next session. They end when it ends."""
 
 
@@ -34,11 +43,11 @@ class Cluster:
 
     address: str
     store: SessionStore
-    errands: Iterable[Errand]
-    ask: Ask
+    tasks: Iterable[SessionTask]
+    choose_items: ChooseItems
     timeout_s: float
 
-    def answers(self) -> Generator[Answer]:
+    def measure_all(self) -> Generator[ItemAnswer]:
         """What became of each item, in whatever order.
 
         Raises BacktestError, in one line, where the extra is missing, the cluster cannot be
@@ -60,22 +69,22 @@ class Cluster:
             raise BacktestError(f"the cluster {self.address} cannot be reached: {error}") from None
         try:
             self._check(client)
-            ahead = AHEAD * sum(client.nthreads().values())
-            packed, flying = self._packed(), dict[Any, tuple[Errand, Order]]()
+            ahead = _MAX_TASKS_IN_FLIGHT * sum(client.nthreads().values())
+            packed, flying = self._pack_tasks(), dict[Any, tuple[SessionTask, ItemOrder]]()
             landing = dask.as_completed(loop=client.loop)
             while True:
                 while len(flying) < ahead and (one := next(packed, None)) is not None:
-                    if isinstance(one, Answer):
+                    if isinstance(one, ItemAnswer):
                         yield one
                         continue
                     errand, order = one
-                    future = client.submit(measure, errand, order, self.timeout_s, pure=False)
+                    future = client.submit(measure_task, errand, order, self.timeout_s, pure=False)
                     flying[future.key] = replace(errand, source=b""), order
                     landing.add(future)
                 if not flying:
                     return
                 future = next(landing)
-                yield from self._landed(future, *flying.pop(future.key))
+                yield from self._read_future(future, *flying.pop(future.key))
         finally:
             client.close()
 
@@ -85,39 +94,45 @@ class Cluster:
             client.wait_for_workers(1, timeout=CONNECT_S)
         except TimeoutError:
             raise BacktestError(f"the cluster {self.address} has no workers") from None
-        workers = client.run(measuring_code)
-        if other := [name for name, code in workers.items() if code != measuring_code()]:
+        workers = client.run(hash_measuring_code)
+        if other := [name for name, code in workers.items() if code != hash_measuring_code()]:
             raise BacktestError(
                 f"{len(other)} workers of the cluster {self.address} have another cutbank than"
                 f" this one, {other[0]} for one: install the same"
             )
 
-    def _packed(self) -> Iterator[tuple[Errand, Order] | Answer]:
+    def _pack_tasks(self) -> Iterator[tuple[SessionTask, ItemOrder] | ItemAnswer]:
         """One session after another of which anything is to be measured, with all that it takes."""
-        for errand in self.errands:
+        for errand in self.tasks:
             try:
-                log = self._log(errand)
+                log = self._read_log(errand)
             except Exception as error:  # noqa: BLE001 - one that cannot be read stops no other
-                yield from of_all(errand, Outcome.FAILED, f"it cannot be read: {said_of(error)}")
+                yield from answer_all(
+                    errand, CellOutcome.FAILED, f"it cannot be read: {describe_error(error)}"
+                )
                 continue
-            order = self.ask(errand, read_of(log))
+            order = self.choose_items(errand, describe_log(log))
             if not order.items:
                 continue
-            packed = log.packed()
-            if len(packed) <= LARGEST:
+            packed = log.pack()
+            if len(packed) <= _MAX_TASK_BYTES:
                 yield replace(errand, source=packed), order
             else:
-                why = f"packed it has {len(packed):,} bytes, and {LARGEST:,} are sent at most"
-                yield from of_all(errand, Outcome.FAILED, why)
+                why = (
+                    f"packed it has {len(packed):,} bytes, and {_MAX_TASK_BYTES:,} are sent at most"
+                )
+                yield from answer_all(errand, CellOutcome.FAILED, why)
 
-    def _log(self, errand: Errand) -> SessionLog:
+    def _read_log(self, errand: SessionTask) -> SessionLog:
         place = errand.source
-        assert isinstance(place, Place), "what is packed is packed here"
-        with speaking_plainly(self.store.name):
+        assert isinstance(place, SessionLocation), "what is packed is packed here"
+        with translate_storage_errors(self.store.name):
             session = self.store.session(place.key, namespace=place.namespace, create=False)
-            return SessionLog.of(session)
+            return SessionLog.read(session)
 
-    def _landed(self, future: Any, errand: Errand, order: Order) -> Iterator[Answer]:
+    def _read_future(
+        self, future: Any, errand: SessionTask, order: ItemOrder
+    ) -> Iterator[ItemAnswer]:
         if future.status == "finished":
             yield from future.result()
             return
@@ -125,14 +140,14 @@ class Cluster:
             raise BacktestError(f"the cluster {self.address} went away: begin again to go on")
         error = future.exception()
         for number, _ in order.items:
-            why = f"the cluster gave it up: {said_of(error)}"
-            yield Answer(errand.name, number, None, Outcome.DIED, why)
+            why = f"the cluster gave it up: {describe_error(error)}"
+            yield ItemAnswer(errand.name, number, None, CellOutcome.DIED, why)
 
 
-def measure(errand: Errand, order: Order, timeout_s: float) -> Sequence[Answer]:
+def measure_task(errand: SessionTask, order: ItemOrder, timeout_s: float) -> Sequence[ItemAnswer]:
     """What a worker of the cluster does: has one session measured, in a process of its own."""
 
-    def ask(errand: Errand, _: Read) -> Order:
+    def ask(errand: SessionTask, _: SessionRead) -> ItemOrder:
         return replace(order, items=tuple(one for one in order.items if one[0] in errand.items))
 
-    return list(Crew([errand], ask, 1, timeout_s, _SPARE).answers())
+    return list(BacktestPool([errand], ask, 1, timeout_s, _IDLE_WORKERS).measure_all())

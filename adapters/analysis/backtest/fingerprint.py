@@ -10,24 +10,30 @@ from typing import Any
 
 from ....domain.backtest.cell import Setup
 from ....domain.models import ModelFacts
-from ...settings.policy_catalog import package_of, policy_class_named
+from ...settings.policy_catalog import find_package, find_policy_class
 from ...settings.settings import Settings
-from ...storage.event_log.event_mapper import dumps
-from .errands import Item
-from .grid import UNDECIDING
+from ...storage.event_log.event_mapper import dump_json
+from .grid import FIXED_DECIDERS
+from .worker_messages import TaskItem
 
 PACKAGE = __name__.partition(".")[0]
-OURS = ("domain", "projections", "adapters/backtest", "adapters/compacting", "adapters/replaying")
+MEASURING_FOLDERS = (
+    "domain",
+    "projections",
+    "adapters/backtest",
+    "adapters/compacting",
+    "adapters/replaying",
+)
 """Where the code stands that decides what a measurement comes to."""
 
 
-UNKNOWABLE = "llm"
+UNCACHEABLE_SUMMARIZER = "llm"
 """The summariser of whose answers no fingerprint knows: they are asked for again."""
 
 
-def fingerprint(
+def fingerprint_item(
     digest: str,
-    item: Item,
+    item: TaskItem,
     facts: ModelFacts | None,
     settings: Settings,
     others: Mapping[str, ModelFacts | None] = MappingProxyType({}),
@@ -39,55 +45,55 @@ def fingerprint(
     None where the same may come to something else another time.
     """
     if isinstance(item, Setup):
-        if item.summariser == UNKNOWABLE:
+        if item.summariser == UNCACHEABLE_SUMMARIZER:
             return None
         terms = settings.model_dump(mode="json", include={"compaction", "pins"})
         priced = repr(facts) if item.model else repr([facts, dict(others)])
-        by = [_code_of(item.policy), priced, terms]
+        by = [_hash_policy_code(item.policy), priced, terms]
         wanted: list[Any] = ["cell", item.model_dump(mode="json"), *by]
     else:
         wanted = ["controls", item.limit, list(item.budgets)]
-    return blake2b(dumps([digest, measuring_code(), *wanted]), digest_size=16).hexdigest()
+    return blake2b(dump_json([digest, hash_measuring_code(), *wanted]), digest_size=16).hexdigest()
 
 
 @cache
-def measuring_code() -> str:
+def hash_measuring_code() -> str:
     """Of our own code that measures: a number kept by hand would be forgotten."""
     root = Path(__file__).parents[2]
-    return _digest(file for part in OURS for file in _below(root / part))
+    return _hash_files(file for part in MEASURING_FOLDERS for file in _code_files(root / part))
 
 
 @cache
-def _code_of(policy: str) -> str:
+def _hash_policy_code(policy: str) -> str:
     """Of the package that brings a policy; nothing for ours, whose code is in any fingerprint."""
-    if policy in UNDECIDING:
+    if policy in FIXED_DECIDERS:
         return ""
-    policy_class = policy_class_named(policy.partition("@")[0])
+    policy_class = find_policy_class(policy.partition("@")[0])
     module = inspect.getmodule(policy_class)
     if module is None or module.__name__.partition(".")[0] == PACKAGE:
         return ""
-    return f"{package_of(policy_class)} {_digest(_files_of(module))}"
+    return f"{find_package(policy_class)} {_hash_files(_module_files(module))}"
 
 
-def _files_of(module: ModuleType) -> Iterator[Path]:
+def _module_files(module: ModuleType) -> Iterator[Path]:
     """The module's file, and all that its package may have it call."""
     file = Path(inspect.getsourcefile(module) or "")
     depth = module.__name__.count(".") + (file.name == "__init__.py")
     if not depth:
         yield file
         return
-    yield from _below(file.parents[depth - 1])
+    yield from _code_files(file.parents[depth - 1])
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _code_files(folder: Path) -> Iterator[Path]:
     """Its code, and the tables that the code reads."""
     return (file for file in folder.rglob("*") if file.suffix != ".pyc" and file.is_file())
 
 
-def _digest(files: Iterator[Path]) -> str:
+def _hash_files(files: Iterator[Path]) -> str:
     digest = blake2b(digest_size=16)
     for file in sorted(files):
         content = file.read_bytes()
-        digest.update(dumps([file.name, len(content)]))
+        digest.update(dump_json([file.name, len(content)]))
         digest.update(content)
     return digest.hexdigest()

@@ -9,15 +9,15 @@ from pydantic import JsonValue
 
 from ....domain.backtest.cell import Setup
 from ....domain.errors import InvalidSettingError
-from ....domain.policies.policy import settings_of
-from ...settings.policy_catalog import policy_class_named, policy_named
-from ..replaying.deciders import AS_RECORDED, NOBODY, SIZED, SUMMARISERS
+from ....domain.policies.policy import list_settings
+from ...settings.policy_catalog import find_policy_class, get_policy
+from ..replaying.deciders import NO_POLICY, RECORDED_POLICY, REPLAY_SUMMARIZERS, SIZED_SUMMARIZER
 
-UNDECIDING = (NOBODY, AS_RECORDED)
+FIXED_DECIDERS = (NO_POLICY, RECORDED_POLICY)
 """What is named like a policy and asks none: it has no settings, and no summary is written."""
-LIMIT = 32_000
+DEFAULT_GRID_LIMIT = 32_000
 """Tokens of a prompt where nobody says: most recorded sessions outgrow it."""
-MOST = 2**53
+_MAX_INTEGER = 2**53
 """Tokens that can be named: programs that read the answer may know no larger whole numbers."""
 
 
@@ -31,10 +31,10 @@ class Grid:
     """
 
     policies: Sequence[str]
-    limits: Sequence[int] = (LIMIT,)
+    limits: Sequence[int] = (DEFAULT_GRID_LIMIT,)
     settings: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     budgets: Sequence[int | None] = (None,)
-    summariser: str = SUMMARISERS[0]
+    summarizer: str = REPLAY_SUMMARIZERS[0]
     model: str | None = None
 
     def __post_init__(self) -> None:
@@ -46,82 +46,86 @@ class Grid:
             for number in numbers:
                 if number is not None and number < 1:
                     raise InvalidSettingError(f"a {name} is 1 token or more, not {number:,}")
-                if number is not None and number > MOST:
-                    raise InvalidSettingError(f"a {name} is {MOST:,} tokens at most")
-        if self.summariser not in SUMMARISERS:
-            known = ", ".join(SUMMARISERS)
+                if number is not None and number > _MAX_INTEGER:
+                    raise InvalidSettingError(f"a {name} is {_MAX_INTEGER:,} tokens at most")
+        if self.summarizer not in REPLAY_SUMMARIZERS:
+            known = ", ".join(REPLAY_SUMMARIZERS)
             raise InvalidSettingError(
-                f"there is no summariser {self.summariser!r} for replays; there is {known}"
+                f"there is no summariser {self.summarizer!r} for replays; there is {known}"
             )
-        if self.summariser == SIZED and None in self.budgets:
-            raise InvalidSettingError(f"summaries by {SIZED} need a budget: that is their size")
+        if self.summarizer == SIZED_SUMMARIZER and None in self.budgets:
+            raise InvalidSettingError(
+                f"summaries by {SIZED_SUMMARIZER} need a budget: that is their size"
+            )
         self._check_settings()
 
-    def setups(self) -> tuple[Setup, ...]:
+    def make_setups(self) -> tuple[Setup, ...]:
         """All of them, by limit, then policy, settings and budget; none twice."""
         found = {
             setup.model_dump_json(): setup
             for limit in self.limits
             for policy in self.policies
-            for setup in self._of(policy, limit)
+            for setup in self._make_policy_setups(policy, limit)
         }
         return tuple(found.values())
 
-    def _of(self, policy: str, limit: int) -> Iterator[Setup]:
-        if policy in UNDECIDING:
+    def _make_policy_setups(self, policy: str, limit: int) -> Iterator[Setup]:
+        if policy in FIXED_DECIDERS:
             yield Setup(policy=policy, limit=limit, model=self.model)
             return
-        values = self._values(policy)
+        values = self._setting_values(policy)
         for chosen in product(*values.values()):
             given = dict(zip(values, chosen, strict=True))
-            made = policy_named(policy, given)
+            made = get_policy(policy, given)
             settings: dict[str, JsonValue] = {name: getattr(made, name) for name in given}
             for budget in self.budgets:
                 yield Setup(
                     policy=policy,
                     settings=settings,
                     limit=limit,
-                    summariser=self.summariser,
+                    summariser=self.summarizer,
                     budget=budget,
                     model=self.model,
                 )
 
-    def _values(self, policy: str) -> dict[str, Sequence[Any]]:
+    def _setting_values(self, policy: str) -> dict[str, Sequence[Any]]:
         """What is to be tried of each of a policy's settings; its own go before everybody's."""
-        names = [one.name for one in settings_of(_class_of(policy))]
+        names = [one.name for one in list_settings(_find_policy_class(policy))]
         values: dict[str, Sequence[Any]] = {}
         for key, tried in self.settings.items():
             of, _, name = key.rpartition(".")
-            if name in names and (_is_meant(of, policy) or (not of and name not in values)):
+            if name in names and (_names_policy(of, policy) or (not of and name not in values)):
                 values[name] = tried
         return values
 
     def _check_settings(self) -> None:
-        asked = [policy for policy in self.policies if policy not in UNDECIDING]
+        asked = [policy for policy in self.policies if policy not in FIXED_DECIDERS]
         for policy in asked:
-            policy_named(policy, {})
+            get_policy(policy, {})
         for key, tried in self.settings.items():
             of, _, name = key.rpartition(".")
-            meant = [policy for policy in asked if not of or _is_meant(of, policy)]
+            meant = [policy for policy in asked if not of or _names_policy(of, policy)]
             if not asked:
                 raise InvalidSettingError(f"{key}: {' and '.join(self.policies)} take no settings")
             if not meant:
                 raise InvalidSettingError(f"{key}: {of} is not in this backtest")
-            if not any(name in (one.name for one in settings_of(_class_of(p))) for p in meant):
+            if not any(
+                name in (one.name for one in list_settings(_find_policy_class(p))) for p in meant
+            ):
                 raise InvalidSettingError(f"no policy of this backtest has a setting {key!r}")
             if not tried:
                 raise InvalidSettingError(f"{key} has no value to try")
-        self.setups()  # whose values have to fit
+        self.make_setups()  # whose values have to fit
 
 
-def _class_of(policy: str) -> Any:
-    return policy_class_named(policy.partition("@")[0])
+def _find_policy_class(policy: str) -> Any:
+    return find_policy_class(policy.partition("@")[0])
 
 
-def _is_meant(name: str, policy: str) -> bool:
+def _names_policy(name: str, policy: str) -> bool:
     """Whether a name is this policy's, with its preset or without, or its alias."""
     if not name:
         return False
     if "@" in name:
         return name == policy
-    return name not in UNDECIDING and _class_of(name) is _class_of(policy)
+    return name not in FIXED_DECIDERS and _find_policy_class(name) is _find_policy_class(policy)

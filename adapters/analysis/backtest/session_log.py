@@ -9,17 +9,17 @@ from functools import cached_property
 from hashlib import blake2b
 
 from ....domain.backtest.cell import Cell, Setup
-from ....domain.compaction import MAIN
+from ....domain.compaction import MAIN_LINEAGE
 from ....domain.event import Event
 from ....domain.session_events import ModelCalled
-from ....projections.read_models.moments import said_at
-from ....projections.replay.calibration import calibrate
+from ....projections.read_models.timestamps import find_event_time
 from ....projections.replay.recording import Recording
+from ....projections.replay.recording_calibration import calibrate_recording
 from ....projections.replay.session_time import SessionTime
 from ...runtime.sessions.stored_session import StoredSession
-from ...storage.event_log.event_mapper import dumps
-from ..replaying.recordings import decisions_of, recording_of
-from .errands import Read
+from ...storage.event_log.event_mapper import dump_json
+from ..replaying.recordings import read_decisions, read_recording
+from .worker_messages import SessionRead
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class SessionLog:
     """The compactions that took place: those of the session's source, and those served since."""
 
     @classmethod
-    def of(cls, session: StoredSession) -> "SessionLog":
-        decisions = decisions_of(session, MAIN)
-        return cls(calibrate(recording_of(session), decisions, MAIN), decisions)
+    def read(cls, session: StoredSession) -> "SessionLog":
+        decisions = read_decisions(session, MAIN_LINEAGE)
+        return cls(calibrate_recording(read_recording(session), decisions, MAIN_LINEAGE), decisions)
 
     @cached_property
     def digest(self) -> str:
@@ -41,14 +41,14 @@ class SessionLog:
         digest = blake2b(digest_size=16)
         recording = self.recording
         digest.update(
-            dumps([recording.namespace, recording.key, recording.source, len(recording.log)])
+            dump_json([recording.namespace, recording.key, recording.source, len(recording.log)])
         )
         for recorded in recording.log:
             event = recorded.event
             # What is said of an event's place in a database is left out by `dumps`.
-            digest.update(dumps([event.TOPIC, event, said_at(event), recorded.tokens]))
+            digest.update(dump_json([event.TOPIC, event, find_event_time(event), recorded.tokens]))
         for event in self.decisions:
-            digest.update(dumps([event.TOPIC, event]))
+            digest.update(dump_json([event.TOPIC, event]))
         return digest.hexdigest()
 
     @property
@@ -59,25 +59,27 @@ class SessionLog:
         return next(filter(None, called), None)
 
     @property
-    def called(self) -> datetime | None:
+    def last_call_time(self) -> datetime | None:
         """When the model was called last, by the session's own time."""
         time = SessionTime(self.recording)
-        now = time.advance(max((call.sees for call in self.recording.calls), default=0))
+        now = time.advance(
+            max((call.last_seen_position for call in self.recording.calls), default=0)
+        )
         return now if time.is_told else None
 
-    def packed(self) -> bytes:
+    def pack(self) -> bytes:
         """For another machine, which need not have the database."""
         return zlib.compress(pickle.dumps(self, protocol=5), 1)
 
     @classmethod
-    def unpacked(cls, packed: bytes) -> "SessionLog":
+    def unpack(cls, packed: bytes) -> "SessionLog":
         """What `packed` made; for bytes of this program's own only."""
         found = pickle.loads(zlib.decompress(packed))  # noqa: S301 - made by `packed`
         assert isinstance(found, cls)
         return found
 
 
-def read_of(log: SessionLog) -> Read:
+def describe_log(log: SessionLog) -> SessionRead:
     """What is known of a session before anything is measured."""
     recording, calibration = log.recording, log.recording.calibration
     blank = Cell(
@@ -91,5 +93,7 @@ def read_of(log: SessionLog) -> Read:
         overhead=calibration.overhead if calibration else None,
         chars_per_token=calibration.chars_per_token if calibration else None,
     )
-    told = (call.reported.model for call in recording.calls if call.reported)
-    return Read(log.digest, log.model, log.called, blank, tuple(sorted({*filter(None, told)})))
+    told = (call.report.model for call in recording.calls if call.report)
+    return SessionRead(
+        log.digest, log.model, log.last_call_time, blank, tuple(sorted({*filter(None, told)}))
+    )

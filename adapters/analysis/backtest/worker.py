@@ -16,26 +16,26 @@ from typing import Any
 from ....domain.backtest.cell import Setup
 from ....domain.errors import CutbankError, PolicyFailedError
 from ...runtime.sessions.session_store import SessionStore, open_store
-from ...storage.event_log.plain_errors import speaking_plainly
-from .cells import Bench
-from .errands import (
-    Begun,
-    Done,
-    Errand,
-    Finished,
-    Item,
-    Order,
-    Place,
-    Read,
-    Ready,
-    Result,
-    Unmeasured,
-    Unread,
-    said_of,
+from ...storage.event_log.storage_errors import translate_storage_errors
+from .cells import CellBench
+from .session_log import SessionLog, describe_log
+from .worker_messages import (
+    ItemDone,
+    ItemFailed,
+    ItemOrder,
+    ItemResult,
+    ItemStarted,
+    SessionLocation,
+    SessionRead,
+    SessionTask,
+    SessionUnreadable,
+    TaskFinished,
+    TaskItem,
+    WorkerReady,
+    describe_error,
 )
-from .session_log import SessionLog, read_of
 
-COLLECT_AFTER = 100_000
+COLLECT_AFTER_BLOCKS = 100_000
 """Objects that come before the collector looks for cycles."""
 
 
@@ -43,22 +43,22 @@ def main() -> None:
     """Work until the connection ends."""
     connection = Connection(int(sys.argv[1]))
     # What measures holds much that the collector walks for nothing.
-    gc.set_threshold(COLLECT_AFTER)
+    gc.set_threshold(COLLECT_AFTER_BLOCKS)
     # What a policy prints is no answer of the program's.
     os.dup2(2, 1)
-    Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
+    Thread(target=_exit_with_leader, args=(int(sys.argv[2]),), daemon=True).start()
     stores: dict[str, SessionStore] = {}
-    leftovers = Leftovers()
+    leftovers = GarbageCollector()
     try:
-        connection.send(Ready())
+        connection.send(WorkerReady())
         while True:
-            errand: Errand = connection.recv()
+            errand: SessionTask = connection.recv()
             blocks = 0
-            for said in _run(errand, connection, stores):
+            for said in _run_task(errand, connection, stores):
                 connection.send(said)
-                if isinstance(said, Read):
-                    blocks = said.blank.blocks
-            leftovers.after(blocks)
+                if isinstance(said, SessionRead):
+                    blocks = said.blank_cell.blocks
+            leftovers.note_session(blocks)
     except (EOFError, ConnectionError, KeyboardInterrupt):
         return  # whoever led is gone, or wants no more
     finally:
@@ -66,14 +66,14 @@ def main() -> None:
             store.close()
 
 
-class Leftovers:
+class GarbageCollector:
     """Has the collector look for what sessions left in cycles, whenever that may be as much as the
     largest of them: so no more is ever left, and the looks are few, which walk all that lives."""
 
     def __init__(self) -> None:
         self._largest = self._left = 0
 
-    def after(self, blocks: int) -> None:
+    def note_session(self, blocks: int) -> None:
         """A session of so many blocks is done with."""
         self._largest = max(self._largest, blocks)
         self._left += blocks
@@ -82,52 +82,56 @@ class Leftovers:
             self._left = 0
 
 
-def _run(errand: Errand, connection: Connection, stores: dict[str, SessionStore]) -> Iterator[Any]:
+def _run_task(
+    errand: SessionTask, connection: Connection, stores: dict[str, SessionStore]
+) -> Iterator[Any]:
     try:
-        log = _log(errand, stores)
-        read = read_of(log)
+        log = _read_log(errand, stores)
+        read = describe_log(log)
     except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
-        yield Unread(said_of(error))
+        yield SessionUnreadable(describe_error(error))
         return
     gc.freeze()  # the session stays until all is measured, and is not walked
     yield read
-    order: Order = connection.recv()
-    bench = Bench(log, order.settings, order.facts)
+    order: ItemOrder = connection.recv()
+    bench = CellBench(log, order.settings, order.facts)
     for number, facts in order.items:
-        yield Begun(number)
-        yield _measured(bench, number, errand.items[number], facts)
+        yield ItemStarted(number)
+        yield _measure_item(bench, number, errand.items[number], facts)
     gc.unfreeze()
-    yield Finished()
+    yield TaskFinished()
 
 
-def _measured(bench: Bench, number: int, item: Item, facts: Any) -> Done | Unmeasured:
+def _measure_item(
+    bench: CellBench, number: int, item: TaskItem, facts: Any
+) -> ItemDone | ItemFailed:
     try:
-        result: Result = (
-            bench.cell(item, facts)
+        result: ItemResult = (
+            bench.measure_cell(item, facts)
             if isinstance(item, Setup)
-            else bench.controls(item.limit, item.budgets)
+            else bench.measure_controls(item.limit, item.budgets)
         )
     except Exception as error:  # noqa: BLE001 - its row says it, and the others go on
         if isinstance(error, PolicyFailedError):
-            return Unmeasured(number, str(error), isinstance(error.__cause__, MemoryError))
-        why = str(error) if isinstance(error, CutbankError) else said_of(error)
-        return Unmeasured(number, why, isinstance(error, MemoryError))
-    return Done(number, result)
+            return ItemFailed(number, str(error), isinstance(error.__cause__, MemoryError))
+        why = str(error) if isinstance(error, CutbankError) else describe_error(error)
+        return ItemFailed(number, why, isinstance(error, MemoryError))
+    return ItemDone(number, result)
 
 
-def _log(errand: Errand, stores: dict[str, SessionStore]) -> SessionLog:
+def _read_log(errand: SessionTask, stores: dict[str, SessionStore]) -> SessionLog:
     source = errand.source
-    if not isinstance(source, Place):
-        return SessionLog.unpacked(source)
+    if not isinstance(source, SessionLocation):
+        return SessionLog.unpack(source)
     if source.address not in stores:
         logging.getLogger("cutbank.storage").disabled = True  # its parent has said it
         stores[source.address] = open_store(source.address)
     store = stores[source.address]
-    with speaking_plainly(store.name):
-        return SessionLog.of(store.session(source.key, namespace=source.namespace, create=False))
+    with translate_storage_errors(store.name):
+        return SessionLog.read(store.session(source.key, namespace=source.namespace, create=False))
 
 
-def _end_with(leader: int) -> None:
+def _exit_with_leader(leader: int) -> None:
     """End when whoever started this process ends, even in the middle of a policy's loop."""
     with open(leader, "rb", buffering=0) as pipe:
         pipe.read()

@@ -4,17 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
-from ....domain.errors import MissingSummariesError, SummariserFailedError
+from ....domain.errors import MissingSummariesError, SummarizerFailedError
 from ....domain.models import ModelFacts
 from ....domain.session_events import Usage
-from ....domain.summaries.summariser import Draft, Material
-from ....domain.token_budget import estimate_text
-from ...storage.sqlite.proven_rows import key_of
+from ....domain.summaries.summarizer import Draft, Material
+from ....domain.token_estimate import estimate_text
+from ...storage.sqlite.checked_cache import make_cache_key
 from .summary_cache import SummaryCache
 
-Asks = Callable[[Material], Draft]
+AskModel = Callable[[Material], Draft]
 """Has a model write, and waits for it."""
-PROMPT = 1_500
+_PROMPT_TOKENS = 1_500
 """About how many tokens a prompt has besides what it is about: for estimates of its price."""
 
 
@@ -30,36 +30,36 @@ class CachedSummaries:
     wording: Any
     """What else the model is told, as JSON: a change of it asks for other texts."""
     cache: SummaryCache
-    asks: Asks | None = None
+    ask_model: AskModel | None = None
     """None where nobody allowed to ask."""
     facts: ModelFacts | None = None
     """What the model costs, where that is known."""
-    counts_missing: bool = False
+    count_missing: bool = False
     """Go on where a text is missing, so that all that are can be counted: `check` then raises."""
     missing: list[Usage] = field(default_factory=list)
     name: str = "llm"
 
-    def summarise(self, material: Material) -> Draft:
+    def summarize(self, material: Material) -> Draft:
         """The draft; raises MissingSummariesError, or SummariserFailedError as the model does."""
-        key = key_of([self.name, self.model, self.wording, _asked(material)])
+        key = make_cache_key([self.name, self.model, self.wording, _material_to_json(material)])
         known = self.cache.get(key)
         if known is not None:
             return known
-        if self.asks is None:
-            self.missing.append(_estimated(material))
-            if not self.counts_missing:
-                self.check()
-            raise SummariserFailedError("its summary is not in the cache")
-        draft = self.asks(material)
+        if self.ask_model is None:
+            self.missing.append(_estimate_usage(material))
+            if not self.count_missing:
+                self.check_missing()
+            raise SummarizerFailedError("its summary is not in the cache")
+        draft = self.ask_model(material)
         self.cache.put(key, draft)
         return draft
 
-    def check(self) -> None:
+    def check_missing(self) -> None:
         """Raises MissingSummariesError where a text was missing: what was replayed is not true."""
         if not self.missing:
             return
         tokens = sum(usage.context or 0 for usage in self.missing)
-        costs = [self.facts.cost(usage) if self.facts else None for usage in self.missing]
+        costs = [self.facts.compute_cost(usage) if self.facts else None for usage in self.missing]
         known = [cost for cost in costs if cost is not None]
         price = f"about ${sum(known):.2f}" if len(known) == len(costs) else "a price nobody knows"
         are = "1 summary is" if len(costs) == 1 else f"{len(costs):,} summaries are"
@@ -69,13 +69,13 @@ class CachedSummaries:
         )
 
 
-def _asked(material: Material) -> Any:
+def _material_to_json(material: Material) -> Any:
     """All of a material that a text depends on, as JSON."""
     return {
         "budget": [material.budget, material.turn_budget],
         "gone": [
             [item.position, item.turn, item.block.model_dump(mode="json", exclude={"origin"})]
-            for item in material.gone
+            for item in material.removed_items
         ],
         "covers": material.covers.runs,
         "prefix": material.prefix.runs,
@@ -83,17 +83,19 @@ def _asked(material: Material) -> Any:
         "sections": material.previous_sections,
         "digest": material.digest.model_dump(mode="json"),
         "instructions": material.instructions,
-        "form": _named(material.form) if material.form else None,
+        "form": _name_form(material.template) if material.template else None,
     }
 
 
-def _named(form: Any) -> str:
+def _name_form(form: Any) -> str:
     """A form by its class and its fields."""
     name = f"{type(form).__module__}.{type(form).__qualname__}"
     return f"{name} {form!r}" if is_dataclass(form) else name
 
 
-def _estimated(material: Material) -> Usage:
+def _estimate_usage(material: Material) -> Usage:
     """What a request for it would come to."""
-    given = sum(item.tokens for item in material.gone) + estimate_text(material.previous or "")
-    return Usage(input=given + PROMPT, output=material.granted)
+    given = sum(item.tokens for item in material.removed_items) + estimate_text(
+        material.previous or ""
+    )
+    return Usage(input=given + _PROMPT_TOKENS, output=material.total_budget)

@@ -4,26 +4,31 @@ from collections.abc import Sequence
 
 from eventsourcing.persistence import IntegrityError
 
-from ....domain.compaction import MAIN, RECORDED, check_nameable, lineage_id
+from ....domain.compaction import (
+    MAIN_LINEAGE,
+    RECORDED_LINEAGE,
+    check_lineage_syntax,
+    derive_lineage_id,
+)
 from ....domain.errors import ConflictError, InvalidSettingError
 from ....domain.event import Event
 from ...runtime.sessions.stored_session import StoredSession
 
-SHADOW = "shadow:"
+SHADOW_PREFIX = "shadow:"
 """What the names of lineages begin with that other policies decide beside a live session."""
-TAKEN = frozenset({MAIN, RECORDED})
+_RESERVED_LINEAGES = frozenset({MAIN_LINEAGE, RECORDED_LINEAGE})
 
 
-def check_lineage_name(session: StoredSession, lineage: str) -> None:
+def check_new_lineage(session: StoredSession, lineage: str) -> None:
     """Raises InvalidSettingError, or ConflictError where the session has that lineage already."""
-    if lineage in TAKEN or lineage.startswith(SHADOW):
+    if lineage in _RESERVED_LINEAGES or lineage.startswith(SHADOW_PREFIX):
         raise InvalidSettingError(
             f"a replay is no lineage {lineage!r}: agents are served main, recorded is what took "
-            f"place, and {SHADOW}... is decided beside live sessions; name another"
+            f"place, and {SHADOW_PREFIX}... is decided beside live sessions; name another"
         )
     if lineage in session.log.lineages:
-        raise _taken(session, lineage)
-    check_nameable(lineage)
+        raise _make_conflict(session, lineage)
+    check_lineage_syntax(lineage)
 
 
 def store_lineage(session: StoredSession, lineage: str, decisions: Sequence[Event]) -> None:
@@ -32,12 +37,12 @@ def store_lineage(session: StoredSession, lineage: str, decisions: Sequence[Even
     Raises ConflictError where somebody else has begun one of that name meanwhile.
     """
     events = session.log.events
-    with events.deciding_on(lineage_id(session.namespace, session.key, lineage)):
+    with events.lock_streams(derive_lineage_id(session.namespace, session.key, lineage)):
         try:
             events.save(*decisions)
         except IntegrityError:
-            raise _taken(session, lineage) from None
+            raise _make_conflict(session, lineage) from None
 
 
-def _taken(session: StoredSession, lineage: str) -> ConflictError:
+def _make_conflict(session: StoredSession, lineage: str) -> ConflictError:
     return ConflictError(f"session {session.key!r} has a lineage {lineage!r} already: name another")

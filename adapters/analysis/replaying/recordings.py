@@ -8,12 +8,12 @@ from ....projections.replay.recording import Recording
 from ...runtime.sessions.stored_session import StoredSession
 
 
-def recording_of(session: StoredSession, *, at: int | None = None) -> Recording:
+def read_recording(session: StoredSession, *, at: int | None = None) -> Recording:
     """All events of a session up to `at`, or to its end."""
     events = session.log.events
-    chain = events.session_chain(session.namespace, session.key)
-    head = events.head(chain, at)[0]
-    opened = events.opened(session.namespace, session.key)
+    chain = events.find_session_chain(session.namespace, session.key)
+    head = events.read_head(chain, at)[0]
+    opened = events.read_opening(session.namespace, session.key)
     return Recording(
         key=session.key,
         namespace=session.namespace,
@@ -24,7 +24,7 @@ def recording_of(session: StoredSession, *, at: int | None = None) -> Recording:
     )
 
 
-def decisions_of(
+def read_decisions(
     session: StoredSession, lineage: str, *, without: Collection[type[Event]] = ()
 ) -> list[Event]:
     """All events of a lineage, those that it continues included; none where there are none.
@@ -32,12 +32,12 @@ def decisions_of(
     What is `without` is not read: a late summary names each block that it stands for.
     """
     events = session.log.events
-    chain = events.lineage_chain(session.namespace, session.key, lineage)
-    version = events.lineage_state(chain)[0]
+    chain = events.find_lineage_chain(session.namespace, session.key, lineage)
+    version = events.read_lineage_state(chain)[0]
     unread = {event_class.TOPIC for event_class in without}
     return [
-        events.recorded(row).event
-        for stream, runs in chain.split(Ranges.span(1, version))
+        events.make_recorded(row).event
+        for stream, runs in chain.split_by_stream(Ranges.span(1, version))
         for row in events.recorder.select_runs(stream, runs)
         if row.topic not in unread
     ]

@@ -4,17 +4,17 @@ from datetime import datetime
 
 from eventsourcing.persistence import IntegrityError
 
-from ....domain.compaction import lineage_id
+from ....domain.compaction import derive_lineage_id
 from ....domain.compaction_events import CompactBoundary, Summary
+from ....domain.compaction_terms import CompactionTerms
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
-from ....domain.terms import Terms
-from ....projections.recorded import Recorded
-from ....projections.replay.by_policy import Begun, ByPolicy
-from ....projections.replay.fold import Fold
-from ....projections.replay.recording import Call, Recording
+from ....projections.recorded_event import RecordedEvent
+from ....projections.replay.policy_decider import ContinuedLineage, PolicyDecider
+from ....projections.replay.recording import RecordedCall, Recording
+from ....projections.replay.replay_fold import ReplayFold
 from ...runtime.sessions.stored_session import StoredSession
-from .recordings import decisions_of
+from .recordings import read_decisions
 
 
 class Shadow:
@@ -27,7 +27,7 @@ class Shadow:
         self,
         session: StoredSession,
         lineage: str,
-        terms: Terms,
+        terms: CompactionTerms,
         *,
         once_a_turn: bool = False,
         regrowth: float,
@@ -37,36 +37,36 @@ class Shadow:
         self._terms = terms
         self._once_a_turn = once_a_turn
         self._regrowth = regrowth
-        self._log: list[Recorded] = []
-        self._going: tuple[Fold, ByPolicy] | None = None
+        self._log: list[RecordedEvent] = []
+        self._going: tuple[ReplayFold, PolicyDecider] | None = None
 
     @property
     def policy(self) -> Policy:
         return self._terms.policy
 
-    def look(self, position: int) -> None:
+    def decide_at(self, position: int) -> None:
         """Decide about the call that is sent the session up to a position."""
         self._read(position)
         if self._going is None:
-            self._going = self._resumed(position)
+            self._going = self._resume(position)
         fold, decider = self._going
         fold.advance(position)
-        decider.decided(fold, Call(0, position))
-        fold.called()
+        decider.decide(fold, RecordedCall(0, position))
+        fold.record_sent()
         self._store(decider)
 
     def _read(self, position: int) -> None:
         if position <= len(self._log):
             return
         events, session = self.session.log.events, self.session
-        chain = events.session_chain(session.namespace, session.key)
+        chain = events.find_session_chain(session.namespace, session.key)
         self._log += events.read(chain, Ranges.span(len(self._log) + 1, position))
 
-    def _resumed(self, position: int) -> tuple[Fold, ByPolicy]:
+    def _resume(self, position: int) -> tuple[ReplayFold, PolicyDecider]:
         """The fold and the decider as they are after all that was decided so far."""
         session, events = self.session, self.session.log.events
-        opened = events.opened(session.namespace, session.key)
-        own = events.session_chain(session.namespace, session.key).segments[1:]
+        opened = events.read_opening(session.namespace, session.key)
+        own = events.find_session_chain(session.namespace, session.key).segments[1:]
         recording = Recording(
             key=session.key,
             namespace=session.namespace,
@@ -75,34 +75,34 @@ class Shadow:
             subject=opened.subject,
             forks=tuple(segment.first for segment in own),
         )
-        fold = Fold(recording, self.lineage)
+        fold = ReplayFold(recording, self.lineage)
         begun = None
-        if decisions := decisions_of(session, self.lineage):
-            chain = events.lineage_chain(session.namespace, session.key, self.lineage)
-            version, state = events.lineage_state(chain)
+        if decisions := read_decisions(session, self.lineage):
+            chain = events.find_lineage_chain(session.namespace, session.key, self.lineage)
+            version, state = events.read_lineage_state(chain)
             last: datetime = decisions[-1].timestamp
-            begun = Begun(version, state, last)
+            begun = ContinuedLineage(version, state, last)
             summaries = {one.boundary: one for one in decisions if isinstance(one, Summary)}
             for one in decisions:
                 if isinstance(one, CompactBoundary):
-                    fold.draw(one, summaries.get(one.originator_version))
+                    fold.add_boundary(one, summaries.get(one.originator_version))
             fold.resume(position, state, version)
-        decider = ByPolicy(
+        decider = PolicyDecider(
             self._terms,
             recording,
             lineage=self.lineage,
             regrowth=self._regrowth,
             once_a_turn=self._once_a_turn,
-            begun=begun,
+            continued=begun,
         )
         return fold, decider
 
-    def _store(self, decider: ByPolicy) -> None:
+    def _store(self, decider: PolicyDecider) -> None:
         news, decider.events = decider.events, []
         if not news:
             return
         session, events = self.session, self.session.log.events
-        with events.deciding_on(lineage_id(session.namespace, session.key, self.lineage)):
+        with events.lock_streams(derive_lineage_id(session.namespace, session.key, self.lineage)):
             try:
                 events.save(*news)
             except IntegrityError:

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from ....domain.summaries.summariser import Draft
-from ...storage.sqlite.proven_rows import ProvenRows, usual_file
+from ....domain.summaries.summarizer import Draft
+from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file
 
-SummaryCache = ProvenRows[Draft]
+SummaryCache = CheckedCache[Draft]
 _REMEDY = "name another file with --cache, which replays take"
 _DRAFT = TypeAdapter(Draft)
 
 
-def summaries_in(path: Path | None) -> SummaryCache:
+def open_summary_cache(path: Path | None) -> SummaryCache:
     """The cache in that file, or in the user's cache folder; raises CacheFileError."""
-    return ProvenRows(path or usual_file("summaries.db"), _DRAFT, _REMEDY)
+    return CheckedCache(path or find_cache_file("summaries.db"), _DRAFT, _REMEDY)

@@ -7,9 +7,9 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
-from ....projections.replay.served import Served
-from ....projections.replay.view_text import text_of
-from ...runtime.exporting.new_file import new_file
+from ....projections.replay.plain_view_text import render_plain_text
+from ....projections.replay.replayed_call import ReplayedCall
+from ...runtime.exporting.new_file import open_new_path
 from ...storage.private_files import open_new
 
 
@@ -20,14 +20,14 @@ class ViewDump:
         self.session = session
         self._file = file
 
-    def add(self, served: Served) -> None:
+    def add(self, served: ReplayedCall) -> None:
         line = {
             "session": self.session,
             "call": served.call.number,
             # What stands at this position, and behind it, the view was not made of.
-            "position": served.call.sees + 1,
+            "position": served.call.last_seen_position + 1,
             "tokens": served.tokens,
-            "text": text_of(served.view()),
+            "text": render_plain_text(served.make_view()),
         }
         if served.boundary is not None:
             line["first_kept"] = served.boundary.first_kept
@@ -36,10 +36,10 @@ class ViewDump:
 
 
 @contextmanager
-def view_dump(session: str, path: Path) -> Iterator[ViewDump]:
+def open_view_dump(session: str, path: Path) -> Iterator[ViewDump]:
     """A new file that is there whole once the block is left.
 
     Raises ExportError where something is there already.
     """
-    with new_file(path) as part, TextIOWrapper(open_new(part), encoding="ascii") as file:
+    with open_new_path(path) as part, TextIOWrapper(open_new(part), encoding="ascii") as file:
         yield ViewDump(session, file)

@@ -3,124 +3,139 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ....domain.blocks import NOT_SENT
+from ....domain.blocks import UNSENT_KINDS
 from ....domain.compaction_events import CompactBoundary
-from ....domain.coverage import Fate
 from ....domain.session_events import ModelCalled, TurnStarted
-from ....projections.audit.happenings import BlockSaid, Decided, Happening, ModelAsked, Recorded
-from ....projections.audit.shown import Proof, Shown
-from ....projections.read_models.moments import moment
+from ....domain.settlement import BlockStatus
+from ....projections.audit.audit_entries import (
+    AuditedBlock,
+    AuditedDecision,
+    AuditedEvent,
+    AuditEntry,
+    ModelCallEntry,
+)
+from ....projections.audit.sent_view import RequestProof, SentView
+from ....projections.read_models.timestamps import format_timestamp
 from ...analysis.auditing.audit import Audit
-from ...analysis.auditing.audited_call import AuditedCall, size_of_call
-from .block_lines import heading
-from .coordinates import coordinate, written
-from .event_words import Counts, boundary_in_words, in_words
-from .printing import clipped, counted, say, say_json
-from .session_lines import say_view
+from ...analysis.auditing.audited_call import AuditedCall, measure_call
+from .block_lines import format_block_heading
+from .coordinates import format_coordinate, format_place
+from .event_lines import CompactionCounts, describe_boundary, describe_event
+from .printing import clip_text, format_count, print_json, print_text
+from .session_lines import print_view
 
-INDENT = "    "
-EXCERPT = 100
+_INDENT = "    "
+_EXCERPT_CHARACTERS = 100
 """Characters of a line that stands for a longer text."""
 
 
-def say_story(audit: Audit, story: Iterable[Happening], *, brief: bool) -> Counter[Proof]:
+def print_story(audit: Audit, story: Iterable[AuditEntry], *, brief: bool) -> Counter[RequestProof]:
     """All that happened, in order; returns how many calls there were of each proof."""
-    _say_session(audit)
-    proofs = Counter[Proof]()
+    _print_session(audit)
+    proofs = Counter[RequestProof]()
     for happening in story:
         match happening:
-            case BlockSaid():
-                _say_block(happening, audit.compactions, brief=brief)
-            case ModelAsked():
-                proofs[happening.shown.proof] += 1
-                _say_call(happening, audit, brief=brief)
-            case Recorded(event=TurnStarted(turn=turn)):
-                say(f"\nturn {turn}", bold=True)
-            case Recorded(position=position, event=event):
-                say(f"#{position} {clipped(in_words(event, audit.compactions), EXCERPT)}")
-            case Decided(event=CompactBoundary() as boundary):
+            case AuditedBlock():
+                _print_block(happening, audit.compaction_numbers, brief=brief)
+            case ModelCallEntry():
+                proofs[happening.sent_view.proof] += 1
+                _print_call_summary(happening, audit, brief=brief)
+            case AuditedEvent(event=TurnStarted(turn=turn)):
+                print_text(f"\nturn {turn}", bold=True)
+            case AuditedEvent(position=position, event=event):
+                print_text(
+                    f"#{position} {clip_text(describe_event(event, audit.compaction_numbers), _EXCERPT_CHARACTERS)}"
+                )
+            case AuditedDecision(event=CompactBoundary() as boundary):
                 sizes = audit.sizes[boundary.originator_version]
-                said = boundary_in_words(boundary, sizes, audit.compactions)
-                say(f"== {said} ==", bold=True)
-            case Decided(event=event):
-                say(f"== {in_words(event, audit.compactions)} ==", bold=True)
+                said = describe_boundary(boundary, sizes, audit.compaction_numbers)
+                print_text(f"== {said} ==", bold=True)
+            case AuditedDecision(event=event):
+                print_text(f"== {describe_event(event, audit.compaction_numbers)} ==", bold=True)
     told = ", ".join(f"{number:,} {proof}" for proof, number in proofs.items())
-    say(f"\n{counted(proofs.total(), 'call')}" + (f": {told}" if told else ""))
+    print_text(f"\n{format_count(proofs.total(), 'call')}" + (f": {told}" if told else ""))
     return proofs
 
 
-def say_call(call: AuditedCall, compaction: int | None, form: str | None) -> None:
+def print_call(call: AuditedCall, compaction: int | None, form: str | None) -> None:
     """What is known of one call, whose view began at `compaction`, and then its request as JSON."""
     name = f"call {call.number}" if call.number else "the call"
-    say(f"{name} saw {_seen(call)}: {sized(call.shown, call.reported, compaction)}", bold=True)
-    for line in _reports(call.reported, call.answer):
-        say(line)
-    say(verdict(call.shown))
+    print_text(
+        f"{name} saw {_format_view(call)}: {format_view_size(call.shown, call.reported, compaction)}",
+        bold=True,
+    )
+    for line in _report_lines(call.reported, call.answer):
+        print_text(line)
+    print_text(format_proof(call.shown))
     if call.view is None:
         return
-    if form is None and not call.is_as_sent:
-        say()
-        say_view(call.view)
+    if form is None and not call.is_exact:
+        print_text()
+        print_view(call.view)
         return
-    say(f"the request in the format {form or call.form}{_sent_as(call, form)}:")
-    say_json(call.request(form))
+    print_text(
+        f"the request in the format {form or call.render_format}{_format_request_format(call, form)}:"
+    )
+    print_json(call.request(form))
 
 
-def _sent_as(call: AuditedCall, form: str | None) -> str:
-    if call.is_as_sent and form in {None, call.form}:
+def _format_request_format(call: AuditedCall, form: str | None) -> str:
+    if call.is_exact and form in {None, call.render_format}:
         return ", as it was sent"
-    return f", which was sent as {call.sent_as}" if call.sent_as else ""
+    return f", which was sent as {call.request_format}" if call.request_format else ""
 
 
-def verdict(shown: Shown) -> str:
+def format_proof(shown: SentView) -> str:
     """`proved`, or what speaks against it."""
     return f"{shown.proof}" + (f": {shown.why}" if shown.why else "")
 
 
-def sized(shown: Shown, reported: ModelCalled | None, compaction: int | None) -> str:
+def format_view_size(shown: SentView, reported: ModelCalled | None, compaction: int | None) -> str:
     """How large a view is, and which compaction it begins at."""
     begins = f", compaction {compaction}" if compaction else ""
-    return f"{counted(shown.blocks, 'block')}, {size_of_call(reported, shown.tokens)}{begins}"
+    return f"{format_count(shown.blocks, 'block')}, {measure_call(reported, shown.tokens)}{begins}"
 
 
-def _seen(call: AuditedCall) -> str:
+def _format_view(call: AuditedCall) -> str:
     if call.reported is not None:
-        return written(call.reported.lineage, call.reported.lineage_version, call.sees)
-    return coordinate(call.view.coordinate) if call.view else f"#{call.sees}"
+        return format_place(
+            call.reported.lineage, call.reported.lineage_version, call.last_seen_position
+        )
+    return format_coordinate(call.view.coordinate) if call.view else f"#{call.last_seen_position}"
 
 
-def _say_session(audit: Audit) -> None:
+def _print_session(audit: Audit) -> None:
     session = audit.session
     title = f" - {session.log.title}" if session.log.title else ""
-    say(f"{session.key}{title}", bold=True)
-    say(
-        f"{counted(audit.turns, 'turn')}, {counted(audit.blocks, 'block')},"
-        f" {counted(audit.tokens, 'token')} estimated; fates as of {coordinate(audit.coordinate)}"
+    print_text(f"{session.key}{title}", bold=True)
+    print_text(
+        f"{format_count(audit.turns, 'turn')}, {format_count(audit.blocks, 'block')},"
+        f" {format_count(audit.tokens, 'token')} estimated; fates as of {format_coordinate(audit.coordinate)}"
     )
 
 
-def _say_block(said: BlockSaid, counts: Counts, *, brief: bool) -> None:
-    top = heading(said.position, said.block, _marks(said, counts), said.tokens)
+def _print_block(said: AuditedBlock, counts: CompactionCounts, *, brief: bool) -> None:
+    top = format_block_heading(said.position, said.block, _block_marks(said, counts), said.tokens)
     if brief:
-        say(f"{top}  {clipped(said.block.text, max(20, EXCERPT - len(top)))}")
+        print_text(f"{top}  {clip_text(said.block.text, max(20, _EXCERPT_CHARACTERS - len(top)))}")
     else:
-        say(top, bold=True)
-        when = f"{moment(said.at)}  " if said.at else ""
-        say(f"{INDENT}{when}{clipped(said.block.text, EXCERPT)}")
+        print_text(top, bold=True)
+        when = f"{format_timestamp(said.time)}  " if said.time else ""
+        print_text(f"{_INDENT}{when}{clip_text(said.block.text, _EXCERPT_CHARACTERS)}")
 
 
-def _marks(said: BlockSaid, counts: Counts) -> Iterator[str]:
-    became = said.became
+def _block_marks(said: AuditedBlock, counts: CompactionCounts) -> Iterator[str]:
+    became = said.status
     since = f" since #{became.since}" if became.since else ""
     by = f" by compaction {counts[became.boundary]}" if became.boundary else ""
-    match became.fate:
+    match became.status:
         case None:
             yield "lost to the view, run `cutbank verify`"
-        case Fate.RETRACTED:
+        case BlockStatus.RETRACTED:
             yield f"retracted{since}"
-        case _ if said.block.kind in NOT_SENT:
+        case _ if said.block.kind in UNSENT_KINDS:
             yield "never sent"
-        case Fate.VISIBLE:
+        case BlockStatus.VISIBLE:
             if became.since:
                 yield f"visible again{since}"
         case fate:
@@ -133,17 +148,17 @@ def _marks(said: BlockSaid, counts: Counts) -> Iterator[str]:
         yield "error"
 
 
-def _say_call(asked: ModelAsked, audit: Audit, *, brief: bool) -> None:
-    at = written(asked.lineage, asked.lineage_version, asked.placed.sees)
-    compaction = audit.compactions_of(asked.lineage).get(asked.shown.boundary or 0)
-    size = sized(asked.shown, asked.reported, compaction)
-    say(f"-- call {asked.number} saw {at}: {size}; {verdict(asked.shown)} --")
+def _print_call_summary(asked: ModelCallEntry, audit: Audit, *, brief: bool) -> None:
+    at = format_place(asked.lineage, asked.lineage_version, asked.numbered_call.last_seen_position)
+    compaction = audit.number_compactions(asked.lineage).get(asked.sent_view.boundary or 0)
+    size = format_view_size(asked.sent_view, asked.reported, compaction)
+    print_text(f"-- call {asked.number} saw {at}: {size}; {format_proof(asked.sent_view)} --")
     if not brief:
-        for line in _reports(asked.reported, asked.placed.answer):
-            say(INDENT + line)
+        for line in _report_lines(asked.reported, asked.numbered_call.answer):
+            print_text(_INDENT + line)
 
 
-def _reports(reported: ModelCalled | None, answer: Iterable[int]) -> Iterator[str]:
+def _report_lines(reported: ModelCalled | None, answer: Iterable[int]) -> Iterator[str]:
     """What was recorded of a call, a line each that says something."""
     written = " ".join(f"#{position}" for position in answer)
     if written:

@@ -5,137 +5,150 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from ....domain.backtest.cell import Cell, Outcome
-from ....domain.backtest.comparison import Difference, Measure
-from ....domain.backtest.result import Measured
-from ....domain.backtest.totals import Total, control_totals_of, limits_of, totals_of
-from ....domain.fidelity.scores import ratio
-from ....domain.pricing_in_words import dollars
-from ...analysis.backtest.in_words import (
+from ....domain.backtest.cell import Cell, CellOutcome
+from ....domain.backtest.comparison import Metric, SetupDifference
+from ....domain.backtest.result import BacktestResult
+from ....domain.backtest.totals import (
+    SetupTotal,
+    compute_control_totals,
+    compute_totals,
+    list_limits,
+)
+from ....domain.fidelity.scores import divide
+from ....domain.pricing_text import format_dollars
+from ...analysis.backtest.backtest_text import (
     IN_BRIEF,
     NO_TEXTS,
     NOT_KNOWN,
-    apart,
-    calibrated_in_words,
-    differences_told,
+    describe_calibration,
+    format_cell_session,
+    format_difference,
+    format_part,
     has_texts,
-    named,
-    part,
+    select_differences,
 )
-from .printing import clipped, counted, say, say_table
+from .printing import clip_text, format_count, print_table, print_text
 
-WIDE = 160
+_LINE_CELLS = 160
 """Columns from which on all figures of a setup fit into one line."""
-NARROW = 92
+_NARROW_CELLS = 92
 """Columns below which not even the costs fit beside a policy's name."""
-LEAST = 16
+_MIN_LABEL_CELLS = 16
 """Columns that a policy's name has where the terminal is too narrow for all of it."""
-NAMED = 20
+MAX_NAMED_ROWS = 20
 """Rows that are named one by one; the JSON has them all."""
-WHY = 200
+_REASON_CHARACTERS = 200
 
-COMPARED = (Measure.COST, Measure.TOKENS, Measure.REFUSED, Measure.RECALL, Measure.F3)
+_COMPARED_MEASURES = (Metric.COST, Metric.TOKENS, Metric.REFUSED, Metric.RECALL, Metric.F3)
 """What verdicts are said about; the report has the others."""
 
-One = TypeVar("One")
-Cells = dict[str, Callable[[Total], str | int]]
+_T = TypeVar("_T")
+_Columns = dict[str, Callable[[SetupTotal], str | int]]
 
 
-def _cost(total: Total) -> str:
+def _format_cost(total: SetupTotal) -> str:
     if total.usd is None:
         return NOT_KNOWN
     # Marked, since it is not of all the sessions that the line counts.
-    return dollars(total.usd) + ("" if len(total.priced) == len(total.cells) else "*")
+    return format_dollars(total.usd) + ("" if len(total.priced_cells) == len(total.cells) else "*")
 
 
-COST: Cells = {
+COST_COLUMNS: _Columns = {
     "sessions": lambda one: f"{len(one.cells)}/{one.sessions}",
-    "compactions": lambda one: one.summed("compactions"),
+    "compactions": lambda one: one.sum_field("compactions"),
     "tokens a call": lambda one: round(one.tokens_per_call or 0),
     "prompt tokens": lambda one: one.bill.prompt_tokens,
-    "cost": _cost,
+    "cost": _format_cost,
     "written again": lambda one: one.bill.rewritten_tokens,
 }
-FIDELITY: Cells = {
-    "R": lambda one: part(one.canonical.recall),
-    "C": lambda one: part(one.canonical.context),
-    "P": lambda one: part(one.canonical.prose),
-    "F3": lambda one: part(one.canonical.f3),
-    "hard": lambda one: part(ratio(one.canonical.hard_hits, one.canonical.hard_stakes)),
-    "files": lambda one: part(ratio(one.canonical.modified_named, one.canonical.modified)),
-    "constraints": lambda one: part(
-        ratio(one.canonical.constraints_kept, one.canonical.constraints)
+FIDELITY_COLUMNS: _Columns = {
+    "R": lambda one: format_part(one.canonical.recall),
+    "C": lambda one: format_part(one.canonical.context),
+    "P": lambda one: format_part(one.canonical.prose),
+    "F3": lambda one: format_part(one.canonical.f3),
+    "hard": lambda one: format_part(divide(one.canonical.hard_hits, one.canonical.hard_stakes)),
+    "files": lambda one: format_part(divide(one.canonical.modified_named, one.canonical.modified)),
+    "constraints": lambda one: format_part(
+        divide(one.canonical.constraints_kept, one.canonical.constraints)
     ),
 }
-TROUBLE: Cells = {
-    "refused": lambda one: one.summed("refused"),
-    "broken": lambda one: NOT_KNOWN if _is_sized(one) else one.summed("broken"),
-    "futile": lambda one: one.summed("futile"),
+TROUBLE_COLUMNS: _Columns = {
+    "refused": lambda one: one.sum_field("refused"),
+    "broken": lambda one: NOT_KNOWN if _is_by_tokens(one) else one.sum_field("broken"),
+    "futile": lambda one: one.sum_field("futile"),
     "seconds": lambda one: f"{one.seconds:.1f}",
 }
 
 
-def say_measured(measured: Measured) -> None:
+def print_backtest(measured: BacktestResult) -> None:
     """By limit what each setup came to, what it differs by from the first, and what went wrong."""
-    differences = differences_told(measured)
-    totals = totals_of(measured)
+    differences = select_differences(measured)
+    totals = compute_totals(measured)
     sessions = len({(cell.namespace, cell.session) for cell in measured.cells})
-    say(f"{counted(sessions, 'session')}, {counted(len(measured.setups), 'setup')}")
-    say(calibrated_in_words(measured))
-    for limit in limits_of(measured):
+    print_text(
+        f"{format_count(sessions, 'session')}, {format_count(len(measured.setups), 'setup')}"
+    )
+    print_text(describe_calibration(measured))
+    for limit in list_limits(measured):
         here = [total for total in totals if total.setup.limit == limit]
-        say()
-        say(f"limit {limit:,} tokens", bold=True)
-        _say_totals(here)
-        _say_notes(here)
-        _say_controls(measured, limit)
-        _say_differences([one for one in differences if one.setup.limit == limit])
-    _say_rows("failed", _failed(measured))
-    _say_rows("remarks", _remarks(measured))
-    _say_rows("left out", _left_out(measured))
-    say()
+        print_text()
+        print_text(f"limit {limit:,} tokens", bold=True)
+        _print_totals(here)
+        _print_notes(here)
+        _print_controls(measured, limit)
+        _print_differences([one for one in differences if one.setup.limit == limit])
+    _print_rows("failed", _failure_lines(measured))
+    _print_rows("remarks", _remark_lines(measured))
+    _print_rows("left out", _skipped_lines(measured))
+    print_text()
     for caveat in IN_BRIEF:
-        say(caveat)
+        print_text(caveat)
 
 
-def _say_totals(totals: Sequence[Total]) -> None:
-    is_wide = not sys.stdout.isatty() or shutil.get_terminal_size().columns >= WIDE
+def _print_totals(totals: Sequence[SetupTotal]) -> None:
+    is_wide = not sys.stdout.isatty() or shutil.get_terminal_size().columns >= _LINE_CELLS
     # Where no summary has a text, columns of dashes would say nothing.
-    kept = {} if all(map(_is_sized, totals)) else FIDELITY
-    parts = [COST | kept | TROUBLE] if is_wide else [COST, kept, TROUBLE]
-    if not is_wide and shutil.get_terminal_size().columns < NARROW:
-        cost = list(COST.items())
-        parts = [dict(cost[:3]), dict(cost[3:]), kept, TROUBLE]
+    kept = {} if all(map(_is_by_tokens, totals)) else FIDELITY_COLUMNS
+    parts = (
+        [COST_COLUMNS | kept | TROUBLE_COLUMNS]
+        if is_wide
+        else [COST_COLUMNS, kept, TROUBLE_COLUMNS]
+    )
+    if not is_wide and shutil.get_terminal_size().columns < _NARROW_CELLS:
+        cost = list(COST_COLUMNS.items())
+        parts = [dict(cost[:3]), dict(cost[3:]), kept, TROUBLE_COLUMNS]
     for columns in filter(None, parts):
-        say_table(
+        print_table(
             ["policy", *columns],
             ([total.setup.label, *(of(total) for of in columns.values())] for total in totals),
-            {"policy": LEAST},
+            {"policy": _MIN_LABEL_CELLS},
         )
 
 
-def _say_controls(measured: Measured, limit: int) -> None:
-    controls = [one for one in control_totals_of(measured) if one.limit == limit]
+def _print_controls(measured: BacktestResult, limit: int) -> None:
+    controls = [one for one in compute_control_totals(measured) if one.limit == limit]
     if not controls:
         return
-    say()
+    print_text()
     if not any(one.scores.stakes for one in controls):
-        say("nothing was at stake: no call used a fact that would have been hidden at this limit")
+        print_text(
+            "nothing was at stake: no call used a fact that would have been hidden at this limit"
+        )
         return
-    say_table(
+    print_table(
         ["control", "budget", "R", "C", "P", "F3", "hard"],
         (
             [
                 one.name,
                 NOT_KNOWN if one.budget is None else one.budget,
-                part(one.recall),
+                format_part(one.recall),
                 *(
-                    part(value)
+                    format_part(value)
                     for value in (
                         one.scores.context,
                         one.scores.prose,
                         one.scores.f3,
-                        ratio(one.scores.hard_hits, one.scores.hard_stakes),
+                        divide(one.scores.hard_hits, one.scores.hard_stakes),
                     )
                 ),
             ]
@@ -144,76 +157,84 @@ def _say_controls(measured: Measured, limit: int) -> None:
     )
 
 
-def _say_differences(differences: Sequence[Difference]) -> None:
-    compared = [one for one in differences if one.measure in COMPARED]
+def _print_differences(differences: Sequence[SetupDifference]) -> None:
+    compared = [one for one in differences if one.metric in _COMPARED_MEASURES]
     if not compared:
         return
-    say()
-    say(f"against {compared[0].against.label}")
-    say_table(
+    print_text()
+    print_text(f"against {compared[0].against.label}")
+    print_table(
         ["policy", "in", "differs by", "verdict", "sessions"],
         (
-            [one.setup.label, one.measure.value, apart(one), one.verdict.value, one.sessions]
+            [
+                one.setup.label,
+                one.metric.value,
+                format_difference(one),
+                one.verdict.value,
+                one.sessions,
+            ]
             for one in compared
         ),
-        {"policy": LEAST},
+        {"policy": _MIN_LABEL_CELLS},
     )
 
 
-def _say_notes(totals: Sequence[Total]) -> None:
-    for priced, of in dict.fromkeys((len(one.priced), len(one.cells)) for one in totals):
+def _print_notes(totals: Sequence[SetupTotal]) -> None:
+    for priced, of in dict.fromkeys((len(one.priced_cells), len(one.cells)) for one in totals):
         if 0 < priced < of:
-            say(f"* of {priced:,} of {counted(of, 'session')}: prices of the others are not known")
-    if any(map(_is_sized, totals)):
-        say(NO_TEXTS)
-    if any(one.summed("refused") for one in totals):
-        say("refused: prompts larger than the limit; they count as if they had been sent")
+            print_text(
+                f"* of {priced:,} of {format_count(of, 'session')}: prices of the others are not known"
+            )
+    if any(map(_is_by_tokens, totals)):
+        print_text(NO_TEXTS)
+    if any(one.sum_field("refused") for one in totals):
+        print_text("refused: prompts larger than the limit; they count as if they had been sent")
 
 
-def _is_sized(total: Total) -> bool:
+def _is_by_tokens(total: SetupTotal) -> bool:
     return not has_texts(total.setup)
 
 
-def _say_rows(heading: str, rows: Iterable[str]) -> None:
+def _print_rows(heading: str, rows: Iterable[str]) -> None:
     rows = list(rows)
     if not rows:
         return
-    say()
-    say(heading, bold=True)
-    for row in rows[:NAMED]:
-        say(f"  {clipped(row, WHY)}")
-    if len(rows) > NAMED:
-        say(f"  and {len(rows) - NAMED:,} more")
+    print_text()
+    print_text(heading, bold=True)
+    for row in rows[:MAX_NAMED_ROWS]:
+        print_text(f"  {clip_text(row, _REASON_CHARACTERS)}")
+    if len(rows) > MAX_NAMED_ROWS:
+        print_text(f"  and {len(rows) - MAX_NAMED_ROWS:,} more")
 
 
-def _failed(measured: Measured) -> Iterable[str]:
+def _failure_lines(measured: BacktestResult) -> Iterable[str]:
     for cell in measured.cells:
-        if cell.outcome is not Outcome.DONE:
+        if cell.outcome is not CellOutcome.DONE:
             yield (
-                f"{named(cell)} under {cell.setup.label} at {cell.setup.limit:,}: "
+                f"{format_cell_session(cell)} under {cell.setup.label} at {cell.setup.limit:,}: "
                 f"{cell.outcome.value}: {cell.why}"
             )
 
 
-def _remarks(measured: Measured) -> Iterable[str]:
+def _remark_lines(measured: BacktestResult) -> Iterable[str]:
     """One a setup: of many sessions, the first says what it is about."""
     by_setup: dict[str, list[Cell]] = {}
     for cell in measured.cells:
-        if cell.outcome is Outcome.DONE and cell.why:
+        if cell.outcome is CellOutcome.DONE and cell.why:
             where = f"{cell.setup.label} at {cell.setup.limit:,}"
             by_setup.setdefault(where, []).append(cell)
     for where, cells in by_setup.items():
-        yield f"{where}, {_as_of(cells, lambda cell: f'{named(cell)}: {cell.why}')}"
+        yield f"{where}, {_group_sessions(cells, lambda cell: f'{format_cell_session(cell)}: {cell.why}')}"
 
 
-def _left_out(measured: Measured) -> Iterable[str]:
+def _skipped_lines(measured: BacktestResult) -> Iterable[str]:
     """One a reason."""
     by_reason: dict[str, list[str]] = {}
     for name, why in measured.skipped.items():
         by_reason.setdefault(why, []).append(name)
     for why, names in by_reason.items():
-        yield f"{_as_of(names, str)}: {why}"
+        yield f"{_group_sessions(names, str)}: {why}"
 
 
-def _as_of(found: Sequence[One], said: Callable[[One], str]) -> str:
+def _group_sessions(found: Sequence[_T], said: Callable[[_T], str]) -> str:
     return said(found[0]) if len(found) == 1 else f"{len(found):,} sessions, as {said(found[0])}"

@@ -15,13 +15,13 @@ _CLASSES: dict[str, type[ToolCall | ToolResult]] = {
 }
 
 
-def written(block: AnyBlock) -> dict[str, Any]:
+def block_to_json(block: AnyBlock) -> dict[str, Any]:
     """All that was recorded of a block."""
     fields = block.model_dump(mode="json", exclude_none=True)
     return {"kind": block.kind.value, **fields}
 
 
-def read_json(text: str, where: str) -> Any:
+def parse_json(text: str, where: str) -> Any:
     """The value of a JSON text; `where` is what messages call it."""
     try:
         return json.loads(text)
@@ -31,15 +31,17 @@ def read_json(text: str, where: str) -> Any:
         raise InvalidSettingError(f"{where} is nested too deeply") from None
 
 
-def read(text: str, where: str) -> list[AnyBlock]:
+def parse_blocks(text: str, where: str) -> list[AnyBlock]:
     """The blocks that a JSON list holds; `where` is what messages call it."""
-    entries = read_json(text, where)
+    entries = parse_json(text, where)
     if not isinstance(entries, list) or not entries:
         raise InvalidSettingError(f"{where} must hold a JSON list of blocks, and at least one")
-    return [_block(entry, f"{where}: block {number}") for number, entry in enumerate(entries, 1)]
+    return [
+        _parse_block(entry, f"{where}: block {number}") for number, entry in enumerate(entries, 1)
+    ]
 
 
-def _block(entry: Any, where: str) -> AnyBlock:
+def _parse_block(entry: Any, where: str) -> AnyBlock:
     if not isinstance(entry, dict):
         raise InvalidSettingError(f"{where} must be a JSON object")
     fields = dict(entry)

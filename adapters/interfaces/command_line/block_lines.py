@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from ....domain.blocks import NOT_SENT, AnyBlock, Block, Media, NativePart, Text, ToolCall
-from ....domain.coverage import Fate
-from ....domain.token_budget import estimate
-from .logged_blocks import Logged
-from .printing import counted
+from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Media, NativePart, Text, ToolCall
+from ....domain.settlement import BlockStatus
+from ....domain.token_estimate import estimate_block
+from .logged_blocks import LoggedBlock
+from .printing import format_count
 
 
-def heading(
+def format_block_heading(
     position: int,
     block: AnyBlock,
     marks: Iterable[str] = (),
@@ -22,41 +22,41 @@ def heading(
     words = [f"#{position}", str(block.kind)]
     words += [name] if name else []
     words += [] if brief or isinstance(block, Block) else [f"({block.tool_call_id})"]
-    size = counted(estimate(block) if tokens is None else tokens, "token")
+    size = format_count(estimate_block(block) if tokens is None else tokens, "token")
     marked = ", ".join(marks)
     return f"{' '.join(words)}, {size}" + (f"  [{marked}]" if marked else "")
 
 
-def marks(logged: Logged) -> Iterator[str]:
+def block_status_marks(logged: LoggedBlock) -> Iterator[str]:
     """What is worth saying of a block's fate: nothing where it simply is in the view."""
-    if logged.fate is None:
+    if logged.status is None:
         yield "lost to the view, run `cutbank verify`"
-    elif logged.block.kind in NOT_SENT and logged.fate is not Fate.RETRACTED:
+    elif logged.block.kind in UNSENT_KINDS and logged.status is not BlockStatus.RETRACTED:
         yield "never sent"
-    elif logged.fate is not Fate.VISIBLE:
-        yield str(logged.fate)
+    elif logged.status is not BlockStatus.VISIBLE:
+        yield str(logged.status)
     if logged.pending:
         yield f"{logged.pending} from the next boundary on"
-    yield from refusal(logged.block)
+    yield from format_refusal(logged.block)
     if logged.is_open:
         yield "open"
     if getattr(logged.block, "is_error", False):
         yield "error"
 
 
-def refusal(block: AnyBlock) -> Iterator[str]:
+def format_refusal(block: AnyBlock) -> Iterator[str]:
     """Why a block is kept raw, where its source could not be read."""
     if block.origin and block.origin.refused:
         yield f"not read: {block.origin.refused}"
 
 
-def body(block: AnyBlock) -> Iterator[str]:
+def format_block_body(block: AnyBlock) -> Iterator[str]:
     """What a block says, a piece at a time; for an image or a document a line about it."""
     if isinstance(block, Block):
         if block.text:
             yield block.text
         if block.media:
-            yield _described(block.media)
+            yield _describe_media(block.media)
     elif isinstance(block, ToolCall) or isinstance(block.content, str):
         if block.text:
             yield block.text
@@ -66,12 +66,12 @@ def body(block: AnyBlock) -> Iterator[str]:
                 case Text():
                     yield part.text
                 case Media():
-                    yield _described(part)
+                    yield _describe_media(part)
                 case NativePart():
                     yield f"[{part.native.provider} item, {len(part.native.item):,} characters]"
 
 
-def _described(media: Media) -> str:
+def _describe_media(media: Media) -> str:
     what = f"{media.type} {media.mime}, {len(media.data):,} bytes"
     if media.name:
         what += f", {media.name}"

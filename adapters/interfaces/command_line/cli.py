@@ -19,17 +19,17 @@ from ....domain.errors import (
     NothingToCompactError,
     RejectedSummaryError,
 )
-from .completion import ASKED, complete
-from .invocation import AnswerIsNoError, AsJson, Database, Invocation, Namespace, SettingsFile
-from .printing import complain, say, say_json, survive_any_text
+from .invocation import AsJson, Database, Invocation, Namespace, NegativeAnswerError, SettingsFile
+from .printing import escape_unencodable, print_error, print_json, print_text
+from .shell_completion import COMPLETION_VARIABLE, run_completion
 from .verbs import Program
 
-DONE, NO, WRONG_USAGE = 0, 1, 2
-INTERRUPTED, PIPE_CLOSED = 130, 141
+EXIT_DONE, EXIT_NO, EXIT_USAGE = 0, 1, 2
+EXIT_INTERRUPTED, EXIT_PIPE_CLOSED = 130, 141
 """As a shell reports programs that SIGINT or SIGPIPE ended."""
 
-ANSWERS_NO = (
-    AnswerIsNoError,
+NEGATIVE_ERRORS = (
+    NegativeAnswerError,
     CompactionCancelledError,
     CompactionVetoedError,
     ConflictError,
@@ -47,7 +47,7 @@ app = typer.Typer(
 )
 
 
-def say_version(context: typer.Context, asked: bool) -> None:
+def print_version(context: typer.Context, asked: bool) -> None:
     """Before anything else is looked at: it needs no database, and costs next to nothing."""
     if not asked:
         return
@@ -59,10 +59,10 @@ def say_version(context: typer.Context, asked: bool) -> None:
     except PackageNotFoundError:
         number = "of a checkout that is not installed"
     if context.obj.as_json:
-        say_json({"version": number})
+        print_json({"version": number})
     else:
-        say(f"cutbank {number}")
-    raise typer.Exit(DONE)
+        print_text(f"cutbank {number}")
+    raise typer.Exit(EXIT_DONE)
 
 
 @app.callback(invoke_without_command=True)
@@ -75,35 +75,38 @@ def cutbank(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Say which version this is.", callback=say_version, is_eager=True
+            "--version",
+            help="SendMessage which version this is.",
+            callback=print_version,
+            is_eager=True,
         ),
     ] = False,
 ) -> None:
     """Keep every turn an agent took, and serve a compacted view of it."""
     context.obj = context.obj.then(Invocation(db, namespace, as_json, settings_file))
     if context.invoked_subcommand is None:
-        say(context.get_help())
-        raise typer.Exit(WRONG_USAGE)
+        print_text(context.get_help())
+        raise typer.Exit(EXIT_USAGE)
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run one command line, and exit with its code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    survive_any_text()
+    escape_unencodable()
     try:
         code = _run(words)
         sys.stdout.flush()
     except BrokenPipeError:
-        code = PIPE_CLOSED  # whoever read has what they wanted
-        _say_no_more()
+        code = EXIT_PIPE_CLOSED  # whoever read has what they wanted
+        _discard_output()
     except OSError as error:
-        complain(f"standard output: {error.strerror or error}")
-        code = WRONG_USAGE
-        _say_no_more()
+        print_error(f"standard output: {error.strerror or error}")
+        code = EXIT_USAGE
+        _discard_output()
     sys.exit(code)
 
 
-def _say_no_more() -> None:
+def _discard_output() -> None:
     """Let go what could not be written: Python would try again, and complain, when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -114,41 +117,41 @@ def _run(words: list[str]) -> int:
     try:
         # Not `app()`: it would draw boxes around errors, and swallow interrupts.
         program = get_command(app)
-        if os.environ.get(ASKED):
-            complete(program)
+        if os.environ.get(COMPLETION_VARIABLE):
+            run_completion(program)
         with program.make_context("cutbank", list(words), obj=asked) as context:
             program.invoke(context)
     except typer.Exit as done:
         return done.exit_code
     except KeyboardInterrupt:
-        return _refused("interrupted", INTERRUPTED, asked)
+        return _report_error("interrupted", EXIT_INTERRUPTED, asked)
     except BrokenPipeError:
         raise
     except InvalidSettingError as error:
-        return _refused(str(error), WRONG_USAGE, asked, lines=error.mistakes)
+        return _report_error(str(error), EXIT_USAGE, asked, lines=error.mistakes)
     except CutbankError as error:
-        code = NO if isinstance(error, ANSWERS_NO) else WRONG_USAGE
-        return _refused(str(error), code, asked)
+        code = EXIT_NO if isinstance(error, NEGATIVE_ERRORS) else EXIT_USAGE
+        return _report_error(str(error), code, asked)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _refused(f"{where}{error.strerror or error}", WRONG_USAGE, asked)
+        return _report_error(f"{where}{error.strerror or error}", EXIT_USAGE, asked)
     except Exception as error:  # ours and the system's are named above
         # typer's own errors have no public class in common; this is what tells them from bugs.
         if not hasattr(error, "format_message"):
             raise
-        return _refused(_usage(error), WRONG_USAGE, asked)
-    return DONE
+        return _report_error(_describe_usage_error(error), EXIT_USAGE, asked)
+    return EXIT_DONE
 
 
-def _refused(message: str, code: int, asked: Invocation, lines: Sequence[str] = ()) -> int:
+def _report_error(message: str, code: int, asked: Invocation, lines: Sequence[str] = ()) -> int:
     if asked.as_json:
-        say_json({"error": message})
+        print_json({"error": message})
     for line in lines or (message,):
-        complain(line)
+        print_error(line)
     return code
 
 
-def _usage(error: Exception) -> str:
+def _describe_usage_error(error: Exception) -> str:
     """What typer says is wrong, and where to read how it is right."""
     message = error.format_message().rstrip(".")  # type: ignore[attr-defined]
     message = message.replace("Value error, ", "")

@@ -9,35 +9,35 @@ from typing import Annotated
 import typer
 
 from ....domain.errors import InvalidSettingError
-from ....projections.audit.happenings import Happening, ModelAsked
-from ....projections.audit.shown import REFUTED, Proof
+from ....projections.audit.audit_entries import AuditEntry, ModelCallEntry
+from ....projections.audit.sent_view import REFUTED_PROOFS, RequestProof
 from ....projections.rendering.catalog import RENDERERS
 from ...analysis.auditing.audit import Audit
 from ...analysis.auditing.audit import audit as audit_session
 from ...analysis.auditing.audited_call import AuditedCall, audit_call
 from ...analysis.auditing.call_index import find_calls
-from ...analysis.auditing.diffs import count_of
+from ...analysis.auditing.diffs import find_compaction_number
 from ...runtime.sessions.stored_session import StoredSession
-from . import audit_json, audit_lines, coordinates, handles
-from .database import opened_session
+from . import audit_json, audit_lines, coordinates, handle_parsing
+from .database import open_call_session
 from .invocation import Invocation
-from .page_option import Html, say_page, write_page
-from .printing import say_json, say_json_story
-from .words import Lineage, SessionName
+from .page_option import HtmlOption, print_page_written, write_session_page
+from .printing import print_json, print_json_story
+from .shared_options import LineageOption, SessionArgument
 
 _NUMBER = re.compile(r"[0-9]{1,15}")
 
 
 def audit(
     call: Invocation,
-    session: SessionName,
+    session: SessionArgument,
     *,
     number: Annotated[
         str | None,
         typer.Option(
             "--call",
-            metavar="N",
-            help="One call: its number, last, or '#12', the handle of its answer or record.",
+            metavar="_NUMBER",
+            help="_T call: its number, last, or '#12', the handle of its answer or record.",
         ),
     ] = None,
     start: Annotated[
@@ -46,8 +46,10 @@ def audit(
     end: Annotated[
         str | None, typer.Option("--to", metavar="HANDLE", help="Where the story ends.")
     ] = None,
-    lineage: Lineage = "main",
-    at: Annotated[str | None, typer.Option("--at", metavar="HANDLE", help=coordinates.HELP)] = None,
+    lineage: LineageOption = "main",
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="HANDLE", help=coordinates.COORDINATE_HELP)
+    ] = None,
     lineage_version: Annotated[
         int | None,
         typer.Option(
@@ -56,10 +58,12 @@ def audit(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option("--as", metavar="FORMAT", help="Say the call's request in another format."),
+        typer.Option(
+            "--as", metavar="FORMAT", help="SendMessage the call's request in another format."
+        ),
     ] = None,
-    brief: Annotated[bool, typer.Option("--brief", help="One line for each thing.")] = False,
-    html: Html = None,
+    brief: Annotated[bool, typer.Option("--brief", help="_T line for each thing.")] = False,
+    html: HtmlOption = None,
     full: Annotated[bool, typer.Option("--full", help="Of a page, all text.")] = False,
 ) -> None:
     """Tell what happened, and prove what models were sent."""
@@ -70,80 +74,83 @@ def audit(
     parts = (start, end, at, lineage_version)
     if html is not None and any(part is not None for part in parts):
         raise InvalidSettingError("--html tells a whole session as it is: leave parts of it away")
-    with opened_session(call, session) as found:
+    with open_call_session(call, session) as found:
         if number is not None:
             others = (start, end, at, brief, html, full, lineage_version is not None)
             if any(others) or lineage != "main":
                 raise InvalidSettingError("--call says itself what it saw: leave the others away")
-            _say_call(call, found, _called(found, number), form)
+            _print_call(call, found, _find_call(found, number), form)
             return
-        place = coordinates.looked_at(found, at, lineage, lineage_version)
+        place = coordinates.read_view_place(found, at, lineage, lineage_version)
         told = audit_session(
             found, lineage=place.lineage, at=place.position, lineage_version=place.version
         )
         first, last = (
-            None if word is None else coordinates.position(found, word) for word in (start, end)
+            None if word is None else coordinates.read_position(found, word)
+            for word in (start, end)
         )
-        story = told.between(first or 1, last)
+        story = told.read_between(first or 1, last)
         if html is not None:
-            write_page(found, html, place.lineage, full=full)
+            write_session_page(found, html, place.lineage, full=full)
             if not call.as_json:
-                say_page(html)
+                print_page_written(html)
                 return
-        refuted = _say_story(call, told, story, brief=brief, page=html)
+        refuted = _print_story(call, told, story, brief=brief, page=html)
     if refuted:
         raise typer.Exit(1)
 
 
-def _say_story(
-    call: Invocation, told: Audit, story: Iterable[Happening], *, brief: bool, page: Path | None
+def _print_story(
+    call: Invocation, told: Audit, story: Iterable[AuditEntry], *, brief: bool, page: Path | None
 ) -> bool:
     """Say it, and tell whether the log contradicts itself."""
     if not call.as_json:
-        proofs = audit_lines.say_story(told, story, brief=brief)
-        return any(proofs[proof] for proof in REFUTED)
-    proofs = Counter[Proof]()
-    head = {**audit_json.audited(told), "page": None if page is None else str(page)}
-    say_json_story(head, "story", audit_json.told(told, _counted(story, proofs)))
-    return any(proofs[proof] for proof in REFUTED)
+        proofs = audit_lines.print_story(told, story, brief=brief)
+        return any(proofs[proof] for proof in REFUTED_PROOFS)
+    proofs = Counter[RequestProof]()
+    head = {**audit_json.audit_to_json(told), "page": None if page is None else str(page)}
+    print_json_story(head, "story", audit_json.story_to_json(told, _count_proofs(story, proofs)))
+    return any(proofs[proof] for proof in REFUTED_PROOFS)
 
 
-def _counted(story: Iterable[Happening], proofs: Counter[Proof]) -> Iterator[Happening]:
+def _count_proofs(
+    story: Iterable[AuditEntry], proofs: Counter[RequestProof]
+) -> Iterator[AuditEntry]:
     for happening in story:
-        if isinstance(happening, ModelAsked):
-            proofs[happening.shown.proof] += 1
+        if isinstance(happening, ModelCallEntry):
+            proofs[happening.sent_view.proof] += 1
         yield happening
 
 
-def _say_call(
+def _print_call(
     call: Invocation, session: StoredSession, audited: AuditedCall, form: str | None
 ) -> None:
     if call.as_json:
-        say_json(audit_json.audited_call(session.key, audited, form))
+        print_json(audit_json.audited_call_to_json(session.key, audited, form))
     else:
-        audit_lines.say_call(audited, _compaction_of(session, audited), form)
+        audit_lines.print_call(audited, _find_compaction(session, audited), form)
     if audited.shown.is_refuted:
         raise typer.Exit(1)
 
 
-def _compaction_of(session: StoredSession, audited: AuditedCall) -> int | None:
+def _find_compaction(session: StoredSession, audited: AuditedCall) -> int | None:
     """Which compaction the call's view begins at; None where it is all of the log."""
     if audited.view is None or audited.view.boundary is None:
         return None
     lineage = audited.view.coordinate.lineage
-    return count_of(session, audited.view.boundary.originator_version, lineage)
+    return find_compaction_number(session, audited.view.boundary.originator_version, lineage)
 
 
-def _called(session: StoredSession, word: str) -> AuditedCall:
+def _find_call(session: StoredSession, word: str) -> AuditedCall:
     """The call that a word names: `12` is the twelfth, `#12` the one that stands there."""
     if word.strip().startswith("#"):
-        return audit_call(session, at=handles.position(word, _unasked))
+        return audit_call(session, at=handle_parsing.parse_handle(word, _fail_if_asked))
     if word.strip().lower() == "last":
-        return audit_call(session, len(find_calls(session).calls()))
+        return audit_call(session, len(find_calls(session).read_calls()))
     if not _NUMBER.fullmatch(word.strip()):
         raise InvalidSettingError(f"{word!r} is no call: write 12, last, or '#12'")
     return audit_call(session, int(word))
 
 
-def _unasked(_: int) -> int:
+def _fail_if_asked(_: int) -> int:
     raise AssertionError("asked only where a word says `last`")

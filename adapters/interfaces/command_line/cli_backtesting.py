@@ -7,26 +7,26 @@ from typing import Annotated
 
 import typer
 
-from ....domain.backtest.cell import Outcome
-from ....domain.backtest.result import Measured
+from ....domain.backtest.cell import CellOutcome
+from ....domain.backtest.result import BacktestResult
 from ....domain.errors import ExportError, InvalidSettingError, NotFoundError
 from ...analysis.backtest.backtest import backtest as run_backtest
-from ...analysis.backtest.grid import LIMIT
-from ...analysis.backtest.in_words import command_of
-from ...analysis.replaying.deciders import SUMMARISERS
+from ...analysis.backtest.backtest_text import make_backtest_command
+from ...analysis.backtest.grid import DEFAULT_GRID_LIMIT
+from ...analysis.replaying.deciders import REPLAY_SUMMARIZERS
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
-from .completing import policy_names
-from .database import opened_store
+from .database import open_call_store
 from .invocation import Invocation
-from .printing import complain, remark, say, say_json
-from .progress_bar import progress_bar
-from .session_words import find_session
+from .printing import print_error, print_json, print_note, print_text
+from .progress_bar import show_progress
+from .session_lookup import find_session
+from .suggestions import suggest_policies
 
-ALL = "all"
-DEFAULT = "default"
+_ALL_SESSIONS = "all"
+_DEFAULT_BUDGET = "default"
 """The budget that leaves a summary's size to the policy."""
-TIMEOUT_S = 300.0
+_DEFAULT_TIMEOUT_S = 300.0
 
 
 def backtest(
@@ -45,19 +45,19 @@ def backtest(
             "--policies",
             metavar="NAME[@PRESET],...",
             help="See `cutbank policies`; none never compacts, recorded does as was done.",
-            autocompletion=policy_names,
+            autocompletion=suggest_policies,
         ),
     ],
     limits: Annotated[
         str,
         typer.Option("--limits", metavar="TOKENS,...", help="What a prompt may have."),
-    ] = str(LIMIT),
+    ] = str(DEFAULT_GRID_LIMIT),
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            metavar="[POLICY.]KEY=VALUE,...",
-            help="Values of a setting, each to be tried; may be repeated.",
+            metavar="[POLICY.]KEY=VALUE_PLACEHOLDER,...",
+            help="RowValues of a setting, each to be tried; may be is_repeated.",
         ),
     ] = None,
     budgets: Annotated[
@@ -67,13 +67,15 @@ def backtest(
             metavar="TOKENS,...",
             help="What each summary may take; default is what the policy allows.",
         ),
-    ] = DEFAULT,
-    summariser: Annotated[
+    ] = _DEFAULT_BUDGET,
+    summarizer: Annotated[
         str,
         typer.Option(
-            "--summariser", metavar="NAME", help=f"Who writes summaries: {', '.join(SUMMARISERS)}."
+            "--summariser",
+            metavar="NAME",
+            help=f"Who writes summaries: {', '.join(REPLAY_SUMMARIZERS)}.",
         ),
-    ] = SUMMARISERS[0],
+    ] = REPLAY_SUMMARIZERS[0],
     model: Annotated[
         str | None,
         typer.Option("--model", metavar="NAME", help="Whose prices count; else the recorded one."),
@@ -85,7 +87,12 @@ def backtest(
     jobs: Annotated[
         int | None,
         typer.Option(
-            "--jobs", "-j", metavar="N", min=1, max=256, help="Processes; else one for each core."
+            "--jobs",
+            "-j",
+            metavar="_NUMBER",
+            min=1,
+            max=256,
+            help="Processes; else one for each core.",
         ),
     ] = None,
     cluster: Annotated[
@@ -103,7 +110,7 @@ def backtest(
     ] = False,
     timeout: Annotated[
         float, typer.Option("--timeout", metavar="S", help="Seconds that one cell may take.")
-    ] = TIMEOUT_S,
+    ] = _DEFAULT_TIMEOUT_S,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Compare policies by what they would have cost and lost.
@@ -115,24 +122,24 @@ def backtest(
     Nothing is written to the database. What is measured is kept, so that the same backtest begun
     again goes on where it stopped.
     """
-    from ...analysis.backtest.cache import usual_cache  # noqa: PLC0415 - its libraries take their time
+    from ...analysis.backtest.cache import find_default_cache  # noqa: PLC0415 - its libraries take their time
 
     if no_cache and cache is not None:
         raise InvalidSettingError("--no-cache takes no --cache")
-    asked = _listed("--policies", policies)
-    prompts = [_number("--limits", word) for word in _listed("--limits", limits)]
+    asked = _split_list("--policies", policies)
+    prompts = [_parse_number("--limits", word) for word in _split_list("--limits", limits)]
     sizes = [
-        None if word == DEFAULT else _number("--budgets", word)
-        for word in _listed("--budgets", budgets)
+        None if word == _DEFAULT_BUDGET else _parse_number("--budgets", word)
+        for word in _split_list("--budgets", budgets)
     ]
-    tried = _grid(settings or [])
+    tried = _parse_grid(settings or [])
     if report is not None:
-        from ...analysis.backtest.report.report import check_report  # noqa: PLC0415 - wanted here only
+        from ...analysis.backtest.report.report_files import check_report  # noqa: PLC0415 - wanted here only
 
         check_report(report)
     with (
-        _sessions(call, target, quiet=quiet) as (store, sessions, unread),
-        progress_bar("measuring", wanted=not quiet) as progress,
+        _open_sessions(call, target, quiet=quiet) as (store, sessions, unread),
+        show_progress("measuring", wanted=not quiet) as progress,
     ):
         measured = run_backtest(
             store,
@@ -141,62 +148,64 @@ def backtest(
             limits=prompts,
             settings=tried,
             budgets=sizes,
-            summarizer=summariser,
+            summarizer=summarizer,
             model=model,
             jobs=jobs,
             timeout_s=timeout,
             cluster=cluster,
-            cache=None if no_cache else cache or usual_cache(),
+            cache=None if no_cache else cache or find_default_cache(),
             progress=progress,
-            remark=remark,
+            remark=print_note,
         )
     measured = measured.model_copy(update={"skipped": {**unread, **measured.skipped}})
-    _say(call, measured, report, command_of(measured, target, call.named))
-    if unread or any(cell.outcome is not Outcome.DONE for cell in measured.cells):
+    _print_answer(call, measured, report, make_backtest_command(measured, target, call.named))
+    if unread or any(cell.outcome is not CellOutcome.DONE for cell in measured.cells):
         raise typer.Exit(1)
 
 
-def _say(call: Invocation, measured: Measured, report: Path | None, command: str) -> None:
+def _print_answer(
+    call: Invocation, measured: BacktestResult, report: Path | None, command: str
+) -> None:
     """The answer, which may have taken hours: whether its report can be written or not."""
-    from .backtest_lines import say_measured  # noqa: PLC0415 - rich takes its time
+    from .backtest_lines import print_backtest  # noqa: PLC0415 - rich takes its time
 
     written: list[Path] = []
     why = ""
     if report is not None:
-        from ...analysis.backtest.report.report import write_report  # noqa: PLC0415 - the extra `backtest`
+        from ...analysis.backtest.report.report_files import write_report  # noqa: PLC0415 - the extra `backtest`
 
         try:
             written = write_report(measured, report, command)
         except ExportError as error:
             why = str(error)
     if call.as_json:
-        say_json(measured.model_dump(mode="json"))
+        print_json(measured.model_dump(mode="json"))
     else:
-        say_measured(measured)
+        print_backtest(measured)
         for path in written:
-            say(f"written: {path}")
+            print_text(f"written: {path}")
     if why:
-        complain(why)
+        print_error(why)
         raise typer.Exit(2)
 
 
 @contextmanager
-def _sessions(
+def _open_sessions(
     call: Invocation, target: str, *, quiet: bool
 ) -> Iterator[tuple[SessionStore, Sequence[StoredSession], dict[str, str]]]:
     """What is to be measured, and which files could not be read: why, by path."""
     path = Path(target)
-    if target != ALL and path.exists():
-        from ...analysis.backtest.transcripts import imported, unread  # noqa: PLC0415 - all formats come along
+    if target != _ALL_SESSIONS and path.exists():
+        from ...analysis.backtest.imported_transcripts import find_unread, import_temporarily  # noqa: PLC0415 - all formats come along
 
         with (
-            progress_bar("importing", in_bytes=True, wanted=not quiet) as progress,
-            imported(path, call.settings_file, progress) as (store, reports),
+            show_progress("importing", in_bytes=True, wanted=not quiet) as progress,
+            import_temporarily(path, call.settings_file, progress) as (store, reports),
         ):
-            yield store, store.sessions(), unread(reports)
+            yield store, store.sessions(), find_unread(reports)
         return
-    with opened_store(call) as store:
-        if target == ALL:
+    with open_call_store(call) as store:
+        if target == _ALL_SESSIONS:
             sessions = store.sessions(call.named)
             if call.named is not None and not sessions:
                 raise NotFoundError(f"there are no sessions in namespace {call.named!r}")
@@ -209,25 +218,25 @@ def _sessions(
         yield store, [session], {}
 
 
-def _listed(option: str, text: str) -> list[str]:
+def _split_list(option: str, text: str) -> list[str]:
     words = [word.strip() for word in text.split(",")]
     if not all(words):
         raise InvalidSettingError(f"{option} takes names or numbers with commas between them")
     return words
 
 
-def _number(option: str, word: str) -> int:
+def _parse_number(option: str, word: str) -> int:
     try:
         return int(word)
     except ValueError:
         raise InvalidSettingError(f"{option} takes whole numbers of tokens, not {word!r}") from None
 
 
-def _grid(given: list[str]) -> dict[str, list[str]]:
+def _parse_grid(given: list[str]) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     for text in given:
         key, equals, tried = text.partition("=")
         if not (key and equals):
             raise InvalidSettingError(f"--set takes KEY=VALUE,..., not {text!r}")
-        values.setdefault(key, []).extend(_listed("--set", tried))
+        values.setdefault(key, []).extend(_split_list("--set", tried))
     return values

@@ -5,25 +5,25 @@ from typing import Annotated
 
 import typer
 
-from ...storage.read_models.costs import Cost, Costs
-from .database import opened_store
+from ...storage.read_models.costs import CallCosts, CostReport
+from .database import open_call_store
 from .invocation import Invocation
 from .printing import (
-    cost_in_short,
-    counted,
-    home_shortened,
-    say,
-    say_folded,
-    say_json,
-    say_table,
-    tokens_in_short,
-    usd,
+    format_count,
+    format_short_cost,
+    format_short_tokens,
+    format_usd,
+    print_json,
+    print_table,
+    print_text,
+    print_wrapped,
+    shorten_home,
 )
-from .times import read_since
+from .time_parsing import parse_since
 
-HEADINGS = ("calls", "input", "cache write", "cache read", "output", "cost")
-BESIDE = " " * 10
-NAME = 16
+COST_HEADINGS = ("calls", "input", "cache write", "cache read", "output", "cost")
+_COLUMN_GAP = " " * 10
+_NAME_CELLS = 16
 """Characters that a name has at least in a table."""
 
 
@@ -31,29 +31,36 @@ def costs(
     call: Invocation,
     *,
     by: Annotated[
-        str, typer.Option("--by", metavar="GROUP", help="day, project, model or session.")
+        str,
+        typer.Option("--by", metavar="_ENTRY_POINT_GROUP", help="day, project, model or session."),
     ] = "day",
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="WHEN", help="Only calls from then on: 2026-01-31, or 7d."),
+        typer.Option(
+            "--since", metavar="SORT_BY_TIME", help="Only calls from then on: 2026-01-31, or 7d."
+        ),
     ] = None,
 ) -> None:
     """Show what calls of models cost."""
-    start = read_since(since) if since is not None else None
-    with opened_store(call) as store:
+    start = parse_since(since) if since is not None else None
+    with open_call_store(call) as store:
         found = store.costs(by, since=start, namespace=call.named)
     if call.as_json:
-        say_json(asdict(found))
+        print_json(asdict(found))
     elif not found.total.calls:
-        say("No call of a model is recorded" + (" since then." if since else "."))
+        print_text("No call of a model is recorded" + (" since then." if since else "."))
     else:
-        _say_costs(found)
+        _print_costs(found)
 
 
-def _say_costs(found: Costs) -> None:
-    rows = [[_name(one, found.by), *_cells(one)] for one in found.rows]
-    say_table([found.by, *HEADINGS], [*rows, ["total", *_cells(found.total)]], {found.by: NAME})
-    say()
+def _print_costs(found: CostReport) -> None:
+    rows = [[_group_name(one, found.by), *_cost_cells(one)] for one in found.rows]
+    print_table(
+        [found.by, *COST_HEADINGS],
+        [*rows, ["total", *_cost_cells(found.total)]],
+        {found.by: _NAME_CELLS},
+    )
+    print_text()
     total = found.total
     parts = {
         "input": total.input_usd,
@@ -62,35 +69,39 @@ def _say_costs(found: Costs) -> None:
         "output": total.output_usd,
         "reported by the agent": total.reported_usd,
     }
-    said = ", ".join(f"{name} {usd(part)}" for name, part in parts.items() if part)
-    say_folded(f"cost      {usd(total.cost_usd)}{f': {said}' if said else ''}", BESIDE)
+    said = ", ".join(f"{name} {format_usd(part)}" for name, part in parts.items() if part)
+    print_wrapped(
+        f"cost      {format_usd(total.cost_usd)}{f': {said}' if said else ''}", _COLUMN_GAP
+    )
     if found.unpriced:
-        tokens = tokens_in_short(total.unpriced_tokens)
-        say(
-            f"no price  {counted(total.unpriced_calls, 'call')} with {tokens} tokens are in no sum:"
+        tokens = format_short_tokens(total.unpriced_tokens)
+        print_text(
+            f"no price  {format_count(total.unpriced_calls, 'call')} with {tokens} tokens are in no sum:"
         )
         for one in found.unpriced:
-            tokens = tokens_in_short(one.unpriced_tokens)
-            say(f"{BESIDE}{one.model}, {counted(one.unpriced_calls, 'call')}, {tokens} tokens")
-        say(f'{BESIDE}Give prices in the settings, under [models."NAME"].')
+            tokens = format_short_tokens(one.unpriced_tokens)
+            print_text(
+                f"{_COLUMN_GAP}{one.model}, {format_count(one.unpriced_calls, 'call')}, {tokens} tokens"
+            )
+        print_text(f'{_COLUMN_GAP}Give prices in the settings, under [models."NAME"].')
     if total.unreported_calls:
-        calls = counted(total.unreported_calls, "call")
-        say(f"no usage  {calls} without a report of tokens are in no sum")
+        calls = format_count(total.unreported_calls, "call")
+        print_text(f"no usage  {calls} without a report of tokens are in no sum")
 
 
-def _name(one: Cost, by: str) -> str:
+def _group_name(one: CallCosts, by: str) -> str:
     match by:
         case "day":
             return one.day or ""
         case "project":
-            return home_shortened(one.project) if one.project else "(unknown)"
+            return shorten_home(one.project) if one.project else "(unknown)"
         case "model":
             return one.model or "(unknown)"
         case _:
             return one.session or ""
 
 
-def _cells(one: Cost) -> list[str | int]:
+def _cost_cells(one: CallCosts) -> list[str | int]:
     tokens = (
         one.input_tokens,
         one.cache_write_tokens,
@@ -98,5 +109,5 @@ def _cells(one: Cost) -> list[str | int]:
         one.output_tokens,
     )
     unknown = one.unpriced_calls + one.unreported_calls
-    cost = cost_in_short(one.cost_usd, is_part=unknown > 0)
-    return [one.calls, *map(tokens_in_short, tokens), cost]
+    cost = format_short_cost(one.cost_usd, is_part=unknown > 0)
+    return [one.calls, *map(format_short_tokens, tokens), cost]

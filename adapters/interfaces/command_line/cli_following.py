@@ -10,13 +10,13 @@ from pathlib import Path
 from threading import Event
 from types import FrameType
 
-from ...runtime.following.follower import Follower
-from ...runtime.following.live_file import News
+from ...runtime.following.live_file import FileNews
+from ...runtime.following.transcript_follower import TranscriptFollower
 from ...transcripts.reports import FileReport
 from . import import_lines
-from .database import opened_store
+from .database import open_call_store
 from .invocation import Invocation
-from .printing import counted, remark, say, say_json_line
+from .printing import format_count, print_json_line, print_note, print_text
 
 
 def follow_paths(
@@ -33,29 +33,31 @@ def follow_paths(
     whole: list[str] = []
     added = errors = 0
 
-    def heard(news: News) -> None:
+    def heard(news: FileNews) -> None:
         nonlocal added, errors
         sessions.update(news.sessions)
         added += news.added
         errors += len(news.errors)
         if call.as_json:
-            say_json_line(asdict(news))
+            print_json_line(asdict(news))
         elif news.errors or not quiet:
-            _say_news(news)
+            _print_news(news)
         sys.stdout.flush()  # somebody reads along
 
     def imported(report: FileReport) -> None:
         whole.append(report.format or "")
-        heard(_news_of(report))
+        heard(_report_to_news(report))
 
     def ready() -> None:
         if whole:
             formats = ", ".join(dict.fromkeys(whole))
-            remark(f"{counted(len(whole), 'transcript')} of {formats} imported, and not followed")
-        remark(f"following {', '.join(map(str, paths))}: Ctrl-C ends it")
+            print_note(
+                f"{format_count(len(whole), 'transcript')} of {formats} imported, and not followed"
+            )
+        print_note(f"following {', '.join(map(str, paths))}: Ctrl-C ends it")
 
-    with opened_store(call, creates=True) as store, _stopped_by_signals(stop):
-        follower = Follower(
+    with open_call_store(call, creates=True) as store, _stop_on_signals(stop):
+        follower = TranscriptFollower(
             store,
             paths,
             namespace=call.namespace,
@@ -66,15 +68,15 @@ def follow_paths(
         follower.follow(stop, ready)
     every = list(follower.reports.values())
     if not call.as_json:
-        import_lines.say_secrets(every)
+        import_lines.print_secrets(every)
         if reports:
-            import_lines.say_report(every)
-    blocks = f"{counted(added, 'new block')} in {counted(len(sessions), 'session')}"
-    remark(f"{blocks}, {counted(errors, 'error')}")
+            import_lines.print_import_report(every)
+    blocks = f"{format_count(added, 'new block')} in {format_count(len(sessions), 'session')}"
+    print_note(f"{blocks}, {format_count(errors, 'error')}")
 
 
 @contextmanager
-def _stopped_by_signals(stop: Event) -> Iterator[None]:
+def _stop_on_signals(stop: Event) -> Iterator[None]:
     """What is being stored is finished first. A second signal ends the program as usual."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -96,8 +98,8 @@ def _stopped_by_signals(stop: Event) -> Iterator[None]:
         restore()
 
 
-def _news_of(report: FileReport) -> News:
-    return News(
+def _report_to_news(report: FileReport) -> FileNews:
+    return FileNews(
         path=report.path,
         format=report.format or "",
         sessions=tuple(report.sessions),
@@ -107,11 +109,11 @@ def _news_of(report: FileReport) -> News:
     )
 
 
-def _say_news(news: News) -> None:
+def _print_news(news: FileNews) -> None:
     """A file in a line, and what is wrong in it in one each."""
     names = ", ".join(news.sessions[:3]) + (" ..." if len(news.sessions) > 3 else "")
-    added, entries = counted(news.added, "new block"), counted(news.entries, "entry")
+    added, entries = format_count(news.added, "new block"), format_count(news.entries, "entry")
     anew = ", written anew" if news.again else ""
-    say(f"{news.path}: {news.format}{anew}, {added} of {entries} in {names}")
+    print_text(f"{news.path}: {news.format}{anew}, {added} of {entries} in {names}")
     for error in news.errors:
-        say(f"    {error}")
+        print_text(f"    {error}")

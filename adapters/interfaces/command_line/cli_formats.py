@@ -2,21 +2,21 @@
 
 from typing import Any
 
-from ...runtime.archive import writer as archive
+from ...runtime.archive import archive_writer as archive
 from ...transcripts.formats.catalog import FORMATS
 from ...transcripts.formats.format import Format
 from .invocation import Invocation
-from .printing import say_json, say_table
+from .printing import print_json, print_table
 
 _YES = "yes"
 
 
 def formats(call: Invocation) -> None:
     """List the formats of transcripts, and what each is good for."""
-    told = [_told(one) for one in FORMATS.values()]
+    told = [_format_to_json(one) for one in FORMATS.values()]
     told.append(
         {
-            "name": archive.NAME,
+            "name": archive.ARCHIVE_FORMAT,
             "what": "sessions whole, of cutbank itself",
             "read": True,
             "write": True,
@@ -26,24 +26,24 @@ def formats(call: Invocation) -> None:
         }
     )
     if call.as_json:
-        say_json(told)
+        print_json(told)
         return
     headings = ("format", "read", "write", "follow", "what", "where its agent keeps them")
-    say_table(headings, [_row(one) for one in told])
+    print_table(headings, [_format_row(one) for one in told])
 
 
-def _told(one: Format) -> dict[str, Any]:
+def _format_to_json(one: Format) -> dict[str, Any]:
     return {
         "name": one.name,
-        "what": one.what,
+        "what": one.description,
         "read": True,
         "write": bool(one.write or one.write_folder),
-        "follow": one.begin is not None,
+        "follow": one.begin_reading is not None,
         "folder": one.write_folder is not None,
-        "homes": list(one.homes),
+        "homes": list(one.home_patterns),
     }
 
 
-def _row(one: dict[str, Any]) -> tuple[str, ...]:
+def _format_row(one: dict[str, Any]) -> tuple[str, ...]:
     can = tuple(_YES if one[name] else "" for name in ("read", "write", "follow"))
     return (one["name"], *can, one["what"], ", ".join(one["homes"]))

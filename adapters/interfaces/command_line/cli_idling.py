@@ -14,30 +14,42 @@ import typer
 
 from ....domain.errors import InvalidSettingError
 from ...runtime.idle.current_status import get_idle_status
-from ...runtime.idle.tally import Ended
+from ...runtime.idle.notice_counts import WorkerRun
 from . import idle_lines, session_list
-from .database import address_of_call, opened_store
+from .database import find_call_database, open_call_store
 from .invocation import DATABASE_VARIABLE, Invocation
-from .printing import say_json
+from .printing import print_json
 
-MANY = 256
-SUMMED = ("done", "passed_over", "failed", "lost", "chores_done", "chores_failed", "left_running")
+_MAX_PROCESSES = 256
+SUMMED_COUNTS = (
+    "done",
+    "passed_over",
+    "failed",
+    "lost",
+    "chores_done",
+    "chores_failed",
+    "left_running",
+)
 
 
 def idle(
     call: Invocation,
     *,
     status: Annotated[
-        bool, typer.Option("--status", help="Say how the work stands, and do nothing.")
+        bool, typer.Option("--status", help="SendMessage how the work stands, and do nothing.")
     ] = False,
     last: Annotated[
-        int, typer.Option("--last", min=1, max=1_000, help="How many of each kind --status names.")
+        int,
+        typer.Option("--last", min=1, max=1_000, help="_Args many of each kind --status names."),
     ] = 5,
     once: Annotated[
         bool, typer.Option("--once", help="Do what is due now, and end; 1 if anything failed.")
     ] = False,
     processes: Annotated[
-        int, typer.Option("--processes", metavar="N", min=1, max=MANY, help="Workers at once.")
+        int,
+        typer.Option(
+            "--processes", metavar="_NUMBER", min=1, max=_MAX_PROCESSES, help="Workers at once."
+        ),
     ] = 1,
     health: Annotated[
         Path | None,
@@ -51,9 +63,11 @@ def idle(
         Literal["text", "json"], typer.Option("--log", help="The form of lines on stderr.")
     ] = "text",
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Log each look and each beginning.")
+        bool, typer.Option("--verbose", "-v", help="SessionText each look and each beginning.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings only.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="SessionText warnings only.")
+    ] = False,
     idle_time: Annotated[
         float | None,
         typer.Option(
@@ -62,11 +76,15 @@ def idle(
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option("--concurrency", metavar="N", min=1, max=64, help="For idle.concurrency."),
+        typer.Option(
+            "--concurrency", metavar="_NUMBER", min=1, max=64, help="For idle.concurrency."
+        ),
     ] = None,
     namespace: Annotated[
         list[str] | None,
-        typer.Option("--namespace", metavar="NAME", help="For idle.namespaces; may be repeated."),
+        typer.Option(
+            "--namespace", metavar="NAME", help="For idle.namespaces; may be is_repeated."
+        ),
     ] = None,
     parent: Annotated[int | None, typer.Option("--parent", hidden=True)] = None,
 ) -> None:
@@ -79,55 +97,55 @@ def idle(
         "CUTBANK_IDLE_CONCURRENCY": concurrency,
         "CUTBANK_IDLE_NAMESPACES": json.dumps(named) if named else None,
     }
-    with _in_environment(said):
+    with _set_environment(said):
         if status:
-            _say_status(call, last)
+            _print_status(call, last)
             return
-        with _logging(log, verbose=verbose, quiet=quiet):
+        with _configure_logging(log, verbose=verbose, quiet=quiet):
             if processes == 1:
-                ended = _work(call, health, grace, parent, is_once=once)
-                left = _left_alone(call) if once else {}
-                _say_ended(call, _as_json(ended) | {"left_alone": left})
-                code = 0 if ended.went_well or not once else 1
+                ended = _run_worker(call, health, grace, parent, is_once=once)
+                left = _count_session_states(call) if once else {}
+                _print_run(call, _run_to_json(ended) | {"left_alone": left})
+                code = 0 if ended.has_succeeded or not once else 1
             else:
                 words = ["idle", "--json", "--grace", str(grace), "--log", log]
                 words += ["--verbose"] * verbose + ["--quiet"] * quiet + ["--once"] * once
-                code = _work_together(call, words, processes, health, grace, is_once=once)
+                code = _run_workers(call, words, processes, health, grace, is_once=once)
     raise typer.Exit(code)
 
 
-def _say_status(call: Invocation, last: int) -> None:
-    with opened_store(call) as store:
+def _print_status(call: Invocation, last: int) -> None:
+    with open_call_store(call) as store:
         found = get_idle_status(store, last=last)
     if call.as_json:
-        say_json(found.as_json())
+        print_json(found.to_json())
     else:
-        idle_lines.say_status(found)
+        idle_lines.print_idle_status(found)
 
 
-def _work(
+def _run_worker(
     call: Invocation, health: Path | None, grace: float, parent: int | None, *, is_once: bool
-) -> Ended:
+) -> WorkerRun:
     # Whoever only asks how it stands need not wait for APScheduler to load.
-    from ...runtime.idle.foreground import Foreground  # noqa: PLC0415
+    from ...runtime.idle.foreground_worker import ForegroundWorker  # noqa: PLC0415
     from ...runtime.idle.single_run import SingleRun  # noqa: PLC0415
     from ...runtime.idle.worker_log import WorkerLog  # noqa: PLC0415
 
-    with opened_store(call) as store:
+    with open_call_store(call) as store:
         if is_once:
-            ended = SingleRun(store, heard=[WorkerLog()], grace_s=grace).work()
+            ended = SingleRun(store, listeners=[WorkerLog()], grace_s=grace).run()
         else:
-            ended = Foreground(
-                store, heard=[WorkerLog()], health=health, grace_s=grace, parent=parent
-            ).work()
+            ended = ForegroundWorker(
+                store, listeners=[WorkerLog()], health=health, grace_s=grace, parent=parent
+            ).run()
         if ended.left_running:
             # Closing would wait for what does not end.
-            _say_ended(call, _as_json(ended))
-            _leave(1)
+            _print_run(call, _run_to_json(ended))
+            _exit(1)
     return ended
 
 
-def _work_together(
+def _run_workers(
     call: Invocation,
     words: list[str],
     processes: int,
@@ -136,31 +154,33 @@ def _work_together(
     *,
     is_once: bool,
 ) -> int:
-    from ...runtime.idle.crew import Crew  # noqa: PLC0415 - as above
+    from ...runtime.idle.idle_pool import IdlePool  # noqa: PLC0415 - as above
 
     # What is wrong is said once, before anybody is started.
-    with opened_store(call) as store:
+    with open_call_store(call) as store:
         store.settings  # noqa: B018 - it is read now, and refused if it is wrong
         store.read_models  # noqa: B018 - and these are made
     if call.settings_file is not None:
         words += ["--settings", call.settings_file]
     words += ["--parent", str(os.getpid())]
     # An address may hold a password, which is nobody's business who lists processes.
-    environ = {**os.environ, DATABASE_VARIABLE: address_of_call(call)}
-    crew = Crew(words, environ, processes=processes, grace_s=grace, health=health, is_once=is_once)
-    code = crew.work()
-    left = _left_alone(call) if is_once else {}
+    environ = {**os.environ, DATABASE_VARIABLE: find_call_database(call)}
+    crew = IdlePool(
+        words, environ, processes=processes, grace_s=grace, health=health, is_once=is_once
+    )
+    code = crew.run()
+    left = _count_session_states(call) if is_once else {}
     document: dict[str, Any] = {
         "workers": [worker for said in crew.said for worker in said["workers"]],
-        **{name: sum(said[name] for said in crew.said) for name in SUMMED},
+        **{name: sum(said[name] for said in crew.said) for name in SUMMED_COUNTS},
         "trouble": next((said["trouble"] for said in crew.said if said["trouble"]), None),
         "left_alone": left,
     }
-    _say_ended(call, document)
+    _print_run(call, document)
     return code
 
 
-def _as_json(ended: Ended) -> dict[str, Any]:
+def _run_to_json(ended: WorkerRun) -> dict[str, Any]:
     return {
         "workers": [ended.worker],
         **ended.counts,
@@ -169,34 +189,34 @@ def _as_json(ended: Ended) -> dict[str, Any]:
     }
 
 
-def _say_ended(call: Invocation, document: Mapping[str, Any]) -> None:
+def _print_run(call: Invocation, document: Mapping[str, Any]) -> None:
     if call.as_json:
-        say_json(document)
+        print_json(document)
     else:
-        idle_lines.say_ended(document)
-        idle_lines.say_left_alone(document.get("left_alone", {}))
+        idle_lines.print_idle_run(document)
+        idle_lines.print_left_sessions(document.get("left_alone", {}))
 
 
-def _left_alone(call: Invocation) -> dict[str, int]:
+def _count_session_states(call: Invocation) -> dict[str, int]:
     """How many sessions there are in each state, after a run."""
-    with opened_store(call) as store:
+    with open_call_store(call) as store:
         spaces = store.settings.idle.namespaces
-        listed = session_list.all_of(store, None)
+        listed = session_list.list_all(store, None)
     return Counter(
         one["idle"] for one in listed if one["idle"] and (not spaces or one["namespace"] in spaces)
     )
 
 
-def _logging(
+def _configure_logging(
     form: Literal["text", "json"], *, verbose: bool, quiet: bool
 ) -> AbstractContextManager[None]:
-    from ...runtime.idle.worker_log import logging_to_stderr  # noqa: PLC0415 - as above
+    from ...runtime.idle.worker_log import log_to_stderr  # noqa: PLC0415 - as above
 
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
-    return logging_to_stderr(form, level)
+    return log_to_stderr(form, level)
 
 
-def _leave(code: int) -> NoReturn:
+def _exit(code: int) -> NoReturn:
     """End without waiting for summaries that do not: their leases run out by themselves."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -204,7 +224,7 @@ def _leave(code: int) -> NoReturn:
 
 
 @contextmanager
-def _in_environment(said: Mapping[str, object]) -> Iterator[None]:
+def _set_environment(said: Mapping[str, object]) -> Iterator[None]:
     """What was said on the command line, where settings are read from: by reloads as well."""
     given = {name: str(value) for name, value in said.items() if value is not None}
     before = {name: os.environ.get(name) for name in given}

@@ -9,16 +9,20 @@ from typing import Annotated
 import typer
 
 from ....domain.errors import ImportFileError, InvalidSettingError
-from ...runtime.importing.file_import import Manner, Wanted
-from ...runtime.importing.finding import Found, find_on_this_machine, hints
-from ...runtime.importing.importer import import_files, wanted
+from ...runtime.importing.file_import import ImportOptions, WantedFile
+from ...runtime.importing.importer import import_files, list_wanted_files
+from ...runtime.importing.transcript_discovery import (
+    FoundTranscripts,
+    find_installed_transcripts,
+    list_hints,
+)
 from ...transcripts.reports import FileReport
-from . import finding_lines, import_lines
+from . import found_files_lines, import_lines
 from .cli_following import follow_paths
-from .database import opened_store
-from .invocation import AnswerIsNoError, Invocation
-from .printing import remark, say_json
-from .progress_bar import progress_bar
+from .database import open_call_store
+from .invocation import Invocation, NegativeAnswerError
+from .printing import print_json, print_note
+from .progress_bar import show_progress
 
 
 def import_(
@@ -38,12 +42,17 @@ def import_(
         bool, typer.Option("--again", help="Read files that have not changed as well.")
     ] = False,
     report: Annotated[
-        bool, typer.Option("--report", help="Say at the end what became of all entries.")
+        bool, typer.Option("--report", help="SendMessage at the end what became of all entries.")
     ] = False,
     jobs: Annotated[
         int | None,
         typer.Option(
-            "--jobs", "-j", metavar="N", min=1, max=64, help="Processes; else one for each core."
+            "--jobs",
+            "-j",
+            metavar="_NUMBER",
+            min=1,
+            max=64,
+            help="Processes; else one for each core.",
         ),
     ] = None,
     redact: Annotated[
@@ -61,9 +70,9 @@ def import_(
 ) -> None:
     """Import transcripts. Of those imported before, only what is new."""
     if redact:
-        from ...transcripts.redaction.kinds import secret_kinds  # noqa: PLC0415 - regular expressions by the dozen
+        from ...transcripts.redaction.secret_kinds import list_secret_kinds  # noqa: PLC0415 - regular expressions by the dozen
 
-        secret_kinds()  # what is missing is said before anything is opened
+        list_secret_kinds()  # what is missing is said before anything is opened
     if follow:
         if not paths:
             raise InvalidSettingError("--follow needs a PATH: a folder whose files are followed")
@@ -76,22 +85,22 @@ def import_(
         if not path.exists():
             raise ImportFileError(f"{path} does not exist")
     if not (paths or quiet or call.as_json):
-        for hint in hints():
-            remark(hint)
-    found = [] if paths else _found()
+        for hint in list_hints():
+            print_note(hint)
+    found = [] if paths else _find_transcripts()
     if found and not yes:
         if call.as_json:
-            say_json([finding_lines.as_json(one) for one in found])
+            print_json([found_files_lines.found_to_json(one) for one in found])
             return
-        finding_lines.agree(found)
-    manner = Manner(call.named, redact)
+        found_files_lines.confirm_import(found)
+    manner = ImportOptions(call.named, redact)
     reports: list[FileReport] = []
     try:
         with (
-            opened_store(call, creates=True) as store,
-            progress_bar("importing", in_bytes=True, wanted=not quiet) as progress,
+            open_call_store(call, creates=True) as store,
+            show_progress("importing", in_bytes=True, wanted=not quiet) as progress,
         ):
-            files, refused = _chosen(paths) if paths else (_all(found), [])
+            files, refused = _choose_files(paths) if paths else (_wanted_files(found), [])
             every = import_files(
                 store, files, manner, progress=progress, skip_unchanged=not again, jobs=jobs
             )
@@ -99,39 +108,39 @@ def import_(
                 for one in chain(refused, every):
                     reports.append(one)
                     if not call.as_json and (verbose or (quiet and one.errors)):
-                        import_lines.say_file(one)
+                        import_lines.print_file_report(one)
     except KeyboardInterrupt:
-        remark("what was read is kept: import it again to go on")
+        print_note("what was read is kept: import it again to go on")
         raise
     if call.as_json:
-        say_json([asdict(one) for one in reports])
+        print_json([asdict(one) for one in reports])
     else:
         if not (verbose or quiet):
-            import_lines.say_files(reports)
-        import_lines.say_total(reports)
+            import_lines.print_file_reports(reports)
+        import_lines.print_total(reports)
         if report:
-            import_lines.say_report(reports)
+            import_lines.print_import_report(reports)
     if any(one.errors for one in reports):
         raise typer.Exit(1)
 
 
-def _found() -> list[Found]:
-    if found := find_on_this_machine():
+def _find_transcripts() -> list[FoundTranscripts]:
+    if found := find_installed_transcripts():
         return found
-    raise AnswerIsNoError("no agent has left transcripts in its usual folders: name a PATH")
+    raise NegativeAnswerError("no agent has left transcripts in its usual folders: name a PATH")
 
 
-def _all(found: list[Found]) -> list[Wanted]:
-    return [file for one in found for file in one.wanted]
+def _wanted_files(found: list[FoundTranscripts]) -> list[WantedFile]:
+    return [file for one in found for file in one.wanted_files]
 
 
-def _chosen(paths: list[Path]) -> tuple[list[Wanted], list[FileReport]]:
+def _choose_files(paths: list[Path]) -> tuple[list[WantedFile], list[FileReport]]:
     """The files that were named, or lie in folders that were; and what is wrong with the others."""
-    files: list[Wanted] = []
+    files: list[WantedFile] = []
     refused: list[FileReport] = []
     for path in paths:
         try:
-            files += wanted(path)
+            files += list_wanted_files(path)
         except ImportFileError as error:
             if len(paths) == 1:
                 raise

@@ -10,13 +10,13 @@ from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS
 from ...runtime.agent_loop import AgentLoop
 from . import session_json, session_lines
-from .database import opened_session
-from .given_text import PIPED, read_text
+from .database import open_call_session
+from .input_text import STDIN_WORD, read_input_text
 from .invocation import Invocation
-from .printing import say, say_json
-from .words import SessionName
+from .printing import print_json, print_text
+from .shared_options import SessionArgument
 
-Form = Annotated[
+RequestFormat = Annotated[
     str | None,
     typer.Option(
         "--as",
@@ -25,10 +25,10 @@ Form = Annotated[
         "openai-responses.",
     ),
 ]
-Model = Annotated[
+ModelOption = Annotated[
     str | None, typer.Option("--model", metavar="NAME", help="The model that is asked.")
 ]
-Limit = Annotated[
+LimitOption = Annotated[
     int | None,
     typer.Option("--limit", metavar="TOKENS", min=1, help="What a prompt of it may have."),
 ]
@@ -36,33 +36,34 @@ Limit = Annotated[
 
 def prepare(
     call: Invocation,
-    session: SessionName,
+    session: SessionArgument,
     *,
-    model: Model = None,
-    limit: Limit = None,
-    form: Form = None,
+    model: ModelOption = None,
+    limit: LimitOption = None,
+    form: RequestFormat = None,
 ) -> None:
     """Show what to send to a model now.
 
     It is compacted first, if the policy says so.
     """
-    with opened_session(call, session) as found:
+    with open_call_session(call, session) as found:
         loop = found.loop(model=model, limit=limit)
-        _say(call, loop, loop.prepare(), form)
+        _print_view(call, loop, loop.prepare(), form)
 
 
 def record_call(
     call: Invocation,
-    session: SessionName,
+    session: SessionArgument,
     *,
     at: Annotated[
         int, typer.Option("--at", metavar="POSITION", min=1, help="`at` of the view that was sent.")
     ],
     lineage_version: Annotated[
-        int, typer.Option("--lineage-version", metavar="N", min=0, help="The view's, as well.")
+        int,
+        typer.Option("--lineage-version", metavar="_NUMBER", min=0, help="The view's, as well."),
     ],
-    model: Model = None,
-    form: Form = None,
+    model: ModelOption = None,
+    form: RequestFormat = None,
     call_id: Annotated[
         str | None, typer.Option("--call", metavar="ID", help="The provider's name of the answer.")
     ] = None,
@@ -87,13 +88,13 @@ def record_call(
         usage = Usage(input=uncached, cache_read=cache_read, cache_write=cache_write, output=output)
     if form is not None and form not in RENDERERS:
         raise InvalidSettingError(f"no format {form!r}; there are {', '.join(RENDERERS)}")
-    with opened_session(call, session) as found:
+    with open_call_session(call, session) as found:
         view = found.view(at=at, lineage_version=lineage_version)
         found.loop(model=model).record_call(
             view, usage=usage, call_id=call_id, renderer=form or "neutral"
         )
     if call.as_json:
-        say_json(
+        print_json(
             {
                 "session": found.key,
                 "namespace": call.namespace,
@@ -105,33 +106,33 @@ def record_call(
         )
     else:
         said = f", {usage.context:,} tokens" if usage and usage.context is not None else ""
-        say(f"recorded: a call that was sent {found.key} as of #{at}{said}")
+        print_text(f"recorded: a call that was sent {found.key} as of #{at}{said}")
 
 
-def overflowed(
+def handle_overflow(
     call: Invocation,
-    session: SessionName,
+    session: SessionArgument,
     error: Annotated[
         str,
         typer.Argument(metavar="ERROR", help="What the provider said; - reads what is piped in."),
     ],
     *,
-    model: Model = None,
-    limit: Limit = None,
-    form: Form = None,
+    model: ModelOption = None,
+    limit: LimitOption = None,
+    form: RequestFormat = None,
 ) -> None:
     """Show what to send after a refusal for length."""
-    text = read_text(PIPED) if error == PIPED else error
-    with opened_session(call, session) as found:
+    text = read_input_text(STDIN_WORD) if error == STDIN_WORD else error
+    with open_call_session(call, session) as found:
         loop = found.loop(model=model, limit=limit)
-        _say(call, loop, loop.handle_overflow(text), form)
+        _print_view(call, loop, loop.handle_overflow(text), form)
 
 
-def _say(call: Invocation, loop: AgentLoop, view: HistoryView, form: str | None) -> None:
+def _print_view(call: Invocation, loop: AgentLoop, view: HistoryView, form: str | None) -> None:
     limit, source = loop.order.limit, loop.order.limit_source
     if call.as_json or form is not None:
         known = {"limit": limit, "limit_source": source}
-        say_json({**session_json.viewed(view, form or "neutral"), **known})
+        print_json({**session_json.view_to_json(view, form or "neutral"), **known})
     else:
-        say(f"a prompt may have {limit:,} tokens ({source.phrase})")
-        session_lines.say_view(view)
+        print_text(f"a prompt may have {limit:,} tokens ({source.phrase})")
+        session_lines.print_view(view)

@@ -1,40 +1,40 @@
 """The verb for status bars: how full a session's context is, in a number, a level and a colour."""
 
-from ....domain.utilisation import Colour
+from ....domain.utilization import Color
 from ....projections.hook_payloads import stats
-from ...runtime.sessions.status_meter import measure_context
-from .cli_looping import Limit, Model
-from .database import opened_session
+from ...runtime.sessions.context_meter import measure_context
+from .cli_looping import LimitOption, ModelOption
+from .database import open_call_session
 from .invocation import Invocation
-from .printing import say, say_json
-from .words import Lineage, SessionName
+from .printing import print_json, print_text
+from .shared_options import LineageOption, SessionArgument
 
-WIDTH = 40
+_BAR_CELLS = 40
 """Characters of the bar."""
-ON_SCREEN = {
-    Colour.GREEN: "green",
-    Colour.YELLOW: "yellow",
-    Colour.ORANGE: (255, 135, 0),
-    Colour.RED: "red",
+TERMINAL_COLORS = {
+    Color.GREEN: "green",
+    Color.YELLOW: "yellow",
+    Color.ORANGE: (255, 135, 0),
+    Color.RED: "red",
 }
 
 
 def meter(
     call: Invocation,
-    session: SessionName,
+    session: SessionArgument,
     *,
-    model: Model = None,
-    limit: Limit = None,
-    lineage: Lineage = "main",
+    model: ModelOption = None,
+    limit: LimitOption = None,
+    lineage: LineageOption = "main",
 ) -> None:
     """Show how full a session's context is."""
-    with opened_session(call, session) as found:
+    with open_call_session(call, session) as found:
         found.log.check_lineage(lineage)
         read = measure_context(found, model=model, limit=limit, lineage=lineage)
     in_use = read.in_use
     if call.as_json:
         counted = stats(read.weighed)
-        say_json(
+        print_json(
             {
                 "session": found.key,
                 "namespace": call.namespace,
@@ -45,7 +45,7 @@ def meter(
                 "limit_source": read.limit.source,
                 "utilisation": in_use.share,
                 "level": in_use.level,
-                "colour": in_use.colour,
+                "colour": in_use.color,
                 "user_tokens": counted["user_tokens"],
                 "assistant_tokens": counted["assistant_tokens"],
                 "tool_result_tokens": counted["tool_result_tokens"],
@@ -53,9 +53,9 @@ def meter(
             }
         )
         return
-    bar = ("#" * min(WIDTH, int(in_use.share * WIDTH))).ljust(WIDTH, ".")
-    say(f"[{bar}] {in_use.share:.1%}, {in_use.level}", fg=ON_SCREEN[in_use.colour])
+    bar = ("#" * min(_BAR_CELLS, int(in_use.share * _BAR_CELLS))).ljust(_BAR_CELLS, ".")
+    print_text(f"[{bar}] {in_use.share:.1%}, {in_use.level}", fg=TERMINAL_COLORS[in_use.color])
     whole = f"{in_use.limit:,} tokens are in use ({read.limit.source.phrase})"
-    say(f"{in_use.tokens:,} of {whole}")
+    print_text(f"{in_use.tokens:,} of {whole}")
     if read.notice:
-        say(read.notice)
+        print_text(read.notice)

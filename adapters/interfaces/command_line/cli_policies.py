@@ -5,63 +5,65 @@ import sys
 from dataclasses import MISSING
 from typing import Any
 
-from ....domain.policies.catalog import DEFAULT, alias_of
-from ....domain.policies.policy import Policy, Setting, presets_of, settings_of
-from ...settings.policy_catalog import package_of, unusable
-from ...settings.policy_catalog import policies as all_policies
+from ....domain.policies.catalog import DEFAULT_POLICY, find_alias
+from ....domain.policies.policy import Policy, PolicySetting, get_presets, list_settings
+from ...settings.policy_catalog import find_package, list_unusable
+from ...settings.policy_catalog import list_policies as all_policies
 from .invocation import Invocation
-from .printing import complain, say, say_json
+from .printing import print_error, print_json, print_text
 
 
 def policies(call: Invocation) -> None:
     """List the policies with their presets and settings."""
-    listed = [_policy(policy) for policy in all_policies().values()]
-    for brought in unusable():
-        complain(str(brought))
+    listed = [_policy_to_json(policy) for policy in all_policies().values()]
+    for brought in list_unusable():
+        print_error(str(brought))
     if call.as_json:
-        say_json(listed)
+        print_json(listed)
         return
     for number, one in enumerate(listed):
         if number:
-            say()
-        _say_policy(one)
+            print_text()
+        _print_policy(one)
 
 
-def _say_policy(one: dict[str, Any]) -> None:
+def _print_policy(one: dict[str, Any]) -> None:
     also = [*one["aliases"], *(["the default"] if one["default"] else [])]
-    say(one["name"] + (f" ({', '.join(also)})" if also else ""), bold=True)
-    say(f"    {one['summary']}")
+    print_text(one["name"] + (f" ({', '.join(also)})" if also else ""), bold=True)
+    print_text(f"    {one['summary']}")
     if one["source"]:
-        say(f"    from {one['source']}")
+        print_text(f"    from {one['source']}")
     if one["package"]:
-        say(f"    brought by the package {one['package']}")
+        print_text(f"    brought by the package {one['package']}")
     for preset in one["presets"]:
-        say(f"    @{preset['name']}  {_given(preset['settings'])}")
+        print_text(f"    @{preset['name']}  {_format_settings(preset['settings'])}")
     for setting in one["settings"]:
-        unset = "must be set" if setting["required"] else f"default {_plain(setting['default'])}"
-        say(f"    --set {setting['name']}=...  {setting['takes']} ({unset})")
-        say(f"        {setting['help']}")
+        unset = (
+            "must be set" if setting["required"] else f"default {_format_value(setting['default'])}"
+        )
+        print_text(f"    --set {setting['name']}=...  {setting['takes']} ({unset})")
+        print_text(f"        {setting['help']}")
 
 
-def _policy(policy: type[Policy]) -> dict[str, Any]:
+def _policy_to_json(policy: type[Policy]) -> dict[str, Any]:
     # A policy's module opens with the policy in one sentence.
     document = sys.modules[policy.__module__].__doc__ or ""
-    alias = alias_of(policy)
+    alias = find_alias(policy)
     return {
         "name": policy.name,
         "aliases": [alias] if alias else [],
-        "default": policy.name == DEFAULT,
+        "default": policy.name == DEFAULT_POLICY,
         "summary": document.strip().partition("\n")[0],
         "source": getattr(policy, "source", None),
-        "package": package_of(policy),
+        "package": find_package(policy),
         "presets": [
-            {"name": name, "settings": dict(given)} for name, given in presets_of(policy).items()
+            {"name": name, "settings": dict(given)} for name, given in get_presets(policy).items()
         ],
-        "settings": [_setting(setting) for setting in settings_of(policy)],
+        "settings": [_setting_to_json(setting) for setting in list_settings(policy)],
     }
 
 
-def _setting(setting: Setting) -> dict[str, Any]:
+def _setting_to_json(setting: PolicySetting) -> dict[str, Any]:
     required = setting.default is MISSING
     return {
         "name": setting.name,
@@ -73,16 +75,19 @@ def _setting(setting: Setting) -> dict[str, Any]:
         "most": setting.most,
         "among": list(setting.among),
         "may_be_none": setting.may_be_none,
-        "takes": setting.takes,
+        "takes": setting.accepted_values,
         "help": setting.help,
     }
 
 
-def _given(settings: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={_plain(value)}" for name, value in settings.items()) or "as it is"
+def _format_settings(settings: dict[str, Any]) -> str:
+    return (
+        ", ".join(f"{name}={_format_value(value)}" for name, value in settings.items())
+        or "as it is"
+    )
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value)

@@ -5,21 +5,21 @@ from typing import Annotated
 
 import typer
 
-from ...analysis.replaying import run
-from ...analysis.replaying.deciders import SUMMARISERS
-from .completing import policy_names, policy_settings
-from .database import opened_session
+from ...analysis.replaying import run_replay
+from ...analysis.replaying.deciders import REPLAY_SUMMARIZERS
+from .database import open_call_session
 from .invocation import Invocation
-from .printing import remark, say_json
-from .progress_bar import progress_bar
-from .replay_lines import as_json, say_replay
-from .set_words import settings_of
-from .words import SessionName
+from .printing import print_json, print_note
+from .progress_bar import show_progress
+from .replay_lines import print_replay, replay_to_json
+from .set_option import parse_settings
+from .shared_options import SessionArgument
+from .suggestions import suggest_policies, suggest_settings
 
 
 def replay(
     call: Invocation,
-    session: SessionName,
+    session: SessionArgument,
     *,
     policy: Annotated[
         str,
@@ -27,16 +27,16 @@ def replay(
             "--policy",
             metavar="NAME[@PRESET]",
             help="See `cutbank policies`; none never compacts, recorded does as was done.",
-            autocompletion=policy_names,
+            autocompletion=suggest_policies,
         ),
     ],
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
-            metavar="KEY=VALUE",
-            help="One of the policy's settings.",
-            autocompletion=policy_settings,
+            metavar="KEY=VALUE_PLACEHOLDER",
+            help="_T of the policy's settings.",
+            autocompletion=suggest_settings,
         ),
     ] = None,
     limit: Annotated[
@@ -48,10 +48,12 @@ def replay(
             help="What a prompt may have; else as the settings, the log or the model say.",
         ),
     ] = None,
-    summariser: Annotated[
+    summarizer: Annotated[
         str,
         typer.Option(
-            "--summariser", metavar="NAME", help=f"Who writes summaries: {', '.join(SUMMARISERS)}."
+            "--summariser",
+            metavar="NAME",
+            help=f"Who writes summaries: {', '.join(REPLAY_SUMMARIZERS)}.",
         ),
     ] = "extractive",
     budget: Annotated[
@@ -67,7 +69,7 @@ def replay(
     ] = None,
     dump_views: Annotated[
         Path | None,
-        typer.Option("--dump-views", metavar="FILE", help="Write each view to a new file."),
+        typer.Option("--dump-views", metavar="FILE", help="PendingWrite each view to a new file."),
     ] = None,
     cache: Annotated[
         Path | None,
@@ -84,15 +86,15 @@ def replay(
     is compacted, and nothing stored that was not asked for.
     """
     with (
-        opened_session(call, session) as found,
-        progress_bar("calls", wanted=not call.as_json) as progress,
+        open_call_session(call, session) as found,
+        show_progress("calls", wanted=not call.as_json) as progress,
     ):
-        done = run.replay(
+        done = run_replay.replay(
             found,
             policy,
-            settings=settings_of(settings or []),
+            settings=parse_settings(settings or []),
             limit=limit,
-            summarizer=summariser,
+            summarizer=summarizer,
             budget=budget,
             model=model,
             lineage=lineage,
@@ -103,8 +105,8 @@ def replay(
         )
     if done.damaged:
         were = "summary was" if done.damaged == 1 else "summaries were"
-        remark(f"{done.damaged} {were} damaged in the cache, and not used")
+        print_note(f"{done.damaged} {were} damaged in the cache, and not used")
     if call.as_json:
-        say_json(as_json(done))
+        print_json(replay_to_json(done))
     else:
-        say_replay(done)
+        print_replay(done)

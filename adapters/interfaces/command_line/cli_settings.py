@@ -7,17 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from ....domain.policies.policy import NONE
-from ...settings.example import example as example_file
-from ...settings.listing import Listed, listed
-from ...settings.load import load
-from ...settings.secret import without_keys
+from ....domain.policies.policy import NO_VALUE
+from ...settings.example_file import make_example as example_file
+from ...settings.listing import ListedSetting, list_effective_settings
+from ...settings.load_settings import load_settings
+from ...settings.secret_values import hide_keys
 from ...settings.settings import Settings
-from ...settings.toml_file import place_of
+from ...settings.toml_file import find_settings_file
 from .invocation import Invocation
-from .printing import clipped, say, say_json
+from .printing import clip_text, print_json, print_text
 
-VALUE_SHOWN = 60
+MAX_VALUE_CHARACTERS = 60
 """Columns of a value; `--json` has all of it."""
 
 
@@ -33,36 +33,36 @@ def settings(
     if example:
         text = example_file()
         if call.as_json:
-            say_json({"example": text})
+            print_json({"example": text})
         else:
-            say(text.rstrip("\n"))
+            print_text(text.rstrip("\n"))
         return
-    place, _ = place_of(call.settings_file, os.environ)
+    place, _ = find_settings_file(call.settings_file, os.environ)
     if path:
         if call.as_json:
-            say_json({"file": str(place), "exists": place.exists()})
+            print_json({"file": str(place), "exists": place.exists()})
         else:
-            say(str(place))
+            print_text(str(place))
         return
-    rows = list(listed(settings_of(call)))
+    rows = list(list_effective_settings(load_call_settings(call)))
     if call.as_json:
         document = {"file": str(place), "exists": place.exists()}
-        say_json(document | {"settings": [_as_json(row) for row in rows]})
+        print_json(document | {"settings": [_row_to_json(row) for row in rows]})
         return
-    _say_rows(place, rows)
+    _print_rows(place, rows)
 
 
-def settings_of(call: Invocation) -> Settings:
+def load_call_settings(call: Invocation) -> Settings:
     """The settings that hold for what was asked."""
-    return load(call.settings_file)
+    return load_settings(call.settings_file)
 
 
-def _as_json(row: Listed) -> dict[str, Any]:
+def _row_to_json(row: ListedSetting) -> dict[str, Any]:
     return {
         "name": row.name,
         "value": row.value,
         "unit": row.unit,
-        "takes": row.takes,
+        "takes": row.accepted_values,
         "help": row.help,
         "default": row.default,
         "origin": str(row.origin),
@@ -72,27 +72,29 @@ def _as_json(row: Listed) -> dict[str, Any]:
     }
 
 
-def _say_rows(place: Path, rows: list[Listed]) -> None:
-    say(f"{place}" + ("" if place.exists() else " (not there; `--example` prints one)"))
+def _print_rows(place: Path, rows: list[ListedSetting]) -> None:
+    print_text(f"{place}" + ("" if place.exists() else " (not there; `--example` prints one)"))
     names = [row.name for row in rows]
-    values = [_value(row) for row in rows]
-    origins = [_origin(row) for row in rows]
+    values = [_format_value(row) for row in rows]
+    origins = [_format_origin(row) for row in rows]
     wide_name, wide_value = max(map(len, names)), max(map(len, values))
     for row, name, value, origin in zip(rows, names, values, origins, strict=True):
         line = f"{name:{wide_name}}  {value:{wide_value}}  {origin}"
-        say()
-        say(line.rstrip(), bold=row.origin.file is not None or row.origin.variable is not None)
-        say(f"    {row.help}")
+        print_text()
+        print_text(
+            line.rstrip(), bold=row.origin.file is not None or row.origin.variable is not None
+        )
+        print_text(f"    {row.help}")
 
 
-def _value(row: Listed) -> str:
+def _format_value(row: ListedSetting) -> str:
     if row.value is None:
-        return f"{NONE} ({row.unit})" if row.unit else NONE
+        return f"{NO_VALUE} ({row.unit})" if row.unit else NO_VALUE
     text = row.value if isinstance(row.value, str) else json.dumps(row.value, ensure_ascii=False)
-    return clipped(without_keys(text) + (f" {row.unit}" if row.unit else ""), VALUE_SHOWN)
+    return clip_text(hide_keys(text) + (f" {row.unit}" if row.unit else ""), MAX_VALUE_CHARACTERS)
 
 
-def _origin(row: Listed) -> str:
+def _format_origin(row: ListedSetting) -> str:
     """Without the folder, which stands above all of them."""
     if row.origin.file is None:
         return str(row.origin)

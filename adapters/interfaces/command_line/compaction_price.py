@@ -6,14 +6,14 @@ from typing import Any
 
 from ....domain.models import ModelFacts, ModelOverride
 from ....domain.pricing import Pricing
-from ...runtime.compaction.outcome import Outcome
+from ...runtime.compaction.outcome import CompactionOutcome
 
-CENTS = 6
+COST_DIGITS = 6
 """Digits of a dollar behind the point."""
 
 
-def priced(
-    outcome: Outcome,
+def price_outcome(
+    outcome: CompactionOutcome,
     model: str | None,
     calls: int,
     overrides: Mapping[str, ModelOverride] | None = None,
@@ -21,39 +21,41 @@ def priced(
     """The price of what would be done; None where nothing would."""
     if outcome.pricing is None:
         return None
-    name = model or outcome.called
+    name = model or outcome.last_model
     return replace(
-        outcome.pricing, model=_facts(name, overrides or {}) if name else None, expected_calls=calls
+        outcome.pricing,
+        model=_find_facts(name, overrides or {}) if name else None,
+        expected_calls=calls,
     )
 
 
-def pricing_as_json(pricing: Pricing) -> dict[str, Any]:
+def pricing_to_json(pricing: Pricing) -> dict[str, Any]:
     """A price as `compact --dry-run --json` says it; what is not known is null."""
     facts = pricing.model
     return {
         "model": facts.name if facts else None,
         "provider": facts.provider if facts else None,
         "expected_calls": pricing.expected_calls,
-        "saves_tokens": pricing.saves_tokens,
+        "saves_tokens": pricing.tokens_saved,
         "unchanged_tokens": pricing.unchanged,
         "cached_tokens": pricing.cached,
-        "breaks_cache_tokens": pricing.breaks_cache_tokens,
-        "saves_per_call_usd": _dollars(pricing.saves_per_call_usd),
-        "saves_usd": _dollars(pricing.saves_usd),
-        "breaks_cache_usd": _dollars(pricing.breaks_cache_usd),
-        "summary_usd": _dollars(pricing.summary_usd),
-        "net_usd": _dollars(pricing.net_usd),
-        "pays_after": pricing.pays_after,
+        "breaks_cache_tokens": pricing.cache_tokens_lost,
+        "saves_per_call_usd": _round_dollars(pricing.saved_per_call_usd),
+        "saves_usd": _round_dollars(pricing.saved_usd),
+        "breaks_cache_usd": _round_dollars(pricing.cache_loss_usd),
+        "summary_usd": _round_dollars(pricing.summary_usd),
+        "net_usd": _round_dollars(pricing.net_usd),
+        "pays_after": pricing.break_even_calls,
         "is_worthwhile": pricing.is_worthwhile(),
     }
 
 
-def _facts(name: str, overrides: Mapping[str, ModelOverride]) -> ModelFacts:
+def _find_facts(name: str, overrides: Mapping[str, ModelOverride]) -> ModelFacts:
     # The catalog takes half a second to load: only a dry run pays for it.
-    from ...models.model_catalog import facts_of  # noqa: PLC0415
+    from ...models.model_catalog import look_up_facts  # noqa: PLC0415
 
-    return facts_of(name, overrides) or ModelFacts(name)
+    return look_up_facts(name, overrides) or ModelFacts(name)
 
 
-def _dollars(amount: float | None) -> float | None:
-    return None if amount is None else round(amount, CENTS)
+def _round_dollars(amount: float | None) -> float | None:
+    return None if amount is None else round(amount, COST_DIGITS)

@@ -1,45 +1,49 @@
 """Reads and writes where a view is looked at: `main@3#120`, or a handle alone."""
 
-from ....domain.compaction import MAIN
+from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidSettingError
 from ....projections.history_view import Coordinate
-from ...analysis.auditing.places import Place, place_of
+from ...analysis.auditing.view_reference import ViewReference, read_view_reference
 from ...runtime.sessions.stored_session import StoredSession
-from . import handles
+from . import handle_parsing
 from .logged_blocks import BlockLog
 
-HELP = "As it was at this position, or at a coordinate: main@3#120."
+COORDINATE_HELP = "As it was at this position, or at a coordinate: main@3#120."
 
 
-def written(lineage: str, version: int | None, position: int) -> str:
+def format_place(lineage: str, version: int | None, position: int) -> str:
     """As `diff --from` and `--at` read it again."""
     return f"{lineage}{'' if version is None else f'@{version}'}#{position}"
 
 
-def coordinate(at: Coordinate) -> str:
+def format_coordinate(at: Coordinate) -> str:
     """Where a view was looked at."""
-    return written(at.lineage, at.lineage_version, at.position)
+    return format_place(at.lineage, at.lineage_version, at.position)
 
 
-def position(session: StoredSession, word: str) -> int:
+def read_position(session: StoredSession, word: str) -> int:
     """The one position that a handle names."""
-    return handles.position(word, lambda back: BlockLog(session).newest(back))
+    return handle_parsing.parse_handle(word, lambda back: BlockLog(session).find_newest(back))
 
 
-def place(session: StoredSession, word: str, lineage: str) -> Place:
+def read_place(session: StoredSession, word: str, lineage: str) -> ViewReference:
     """The view that a word names; `lineage` is meant where the word names none."""
-    return place_of(session, word, lineage, lambda at: position(session, at))
+    return read_view_reference(session, word, lineage, lambda at: read_position(session, at))
 
 
-def looked_at(session: StoredSession, word: str | None, lineage: str, version: int | None) -> Place:
+def read_view_place(
+    session: StoredSession, word: str | None, lineage: str, version: int | None
+) -> ViewReference:
     """What `--at`, `--lineage` and `--lineage-version` name together."""
     if word is None:
-        return Place(lineage, version)
+        return ViewReference(lineage, version)
     if "@" not in word and "#" not in word.strip()[1:]:
-        return Place(lineage, version, position(session, word))
-    named = place(session, word, lineage)
+        return ViewReference(lineage, version, read_position(session, word))
+    named = read_place(session, word, lineage)
     if named.version is not None and version is not None:
         raise InvalidSettingError(f"{word!r} names a version: leave --lineage-version away")
-    if lineage not in {MAIN, named.lineage}:
+    if lineage not in {MAIN_LINEAGE, named.lineage}:
         raise InvalidSettingError(f"{word!r} names a lineage: leave --lineage away")
-    return Place(named.lineage, version if named.version is None else named.version, named.position)
+    return ViewReference(
+        named.lineage, version if named.version is None else named.version, named.position
+    )

@@ -10,57 +10,62 @@ from platformdirs import user_data_path
 from ....domain.errors import StorageError
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
-from ...storage.event_log.addresses import is_postgres, located, shown
-from ...storage.event_log.databases import holds_log
-from ...storage.event_log.plain_errors import speaking_plainly
+from ...storage.event_log.addresses import hide_passwords, is_postgres, make_absolute
+from ...storage.event_log.database_addresses import has_log_tables
+from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import make_folder
-from ...storage.sqlite.adoption import adopt
+from ...storage.sqlite.copy_adoption import adopt_copy
 from ..opening import open as open_store
 from .invocation import DATABASE_VARIABLE, Invocation
-from .session_words import LAST, find_session
+from .session_lookup import LAST_WORD, find_session
 
 
 @contextmanager
-def opened_store(
+def open_call_store(
     call: Invocation, *, creates: bool = False, adopts: bool = False
 ) -> Iterator[SessionStore]:
     """The database, for as long as the verb needs it; a named one is made if the verb `creates`.
 
     If it `adopts`, a copy that was made in use is accepted from now on.
     """
-    address = address_of_call(call, creates=creates)
+    address = find_call_database(call, creates=creates)
     if adopts:
-        adopt(address)
-    with open_store(address, settings=call.settings_file) as store, speaking_plainly(store.name):
+        adopt_copy(address)
+    with (
+        open_store(address, settings=call.settings_file) as store,
+        translate_storage_errors(store.name),
+    ):
         yield store
 
 
 @contextmanager
-def opened_session(call: Invocation, key: str, *, creates: bool = False) -> Iterator[StoredSession]:
+def open_call_session(
+    call: Invocation, key: str, *, creates: bool = False
+) -> Iterator[StoredSession]:
     """The session that `key` means; opened where there is none, if the verb `creates`."""
-    with opened_store(call, creates=creates) as store:
-        if creates and key != LAST:
+    with open_call_store(call, creates=creates) as store:
+        if creates and key != LAST_WORD:
             yield store.session(key, namespace=call.namespace)
         else:
             yield find_session(store, key, call.namespace)
 
 
-def address_of_call(call: Invocation, *, creates: bool = False) -> str:
+def find_call_database(call: Invocation, *, creates: bool = False) -> str:
     """Where the database is that was asked for."""
     if call.db == "":
         raise StorageError("--db needs a path or an address")
     named = call.db or os.environ.get(DATABASE_VARIABLE)
     if not named:
-        return str(_in_data_folder())
+        return str(_default_path())
     if named.startswith("file:"):
         return named  # SQLite's own notation, which may say that nothing is to be written
     if is_postgres(named):
-        if not creates and not holds_log(named):
+        if not creates and not has_log_tables(named):
             raise StorageError(
-                f"{shown(named)} holds no sessions: `import`, `append` and `demo` make the tables"
+                f"{hide_passwords(named)} holds no sessions: `import`, `append` and `demo` make the tables"
             )
         return named
-    located(named)  # refuses what is no path
+    make_absolute(named)  # refuses what is no path
     path = Path(named)
     with suppress(RuntimeError):  # nobody has that home: the name is taken as it stands
         path = path.expanduser()
@@ -70,7 +75,7 @@ def address_of_call(call: Invocation, *, creates: bool = False) -> str:
     return str(path)
 
 
-def _in_data_folder() -> Path:
+def _default_path() -> Path:
     """The database of somebody who names none."""
     folder = user_data_path("cutbank", appauthor=False)
     try:

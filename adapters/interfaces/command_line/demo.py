@@ -13,12 +13,12 @@ from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.reports import FileReport
 from ..sample.sample_session import write_sample
-from . import demo_story as story
-from .database import opened_store
-from .demo_tour import as_json, toured
+from . import demo_lines as story
+from .database import open_call_store
+from .demo_tour import run_tour, tour_to_json
 from .invocation import Invocation
-from .printing import say_json
-from .progress_bar import progress_bar
+from .printing import print_json
+from .progress_bar import show_progress
 
 
 def demo(
@@ -35,46 +35,48 @@ def demo(
     began = perf_counter()
     if path is not None and not path.exists():
         raise ImportFileError(f"{path} does not exist")
-    call, transcripts = _prepared(call, path)
-    with opened_store(call, creates=True) as store:
+    call, transcripts = _prepare_demo(call, path)
+    with open_call_store(call, creates=True) as store:
         if not call.as_json:
-            story.tell_opening(sample=path is None)
-        reports = _imported(store, call, transcripts)
-        sessions = _by_size(store, call, reports)
+            story.print_opening(sample=path is None)
+        reports = _import_files(store, call, transcripts)
+        sessions = _sort_by_size(store, call, reports)
         if not call.as_json:
-            story.tell_import(reports, sessions, perf_counter() - began)
-        tour, reasons = toured(store, sessions)
+            story.print_import(reports, sessions, perf_counter() - began)
+        tour, reasons = run_tour(store, sessions)
         seconds = perf_counter() - began
         if call.as_json:
             told = {"path": str(transcripts), "seconds": round(seconds, 3), "too_small": reasons}
-            say_json({"database": store.name, **told, **_counts(reports), **as_json(tour)})
+            print_json(
+                {"database": store.name, **told, **_count_imports(reports), **tour_to_json(tour)}
+            )
         elif tour is None:
-            story.tell_too_small(reasons, store.name)
+            story.print_too_small(reasons, store.name)
         else:
-            story.tell_tour(tour, store.name, seconds)
-    if not sessions or (tour and not tour.is_well):
+            story.print_tour(tour, store.name, seconds)
+    if not sessions or (tour and not tour.has_passed):
         raise typer.Exit(1)
 
 
-def _prepared(call: Invocation, path: Path | None) -> tuple[Invocation, Path]:
+def _prepare_demo(call: Invocation, path: Path | None) -> tuple[Invocation, Path]:
     """Where the demo works, and what it imports; made in a temporary folder where not named."""
     if call.db is not None and path is not None:
         return call, path
     folder = Path(mkdtemp(prefix="cutbank-demo-"))
     if call.db is None:
-        call = call.then(Invocation(db=str(folder / "demo.db")))
+        call = call.merge(Invocation(db=str(folder / "demo.db")))
     if path is None:
         path = folder / "sample.jsonl"
         write_sample(path)
     return call, path
 
 
-def _imported(store: SessionStore, call: Invocation, path: Path) -> list[FileReport]:
-    with progress_bar("importing", in_bytes=True) as progress:
+def _import_files(store: SessionStore, call: Invocation, path: Path) -> list[FileReport]:
+    with show_progress("importing", in_bytes=True) as progress:
         return list(import_path(store, path, namespace=call.namespace, progress=progress))
 
 
-def _by_size(
+def _sort_by_size(
     store: SessionStore, call: Invocation, reports: list[FileReport]
 ) -> list[StoredSession]:
     """The sessions that were imported, the largest first."""
@@ -83,7 +85,7 @@ def _by_size(
     return sorted(found, key=lambda session: -session.log.state.tokens)
 
 
-def _counts(reports: list[FileReport]) -> dict[str, Any]:
+def _count_imports(reports: list[FileReport]) -> dict[str, Any]:
     return {
         "files": len(reports),
         "errors": sum(len(report.errors) for report in reports),

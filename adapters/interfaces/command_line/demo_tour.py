@@ -7,18 +7,18 @@ from typing import Any
 
 from ....domain.errors import NothingToCompactError
 from ....domain.ranges import Ranges
-from ....domain.token_budget import estimate
+from ....domain.token_estimate import estimate_block
 from ....projections.history_view import HistoryView
 from ...analysis.verifier import verify
-from ...runtime.compaction.outcome import Outcome
+from ...runtime.compaction.outcome import CompactionOutcome
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
-from ...transcripts.reports import Verdict
-from . import cli_compacting, cli_keeping
-from .printing import runs
-from .what_left import Proof, WhatLeft
+from ...transcripts.reports import VerificationReport
+from . import cli_compacting, cli_verify
+from .left_blocks import LeftBlocks, RecallProof
+from .printing import list_handle_ranges
 
-TRIED = 5
+MAX_TRIED_SESSIONS = 5
 """How many of the largest sessions are tried before all are called too small."""
 
 
@@ -29,30 +29,30 @@ class Tour:
     session: StoredSession
     before: HistoryView
     after: HistoryView
-    outcome: Outcome
-    left: WhatLeft
-    proofs: list[Proof]
-    verdict: Verdict
-    compacted_in: float
+    outcome: CompactionOutcome
+    left_blocks: LeftBlocks
+    proofs: list[RecallProof]
+    verdict: VerificationReport
+    compaction_seconds: float
     """Seconds, the summary included."""
 
     @property
-    def is_well(self) -> bool:
-        return self.verdict.ok and all(proof.is_original for proof in self.proofs)
+    def has_passed(self) -> bool:
+        return self.verdict.is_ok and all(proof.is_original for proof in self.proofs)
 
     @property
-    def cited(self) -> Ranges:
+    def cited_handles(self) -> Ranges:
         """What the summary names of all that left."""
         return self.after.summary.cites if self.after.summary else Ranges()
 
 
-def toured(
+def run_tour(
     store: SessionStore, sessions: Sequence[StoredSession]
 ) -> tuple[Tour | None, dict[str, str]]:
     """A tour of the largest view that can be compacted, and why those before it cannot."""
     reasons: dict[str, str] = {}
     # Of a log that was compacted while it was made, little may be in the view.
-    views = [(session, session.view()) for session in sessions[:TRIED]]
+    views = [(session, session.view()) for session in sessions[:MAX_TRIED_SESSIONS]]
     for session, before in sorted(views, key=lambda pair: -pair[1].tokens):
         began = perf_counter()
         try:
@@ -62,27 +62,27 @@ def toured(
             reasons[session.key] = f"{since or ''}{error}"
             continue
         if outcome.compacted:
-            return _tour(store, session, before, outcome, perf_counter() - began), reasons
+            return _make_tour(store, session, before, outcome, perf_counter() - began), reasons
         reasons[session.key] = outcome.reason
     return None, reasons
 
 
-def _tour(
+def _make_tour(
     store: SessionStore,
     session: StoredSession,
     before: HistoryView,
-    outcome: Outcome,
+    outcome: CompactionOutcome,
     seconds: float,
 ) -> Tour:
     after = session.view()
     cited = after.summary.cites if after.summary else Ranges()
-    left = WhatLeft(entry for entry in before.entries if entry.position in outcome.left)
-    proofs = [left.proof(session, one.position) for one in left.worth_recalling(cited)]
+    left = LeftBlocks(entry for entry in before.entries if entry.position in outcome.left)
+    proofs = [left.prove_recall(session, one.position) for one in left.choose_recalls(cited)]
     verdict = verify(store, session)
     return Tour(session, before, after, outcome, left, proofs, verdict, seconds)
 
 
-def as_json(tour: Tour | None) -> dict[str, Any]:
+def tour_to_json(tour: Tour | None) -> dict[str, Any]:
     """What `demo --json` says of a tour; all null where there was none."""
     if tour is None:
         names = ("session", "before", "after", "compaction", "left", "recalled", "verify")
@@ -91,20 +91,20 @@ def as_json(tour: Tour | None) -> dict[str, Any]:
         "session": tour.session.key,
         "before": {"tokens": tour.before.tokens, "blocks": len(tour.before.entries)},
         "after": {"tokens": tour.after.tokens, "blocks": len(tour.after.entries)},
-        "compaction": cli_compacting.as_json(tour.outcome, tour.after.coordinate.lineage),
+        "compaction": cli_compacting.outcome_to_json(tour.outcome, tour.after.coordinate.lineage),
         "left": {
-            "handles": runs(tour.left.handles),
+            "handles": list_handle_ranges(tour.left_blocks.handles),
             "kinds": {
                 share.kind.value: {"blocks": share.blocks, "tokens": share.tokens}
-                for share in tour.left.shares()
+                for share in tour.left_blocks.count_shares()
             },
             "largest": [
                 {
                     "handle": f"#{one.position}",
                     "kind": one.block.kind.value,
-                    "tokens": estimate(one.block),
+                    "tokens": estimate_block(one.block),
                 }
-                for one in tour.left.largest(5)
+                for one in tour.left_blocks.find_largest(5)
             ],
         },
         "recalled": [
@@ -117,5 +117,5 @@ def as_json(tour: Tour | None) -> dict[str, Any]:
             }
             for proof in tour.proofs
         ],
-        "verify": cli_keeping.as_json(tour.verdict),
+        "verify": cli_verify.verdict_to_json(tour.verdict),
     }

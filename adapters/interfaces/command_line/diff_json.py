@@ -4,24 +4,24 @@ from typing import Any
 
 from ....domain.compaction_events import CompactBoundary, Summary
 from ....projections.diffing.lost_facts import LostFact
-from ....projections.diffing.view_diff import Listed, ViewDiff
+from ....projections.diffing.view_diff import DiffedBlock, ViewDiff
 from ....projections.history_view import Coordinate
-from .printing import runs
+from .printing import list_handle_ranges
 
-Counts = tuple[int | None, ...]
+CompactionNumbers = tuple[int | None, ...]
 """Which compaction the old view begins at, and which the new one; None where it is all there is."""
 
 
-def as_json(diff: ViewDiff, counts: Counts) -> dict[str, Any]:
+def diff_to_json(diff: ViewDiff, counts: CompactionNumbers) -> dict[str, Any]:
     """A comparison, all blocks and facts included."""
     return {
         "session": diff.session,
         "namespace": diff.namespace,
-        "before": _view(diff.before, diff.boundary_before, diff.tokens_before, counts[0]),
-        "after": _view(diff.after, diff.boundary, diff.tokens, counts[1]),
+        "before": _view_to_json(diff.before, diff.boundary_before, diff.tokens_before, counts[0]),
+        "after": _view_to_json(diff.after, diff.boundary, diff.tokens, counts[1]),
         "tokens_basis": diff.sizes.basis,
-        "left": [_block(block) for block in diff.left],
-        "came": [_block(block) for block in diff.came],
+        "left": [_block_to_json(block) for block in diff.removed],
+        "came": [_block_to_json(block) for block in diff.added],
         "reshown": [
             {
                 "handle": f"#{one.position}",
@@ -29,19 +29,19 @@ def as_json(diff: ViewDiff, counts: Counts) -> dict[str, Any]:
                 "tokens_before": one.tokens_before,
                 "tokens": one.tokens,
             }
-            for one in diff.reshown
+            for one in diff.changed
         ],
-        "stands_for": runs(diff.stands_for),
-        "without_a_word": runs(diff.without_a_word),
-        "summary": diff.summary and _summary(diff.summary),
-        "summary_before": diff.summary_before and _summary(diff.summary_before),
-        "request_changed": diff.request_changed,
-        "lost": [_fact(fact) for fact in diff.lost],
-        "gained": [_fact(fact) for fact in diff.gained],
+        "stands_for": list_handle_ranges(diff.summarized_blocks),
+        "without_a_word": list_handle_ranges(diff.unmentioned_blocks),
+        "summary": diff.summary and _summary_to_json(diff.summary),
+        "summary_before": diff.summary_before and _summary_to_json(diff.summary_before),
+        "request_changed": diff.is_request_changed,
+        "lost": [_fact_to_json(fact) for fact in diff.lost_facts],
+        "gained": [_fact_to_json(fact) for fact in diff.gained_facts],
     }
 
 
-def _view(
+def _view_to_json(
     at: Coordinate, boundary: CompactBoundary | None, tokens: int, count: int | None
 ) -> dict[str, Any]:
     return {
@@ -54,7 +54,7 @@ def _view(
     }
 
 
-def _block(block: Listed) -> dict[str, Any]:
+def _block_to_json(block: DiffedBlock) -> dict[str, Any]:
     return {
         "handle": f"#{block.position}",
         "turn": block.turn,
@@ -65,29 +65,29 @@ def _block(block: Listed) -> dict[str, Any]:
     }
 
 
-def _summary(summary: Summary) -> dict[str, Any]:
+def _summary_to_json(summary: Summary) -> dict[str, Any]:
     return {
         "boundary": summary.boundary,
         "summariser": summary.summariser,
         "model": summary.model,
         "tokens": summary.tokens,
-        "covers": runs(summary.covers),
+        "covers": list_handle_ranges(summary.covers),
         "text": summary.text,
         "sections": summary.sections,
         "digest": summary.digest.model_dump(mode="json"),
     }
 
 
-def _fact(fact: LostFact) -> dict[str, Any]:
+def _fact_to_json(fact: LostFact) -> dict[str, Any]:
     return {
         "fact": fact.text,
         "key": fact.key,
         "kind": fact.kind,
-        "handles": runs(fact.handles),
-        "times": fact.times,
+        "handles": list_handle_ranges(fact.handles),
+        "times": fact.block_count,
         "by_user": fact.by_user,
         "uses": fact.uses,
-        "used_again": runs(fact.used_again),
-        "told_again": fact.told_again,
+        "used_again": list_handle_ranges(fact.later_uses),
+        "told_again": fact.repeated_at,
         "minor": fact.is_minor,
     }

@@ -4,50 +4,50 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ....domain.compaction_events import Digest, Summary
+from ....domain.kind_shares import KindShare
 from ....domain.ranges import Ranges
-from ....domain.shares import Share
 from ....projections.diffing.lost_facts import LostFact
-from ....projections.diffing.view_diff import Listed, ViewDiff
-from .coordinates import coordinate
-from .diff_json import Counts
-from .printing import clipped, counted, say, say_folded, shortly
+from ....projections.diffing.view_diff import DiffedBlock, ViewDiff
+from .coordinates import format_coordinate
+from .diff_json import CompactionNumbers
+from .printing import clip_text, format_count, format_handles, print_text, print_wrapped
 
-MOST = 20
+MAX_LISTED = 20
 """Facts and blocks that are listed, where not all are wanted."""
-WIDTH = 79
-KIND, LEAST = 10, 24
+_LINE_CELLS = 79
+_KIND_CELLS, _MIN_WORDS_CELLS = 10, 24
 """Characters of a kind of fact, and of its words at least."""
-NAME = 36
+_NAME_CELLS = 36
 """Characters of a name: harnesses name what they attach by its whole path."""
-INDENT, BESIDE = "    ", " " * 9
+_INDENT, _CONTINUATION_INDENT = "    ", " " * 9
 
 
-def say_diff(diff: ViewDiff, counts: Counts, *, most: int | None) -> None:
+def print_diff(diff: ViewDiff, counts: CompactionNumbers, *, most: int | None) -> None:
     """A comparison; of long lists the first, and how many more there are."""
-    say(f"{diff.session}: {_between(diff, counts[1])}", bold=True)
+    print_text(f"{diff.session}: {_format_views(diff, counts[1])}", bold=True)
     if diff.is_empty:
-        say("Both views are the same.")
+        print_text("Both views are the same.")
         return
-    say(f"view     {diff.sizes}")
-    say_folded(f"left     {_shares(diff.shares)}", BESIDE)
-    if diff.came:
-        say(f"came     {counted(len(diff.came), 'block')}")
-    for one in diff.reshown[:most]:
-        say(f"shown    #{one.position}: {one.tokens_before:,} -> {one.tokens:,} tokens")
-    _say_rest(len(diff.reshown[most or len(diff.reshown) :]), "block")
-    if diff.request_changed:
-        say("request  system prompt, tools or settings are others")
-    for line in _instead(diff):
-        say_folded(line, BESIDE)
-    _say_facts("lost", "nowhere in the new view", diff.lost, most)
-    _say_facts("gained", "nowhere in the old view", diff.gained, most)
-    _say_blocks("left", diff.left, most)
-    _say_blocks("came in", diff.came, most)
+    print_text(f"view     {diff.sizes}")
+    print_wrapped(f"left     {_format_shares(diff.shares)}", _CONTINUATION_INDENT)
+    if diff.added:
+        print_text(f"came     {format_count(len(diff.added), 'block')}")
+    for one in diff.changed[:most]:
+        print_text(f"shown    #{one.position}: {one.tokens_before:,} -> {one.tokens:,} tokens")
+    _print_remaining(len(diff.changed[most or len(diff.changed) :]), "block")
+    if diff.is_request_changed:
+        print_text("request  system prompt, tools or settings are others")
+    for line in _replacement_lines(diff):
+        print_wrapped(line, _CONTINUATION_INDENT)
+    _print_facts("lost", "nowhere in the new view", diff.lost_facts, most)
+    _print_facts("gained", "nowhere in the old view", diff.gained_facts, most)
+    _print_blocks("left", diff.removed, most)
+    _print_blocks("came in", diff.added, most)
     if diff.has_new_summary and diff.summary is not None:
-        _say_summary(diff.summary, most)
+        _print_summary(diff.summary, most)
 
 
-def _between(diff: ViewDiff, count: int | None) -> str:
+def _format_views(diff: ViewDiff, count: int | None) -> str:
     boundary, before = diff.boundary, diff.boundary_before
     number = before.originator_version if before else None
     # Of views further apart, one boundary is not what lies between them.
@@ -57,22 +57,22 @@ def _between(diff: ViewDiff, count: int | None) -> str:
         where = f"compaction {count} on {diff.after.lineage}"
         if diff.before.lineage == diff.after.lineage:
             return f"{where}, by {by}, as of #{diff.after.position}"
-    return f"{coordinate(diff.before)} -> {coordinate(diff.after)}"
+    return f"{format_coordinate(diff.before)} -> {format_coordinate(diff.after)}"
 
 
-def _instead(diff: ViewDiff) -> Iterator[str]:
+def _replacement_lines(diff: ViewDiff) -> Iterator[str]:
     summary = diff.summary
     if summary is not None:
-        size = counted(summary.tokens, "token")
+        size = format_count(summary.tokens, "token")
         same = "" if diff.has_new_summary else ", as before"
         yield f"instead  a summary of {size} by {summary.summariser}{same}"
-        yield f"         stands for {shortly(summary.covers)}"
-        yield from _digest(summary.digest)
-    if diff.without_a_word:
-        yield f"         for {shortly(diff.without_a_word)} nothing stands"
+        yield f"         stands for {format_handles(summary.covers)}"
+        yield from _digest_lines(summary.digest)
+    if diff.unmentioned_blocks:
+        yield f"         for {format_handles(diff.unmentioned_blocks)} nothing stands"
 
 
-def _digest(digest: Digest) -> Iterator[str]:
+def _digest_lines(digest: Digest) -> Iterator[str]:
     files = (("modified", digest.modified_files), ("read", digest.read_files))
     for what, paths in files:
         if paths:
@@ -80,72 +80,78 @@ def _digest(digest: Digest) -> Iterator[str]:
             yield f"         files {what}: {', '.join(paths[:5])}{more}"
 
 
-def _say_summary(summary: Summary, most: int | None) -> None:
-    say(f"\nthe summary, by {summary.summariser}", bold=True)
+def _print_summary(summary: Summary, most: int | None) -> None:
+    print_text(f"\nthe summary, by {summary.summariser}", bold=True)
     lines = summary.text.split("\n")
     for line in lines[:most]:
-        say(INDENT + (line if most is None else clipped(line, WIDTH + 40)) if line else "")
-    _say_rest(len(lines[most or len(lines) :]), "line")
+        print_text(
+            _INDENT + (line if most is None else clip_text(line, _LINE_CELLS + 40)) if line else ""
+        )
+    _print_remaining(len(lines[most or len(lines) :]), "line")
 
 
-def _shares(shares: Sequence[Share]) -> str:
+def _format_shares(shares: Sequence[KindShare]) -> str:
     told = (f"{share.blocks:,} {share.kind} with {share.tokens:,} tokens" for share in shares)
     return ", ".join(told) or "nothing"
 
 
-def _say_facts(what: str, where: str, facts: Sequence[LostFact], most: int | None) -> None:
+def _print_facts(what: str, where: str, facts: Sequence[LostFact], most: int | None) -> None:
     if not facts:
         return
     minor = [fact for fact in facts if fact.is_minor and most is not None]
     shown = [fact for fact in facts if fact not in minor] if minor else facts
-    say(f"\n{what}: {counted(len(shown), 'fact')} {where}", bold=True)
+    print_text(f"\n{what}: {format_count(len(shown), 'fact')} {where}", bold=True)
     kinds = Counter(str(fact.kind) for fact in shown)
     if kinds:
-        counts = (counted(number, kind) for kind, number in kinds.most_common())
-        say_folded(f"{INDENT}{', '.join(counts)}", INDENT)
+        counts = (format_count(number, kind) for kind, number in kinds.most_common())
+        print_wrapped(f"{_INDENT}{', '.join(counts)}", _INDENT)
     for fact in shown[:most]:
-        _say_fact(fact)
-    _say_rest(len(shown[most or len(shown) :]), "fact")
+        _print_fact(fact)
+    _print_remaining(len(shown[most or len(shown) :]), "fact")
     if minor:
-        say(f"{INDENT}left out: {len(minor):,} unused numbers and words of tool calls")
+        print_text(f"{_INDENT}left out: {len(minor):,} unused numbers and words of tool calls")
 
 
-def _say_fact(fact: LostFact) -> None:
+def _print_fact(fact: LostFact) -> None:
     """One line; the words give way to where they stand."""
-    about = "; ".join(_about(fact))
-    room = max(LEAST, WIDTH - len(INDENT) - KIND - 3 - len(about))
-    say(f"{INDENT}{fact.kind:<{KIND}} {clipped(fact.text, room)}  {about}".rstrip())
+    about = "; ".join(_fact_details(fact))
+    room = max(_MIN_WORDS_CELLS, _LINE_CELLS - len(_INDENT) - _KIND_CELLS - 3 - len(about))
+    print_text(
+        f"{_INDENT}{fact.kind:<{_KIND_CELLS}} {clip_text(fact.text, room)}  {about}".rstrip()
+    )
 
 
-def _about(fact: LostFact) -> Iterator[str]:
+def _fact_details(fact: LostFact) -> Iterator[str]:
     if fact.handles:
-        yield _first(fact.handles)
+        yield _format_first(fact.handles)
     if fact.by_user:
         yield "a user's words"
-    if fact.used_again:
-        yield f"used again {_first(fact.used_again)}"
-    elif fact.told_again is not None:
-        yield f"told again #{fact.told_again}"
+    if fact.later_uses:
+        yield f"used again {_format_first(fact.later_uses)}"
+    elif fact.repeated_at is not None:
+        yield f"told again #{fact.repeated_at}"
 
 
-def _first(handles: Ranges) -> str:
+def _format_first(handles: Ranges) -> str:
     """`#12`, or `#12 +3` where three more blocks have it."""
     more = len(handles) - 1
     return f"#{handles.runs[0][0]}{f' +{more}' if more else ''}"
 
 
-def _say_blocks(what: str, blocks: Iterable[Listed], most: int | None) -> None:
+def _print_blocks(what: str, blocks: Iterable[DiffedBlock], most: int | None) -> None:
     blocks = list(blocks)
     if not blocks:
         return
-    say(f"\n{counted(len(blocks), 'block')} {what}", bold=True)
+    print_text(f"\n{format_count(len(blocks), 'block')} {what}", bold=True)
     for block in blocks[:most]:
-        name = f" {clipped(block.name, NAME)}" if block.name else ""
-        top = f"#{block.position} {block.kind}{name}, {counted(block.tokens, 'token')}"
-        say(f"{INDENT}{top}  {clipped(block.line, max(20, WIDTH - len(top)))}".rstrip())
-    _say_rest(len(blocks[most or len(blocks) :]), "block")
+        name = f" {clip_text(block.name, _NAME_CELLS)}" if block.name else ""
+        top = f"#{block.position} {block.kind}{name}, {format_count(block.tokens, 'token')}"
+        print_text(
+            f"{_INDENT}{top}  {clip_text(block.line, max(20, _LINE_CELLS - len(top)))}".rstrip()
+        )
+    _print_remaining(len(blocks[most or len(blocks) :]), "block")
 
 
-def _say_rest(number: int, thing: str) -> None:
+def _print_remaining(number: int, thing: str) -> None:
     if number:
-        say(f"{INDENT}... and {counted(number, f'more {thing}')}: --full lists all")
+        print_text(f"{_INDENT}... and {format_count(number, f'more {thing}')}: --full lists all")

@@ -34,7 +34,7 @@ SettingsFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Answer with one JSON document.")]
 
 
-class AnswerIsNoError(CutbankError):
+class NegativeAnswerError(CutbankError):
     """What was asked was right, and the answer is no."""
 
 
@@ -52,7 +52,7 @@ class Invocation:
     def namespace(self) -> str:
         return self.named or "default"
 
-    def then(self, later: "Invocation") -> "Invocation":
+    def merge(self, later: "Invocation") -> "Invocation":
         """What was said before a verb and after it; what was said last counts."""
         return Invocation(
             db=self.db if later.db is None else later.db,
@@ -64,7 +64,7 @@ class Invocation:
         )
 
 
-SHARED = {
+SHARED_OPTIONS = {
     "db": "db",
     "namespace": "named",
     "as_json": "as_json",
@@ -73,10 +73,10 @@ SHARED = {
 """What each shared option is called in an invocation."""
 
 
-def accepting_all_options(verb: Callable[..., None]) -> Callable[..., None]:
+def add_shared_options(verb: Callable[..., None]) -> Callable[..., None]:
     """A verb as typer takes it: its own words, and the options that every verb has."""
 
-    context, *shared = inspect.signature(_every_verb).parameters.values()
+    context, *shared = inspect.signature(_shared_signature).parameters.values()
     own = list(inspect.signature(verb).parameters.values())[1:]
     # What a verb takes in a way of its own is not taken twice.
     taken = {parameter.name for parameter in own}
@@ -84,7 +84,7 @@ def accepting_all_options(verb: Callable[..., None]) -> Callable[..., None]:
 
     def run(**words: Any) -> None:
         context = words.pop("context")
-        said = {SHARED[one.name]: words.pop(one.name) for one in shared}
+        said = {SHARED_OPTIONS[one.name]: words.pop(one.name) for one in shared}
         verb(context.obj.then(Invocation(**said)), **words)
 
     parameters = [context, *own, *shared]
@@ -96,7 +96,7 @@ def accepting_all_options(verb: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _every_verb(
+def _shared_signature(
     context: typer.Context,
     db: Database = None,
     namespace: Namespace = None,

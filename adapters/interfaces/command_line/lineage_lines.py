@@ -6,181 +6,194 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ....domain.compaction_events import CompactionFailed, CompactionReverted, PreparationDropped
-from ....projections.lineage_tree import Attempt, LineageTree, Node, Standing
-from ...analysis.auditing.told_times import told_at
-from .printing import clipped, counted, say, say_table, shortly
+from ....projections.lineage_tree import BoundaryNode, BoundaryStatus, FailedCompaction, LineageTree
+from ...analysis.auditing.source_times import find_source_time
+from .printing import clip_text, format_count, format_handles, print_table, print_text
 
-EXCERPT = 68
+_EXCERPT_CHARACTERS = 68
 
 
 @dataclass(frozen=True, slots=True)
-class Strokes:
+class TreeStrokes:
     """What a tree is drawn with."""
 
     fork: str
     last: str
-    beside: str
+    bar: str
     dot: str
 
 
-BOXES = Strokes("├─ ", "└─ ", "│  ", "● ")
-ASCII = Strokes("|- ", "`- ", "|  ", "* ")
+BOX_STROKES = TreeStrokes("├─ ", "└─ ", "│  ", "● ")
+ASCII_STROKES = TreeStrokes("|- ", "`- ", "|  ", "* ")
 
 
-def say_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
+def print_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
     """Each lineage in turn, and before more than one of them a table of all."""
     if len(trees) > 1:
-        say_table(
+        print_table(
             ["lineage", "compactions", "served", "summarised", "continues"],
             [
                 [
                     tree.lineage,
                     len(tree.nodes),
-                    str(tree.count(tree.served)) if tree.served else "all of the log",
-                    shortly(tree.node(tree.served).covers, most=2) if tree.served else "",
-                    tree.continues or "",
+                    str(tree.find_compaction_number(tree.served))
+                    if tree.served
+                    else "all of the log",
+                    format_handles(tree.find_node(tree.served).covers, most=2)
+                    if tree.served
+                    else "",
+                    tree.continued_lineage or "",
                 ]
                 for tree in trees
             ],
         )
-        say()
+        print_text()
     for number, tree in enumerate(trees):
         if number:
-            say()
-        for line in tree_lines(tree, _strokes(), full=full):
-            say(line)
+            print_text()
+        for line in format_tree(tree, _choose_strokes(), full=full):
+            print_text(line)
 
 
-def tree_lines(tree: LineageTree, strokes: Strokes, *, full: bool = False) -> Iterator[str]:
+def format_tree(tree: LineageTree, strokes: TreeStrokes, *, full: bool = False) -> Iterator[str]:
     """A lineage as a tree; boundaries that build upon each other stand below each other."""
     served = (
-        f"compaction {tree.count(tree.served)} is served"
+        f"compaction {tree.find_compaction_number(tree.served)} is served"
         if tree.served
         else "all of the log is served"
     )
-    went_on = f", continues {tree.continues}" if tree.continues else ""
-    count = counted(len(tree.nodes), "compaction")
+    went_on = f", continues {tree.continued_lineage}" if tree.continued_lineage else ""
+    count = format_count(len(tree.nodes), "compaction")
     yield f"{strokes.dot}{tree.session} on {tree.lineage}: {count}, {served}{went_on}"
-    yield from _attempts(tree.attempts, 0, strokes.beside if tree.nodes else "   ")
-    yield from _branch(tree, 0, "", strokes, full=full)
-    for stand in tree.stands():
-        blocks = f"{shortly(stand.blocks)} left with compaction {tree.count(stand.left_with)}"
-        yield f"{blocks}; the summary of {tree.count(stand.summary)} stands for them"
+    yield from _format_attempts(tree.attempts, 0, strokes.bar if tree.nodes else "   ")
+    yield from _format_branch(tree, 0, "", strokes, full=full)
+    for stand in tree.list_summarized_blocks():
+        blocks = f"{format_handles(stand.blocks)} left with compaction {tree.find_compaction_number(stand.removed_by)}"
+        yield f"{blocks}; the summary of {tree.find_compaction_number(stand.summary)} stands for them"
 
 
-def _branch(
-    tree: LineageTree, number: int, indent: str, strokes: Strokes, *, full: bool
+def _format_branch(
+    tree: LineageTree, number: int, indent: str, strokes: TreeStrokes, *, full: bool
 ) -> Iterator[str]:
     # What a chain builds upon stands above it, however long the chain is: no deeper indent. Only
     # what leads nowhere is set aside.
     while True:
-        children = tree.children(number)
+        children = tree.list_children(number)
         if not children:
             return
-        *aside, main = sorted(children, key=lambda child: (_is_alive(child), child.number))
+        *aside, main = sorted(children, key=lambda child: (_is_in_use(child), child.number))
         for child in aside:
-            yield from _node(tree, child, indent, strokes, is_last=False, full=full)
-            yield from _branch(tree, child.number, indent + strokes.beside, strokes, full=full)
-        is_last = not tree.children(main.number)
-        yield from _node(tree, main, indent, strokes, is_last=is_last, full=full)
+            yield from _format_node(tree, child, indent, strokes, is_last=False, full=full)
+            yield from _format_branch(tree, child.number, indent + strokes.bar, strokes, full=full)
+        is_last = not tree.list_children(main.number)
+        yield from _format_node(tree, main, indent, strokes, is_last=is_last, full=full)
         number = main.number
 
 
-def _is_alive(node: Node) -> bool:
-    return node.standing in {Standing.SERVED, Standing.BUILT_UPON}
+def _is_in_use(node: BoundaryNode) -> bool:
+    return node.status in {BoundaryStatus.SERVED, BoundaryStatus.BUILT_UPON}
 
 
-def _node(
-    tree: LineageTree, node: Node, indent: str, strokes: Strokes, *, is_last: bool, full: bool
+def _format_node(
+    tree: LineageTree,
+    node: BoundaryNode,
+    indent: str,
+    strokes: TreeStrokes,
+    *,
+    is_last: bool,
+    full: bool,
 ) -> Iterator[str]:
     boundary = node.boundary
-    when = _day(told_at(boundary) or node.when)
+    when = _format_day(find_source_time(boundary) or node.drawn_at)
     inherited = f", decided in {node.lineage}" if node.lineage != tree.lineage else ""
     yield (
         f"{indent}{strokes.last if is_last else strokes.fork}"
-        f"{tree.count(node.number)} [{_standing(node)}] {boundary.trigger},"
+        f"{tree.find_compaction_number(node.number)} [{_format_standing(node)}] {boundary.trigger},"
         f" {boundary.policy}, {when}{inherited}"
     )
-    inside = indent + ("   " if is_last else strokes.beside)
-    for line in (*_about(tree, node), *_words(tree, node)):
+    inside = indent + ("   " if is_last else strokes.bar)
+    for line in (*_node_details(tree, node), *_describe_summary(tree, node)):
         yield f"{inside}   {line}"
     if node.summary is not None:
         text = node.summary.text
-        lines = text.split("\n") if full else [clipped(text, EXCERPT)]
+        lines = text.split("\n") if full else [clip_text(text, _EXCERPT_CHARACTERS)]
         for line in lines:
             yield f"{inside}   | {line}"
-    yield from _attempts(tree.attempts, node.number, inside)
+    yield from _format_attempts(tree.attempts, node.number, inside)
 
 
-def _standing(node: Node) -> str:
-    return ", ".join(filter(None, (_became(node), _served(node))))
+def _format_standing(node: BoundaryNode) -> str:
+    return ", ".join(filter(None, (_format_outcome(node), _format_served(node))))
 
 
-def _became(node: Node) -> str | None:
-    match node.standing, node.ended_by:
-        case Standing.SERVED, _:
+def _format_outcome(node: BoundaryNode) -> str | None:
+    match node.status, node.ended_by:
+        case BoundaryStatus.SERVED, _:
             return None
-        case Standing.DROPPED, PreparationDropped(reason=reason):
+        case BoundaryStatus.DROPPED, PreparationDropped(reason=reason):
             return f"dropped: {reason}"
-        case Standing.REVERTED, CompactionReverted(effective_from=at):
+        case BoundaryStatus.REVERTED, CompactionReverted(effective_from=at):
             return f"reverted at #{at}"
         case standing, _:
             return str(standing)
 
 
-def _served(node: Node) -> str | None:
+def _format_served(node: BoundaryNode) -> str | None:
     if node.served_from is None:
         return None
     call = "" if node.first_call is None else f", call {node.first_call} on"
     return f"served from #{node.served_from}{call}"
 
 
-def _about(tree: LineageTree, node: Node) -> Iterator[str]:
+def _node_details(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
     boundary, summary = node.boundary, node.summary
     size = str(node.sizes)
     if summary is None:
         yield f"{size}; without a summary"
     else:
         by = f"{summary.summariser}{f' ({summary.model})' if summary.model else ''}"
-        yield f"{size}; a summary of {counted(summary.tokens, 'token')} by {by}"
-    if node.new:
-        yield f"took out {shortly(node.new)}"
-    if node.inherited and node.previous:
-        yield f"takes over {shortly(node.inherited)} from {tree.count(node.previous)}"
+        yield f"{size}; a summary of {format_count(summary.tokens, 'token')} by {by}"
+    if node.new_blocks:
+        yield f"took out {format_handles(node.new_blocks)}"
+    if node.inherited_blocks and node.previous:
+        yield f"takes over {format_handles(node.inherited_blocks)} from {tree.find_compaction_number(node.previous)}"
     for what, positions in (("hidden", boundary.hidden), ("pinned", boundary.pinned)):
         if positions:
-            yield f"{what} {shortly(positions)}"
+            yield f"{what} {format_handles(positions)}"
     if boundary.trims:
-        yield f"{counted(len(boundary.trims), 'result')} shown shortened"
+        yield f"{format_count(len(boundary.trims), 'result')} shown shortened"
 
 
-def _words(tree: LineageTree, node: Node) -> Iterator[str]:
+def _describe_summary(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
     """How much of it earlier summaries had said."""
-    every = sum(node.words.values())
-    earlier = {number: said for number, said in node.words.items() if number != node.number}
+    every = sum(node.word_origins.values())
+    earlier = {number: said for number, said in node.word_origins.items() if number != node.number}
     if earlier:
         told = ", ".join(
-            f"{said / every:.0%} from {tree.count(at)}" for at, said in earlier.items()
+            f"{said / every:.0%} from {tree.find_compaction_number(at)}"
+            for at, said in earlier.items()
         )
         yield f"its words: {told}"
 
 
-def _attempts(attempts: Sequence[Attempt], upon: int, indent: str) -> Iterator[str]:
+def _format_attempts(attempts: Sequence[FailedCompaction], upon: int, indent: str) -> Iterator[str]:
     for attempt in attempts:
-        if attempt.upon == upon:
+        if attempt.based_on == upon:
             event = attempt.event
             failed = isinstance(event, CompactionFailed)
             yield f"{indent}x {'failed' if failed else 'draft rejected'}: {event.reason}"
 
 
-def _strokes() -> Strokes:
+def _choose_strokes() -> TreeStrokes:
     try:
-        f"{BOXES.fork}{BOXES.last}{BOXES.beside}{BOXES.dot}".encode(sys.stdout.encoding or "ascii")
+        f"{BOX_STROKES.fork}{BOX_STROKES.last}{BOX_STROKES.bar}{BOX_STROKES.dot}".encode(
+            sys.stdout.encoding or "ascii"
+        )
     except UnicodeEncodeError:
-        return ASCII
-    return BOXES
+        return ASCII_STROKES
+    return BOX_STROKES
 
 
-def _day(time: datetime) -> str:
+def _format_day(time: datetime) -> str:
     """By the clock of this machine."""
     return f"{time.astimezone():%Y-%m-%d %H:%M}"

@@ -4,23 +4,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....domain.blocks import AnyBlock
-from ....domain.compaction import MAIN
-from ....domain.coverage import Fate, fate
+from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidPositionError
 from ....domain.ranges import Ranges
-from ...runtime.sessions.recall import PAGE, recalled
+from ....domain.settlement import BlockStatus, find_block_status
+from ...runtime.sessions.recall import RECALL_PAGE_EVENTS, read_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.view_reader import ViewReader
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LoggedBlock:
     """One block of the log."""
 
     position: int
     turn: int
     block: AnyBlock
-    fate: Fate | None
+    status: BlockStatus | None
     """None where the boundary forgot it, which `verify` reports."""
     pending: str | None = None
     """What the next boundary will make of it: `pinned`, `unpinned` or `hidden`."""
@@ -31,17 +31,17 @@ class Logged:
 class BlockLog:
     """The log of one session as of now, read page by page."""
 
-    def __init__(self, session: StoredSession, lineage: str = MAIN) -> None:
+    def __init__(self, session: StoredSession, lineage: str = MAIN_LINEAGE) -> None:
         self.session = session
         self.view = session.view(lineage=lineage)
         self._events = session.log.events
-        self._chain = self._events.session_chain(session.namespace, session.key)
+        self._chain = self._events.find_session_chain(session.namespace, session.key)
         reader = ViewReader(self._events, session.namespace, session.key, lineage)
-        self._history = reader.history()[0]
+        self._history = reader.read_history()[0]
         self.position = self.view.coordinate.position
-        self.retracted = reader.retracted(self.position)
+        self.retracted = reader.read_retracted(self.position)
 
-    def between(self, first: int, last: int) -> Iterator[Logged]:
+    def read_between(self, first: int, last: int) -> Iterator[LoggedBlock]:
         """The blocks from one position to another, both included."""
         if (end := max(first, last)) > self.position:
             raise InvalidPositionError(
@@ -51,25 +51,25 @@ class BlockLog:
             raise InvalidPositionError(f"nothing lies between: #{first} comes after #{last}")
         return self._read(Ranges.span(first, last))
 
-    def _read(self, positions: Ranges) -> Iterator[Logged]:
+    def _read(self, positions: Ranges) -> Iterator[LoggedBlock]:
         boundary, summary = self.view.boundary, self.view.summary
-        for found in recalled(self._events, self._chain, positions):
-            became = fate(found.position, boundary, summary, self.retracted)
-            yield Logged(
+        for found in read_recalled(self._events, self._chain, positions):
+            became = find_block_status(found.position, boundary, summary, self.retracted)
+            yield LoggedBlock(
                 position=found.position,
                 turn=found.turn,
                 block=found.block,
-                fate=became,
-                pending=self._pending(found.position, became),
+                status=became,
+                pending=self._find_pending(found.position, became),
                 is_open=found.position in self._history.open_calls,
             )
 
-    def newest(self, back: int = 0) -> int:
+    def find_newest(self, back: int = 0) -> int:
         """Where the newest block stands that was not taken back, or the one so many before it."""
         wanted, last = back, self.position
         while last > 0:
-            first = max(1, last - PAGE + 1)
-            page = recalled(self._events, self._chain, Ranges.span(first, last))
+            first = max(1, last - RECALL_PAGE_EVENTS + 1)
+            page = read_recalled(self._events, self._chain, Ranges.span(first, last))
             found = [block.position for block in page if block.position not in self.retracted]
             if wanted < len(found):
                 return found[-1 - wanted]
@@ -80,10 +80,10 @@ class BlockLog:
             f"{name} does not exist: session {self.session.key!r} has {back - wanted} blocks"
         )
 
-    def _pending(self, position: int, became: Fate | None) -> str | None:
-        if became is Fate.RETRACTED:
+    def _find_pending(self, position: int, became: BlockStatus | None) -> str | None:
+        if became is BlockStatus.RETRACTED:
             return None
         is_pinned = position in self._history.pinned
-        if is_pinned is not (became is Fate.PINNED):
+        if is_pinned is not (became is BlockStatus.PINNED):
             return "pinned" if is_pinned else "unpinned"
         return "hidden" if position in self._history.hides and not is_pinned else None

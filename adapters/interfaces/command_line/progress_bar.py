@@ -8,7 +8,7 @@ Progress = Callable[[int, int], None]
 
 
 @contextmanager
-def progress_bar(
+def show_progress(
     what: str, *, in_bytes: bool = False, wanted: bool = True
 ) -> Iterator[Progress | None]:
     """A function to be told what is done and what is to be done in all; None without a terminal."""

@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from typing import Any
 
-from ....domain.token_budget import estimate
+from ....domain.token_estimate import estimate_block
 from ....projections.history_view import HistoryView
-from ....projections.rendering.catalog import render
-from ...runtime.sessions.recall import Recalled
+from ....projections.rendering.catalog import render_view
+from ...runtime.sessions.recall import RecalledBlock
 from ...runtime.sessions.stored_session import StoredSession
 from . import block_json
-from .logged_blocks import BlockLog, Logged
+from .logged_blocks import BlockLog, LoggedBlock
 
 
-def described(session: StoredSession) -> dict[str, Any]:
+def session_to_json(session: StoredSession) -> dict[str, Any]:
     """A session in a list of sessions: all of it read in O(1)."""
     state, parent, fork = session.log.state, session.log.parent, session.log.forked_from
     return {
@@ -35,30 +35,30 @@ def described(session: StoredSession) -> dict[str, Any]:
     }
 
 
-def logged(log: BlockLog, blocks: Iterable[Logged]) -> dict[str, Any]:
+def log_to_json(log: BlockLog, blocks: Iterable[LoggedBlock]) -> dict[str, Any]:
     """A session and its log, each block with what became of it."""
     boundary = log.view.boundary
     return {
-        **described(log.session),
+        **session_to_json(log.session),
         "lineage": log.view.coordinate.lineage,
         "lineage_version": log.view.coordinate.lineage_version,
         "boundary": boundary.originator_version if boundary else None,
         "log": [
             {
-                **_placed(one),
-                "fate": one.fate,
+                **_placed_to_json(one),
+                "fate": one.status,
                 "pending": one.pending,
                 "open": one.is_open,
-                "block": block_json.written(one.block),
+                "block": block_json.block_to_json(one.block),
             }
             for one in blocks
         ],
     }
 
 
-def viewed(view: HistoryView, form: str) -> dict[str, Any]:
+def view_to_json(view: HistoryView, form: str) -> dict[str, Any]:
     """A view in one of the formats that it can be rendered in."""
-    rendered = render(view, form)
+    rendered = render_view(view, form)
     document = {
         "session": view.session,
         "namespace": view.namespace,
@@ -77,8 +77,8 @@ def viewed(view: HistoryView, form: str) -> dict[str, Any]:
     return {**document, "messages": messages, "body": rendered}
 
 
-def recalled(
-    session: StoredSession, blocks: Iterable[Recalled], search: str | None
+def recalled_to_json(
+    session: StoredSession, blocks: Iterable[RecalledBlock], search: str | None
 ) -> dict[str, Any]:
     """Originals, as they were recorded."""
     return {
@@ -86,17 +86,21 @@ def recalled(
         "namespace": session.namespace,
         "search": search,
         "recalled": [
-            {**_placed(one), "text": one.block.text, "block": block_json.written(one.block)}
+            {
+                **_placed_to_json(one),
+                "text": one.block.text,
+                "block": block_json.block_to_json(one.block),
+            }
             for one in blocks
         ],
     }
 
 
-def _placed(one: Logged | Recalled) -> dict[str, Any]:
+def _placed_to_json(one: LoggedBlock | RecalledBlock) -> dict[str, Any]:
     return {
         "handle": f"#{one.position}",
         "position": one.position,
         "turn": one.turn,
         "kind": one.block.kind,
-        "tokens": estimate(one.block),
+        "tokens": estimate_block(one.block),
     }

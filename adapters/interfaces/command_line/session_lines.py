@@ -3,102 +3,106 @@
 import sys
 from collections.abc import Iterable, Sequence
 
-from ....domain.compaction import MAIN
-from ....projections.entry import Entry
+from ....domain.compaction import MAIN_LINEAGE
 from ....projections.history_view import HistoryView
-from ...analysis.auditing.diffs import count_of
-from ...runtime.sessions.recall import Recalled
-from .block_lines import body, heading, marks, refusal
-from .coordinates import coordinate
-from .logged_blocks import BlockLog, Logged
-from .printing import clipped, counted, line_width, readable, say
-from .session_json import described
+from ....projections.view_entry import ViewEntry
+from ...analysis.auditing.diffs import find_compaction_number
+from ...runtime.sessions.recall import RecalledBlock
+from .block_lines import block_status_marks, format_block_body, format_block_heading, format_refusal
+from .coordinates import format_coordinate
+from .logged_blocks import BlockLog, LoggedBlock
+from .printing import clip_text, escape_controls, format_count, get_line_width, print_text
+from .session_json import session_to_json
 
-INDENT = "    "
-EXCERPT = 100
+_INDENT = "    "
+_EXCERPT_CHARACTERS = 100
 """Characters of a line that stands for a longer text."""
-FOUND_LINES = 3
+MAX_FOUND_LINES = 3
 """How many of a block's lines that hold what was searched for are shown."""
 
 
-def say_log(log: BlockLog, blocks: Iterable[Logged], *, brief: bool) -> None:
+def print_log(log: BlockLog, blocks: Iterable[LoggedBlock], *, brief: bool) -> None:
     """The log in order; a line where the view's boundary lies, and what it took out is marked."""
-    _say_session(log)
+    _print_session(log)
     turn = None
     boundary = log.view.boundary
     ahead = boundary.after if boundary else 0
     for one in blocks:
         if boundary and ahead and one.position > ahead:
-            say(f"-- compaction {_count(log)} decided on all above --")
+            print_text(f"-- compaction {_compaction_number(log)} decided on all above --")
             ahead = 0
         if one.turn != turn:
             turn = one.turn
-            say(f"\nturn {turn}" if turn else "\nbefore the first turn", bold=True)
-        top = heading(one.position, one.block, marks(one), brief=brief)
+            print_text(f"\nturn {turn}" if turn else "\nbefore the first turn", bold=True)
+        top = format_block_heading(one.position, one.block, block_status_marks(one), brief=brief)
         if brief:
-            say(f"{top}  {clipped(one.block.text, max(20, line_width() - len(top) - 2))}")
+            print_text(
+                f"{top}  {clip_text(one.block.text, max(20, get_line_width() - len(top) - 2))}"
+            )
         else:
-            _say_block(top, body(one.block))
+            _print_block(top, format_block_body(one.block))
 
 
-def say_view(view: HistoryView, *, brief: bool = False) -> None:
+def print_view(view: HistoryView, *, brief: bool = False) -> None:
     """What is sent, in the order in which it is sent."""
-    say(
-        f"{view.session}: {counted(view.tokens, 'token')} estimated,"
-        f" {counted(len(view.entries), 'block')},"
-        f" as of {coordinate(view.coordinate)}"
+    print_text(
+        f"{view.session}: {format_count(view.tokens, 'token')} estimated,"
+        f" {format_count(len(view.entries), 'block')},"
+        f" as of {format_coordinate(view.coordinate)}"
     )
-    say(f"fingerprint {view.fingerprint}")
+    print_text(f"fingerprint {view.fingerprint}")
     if view.inherited_from:
-        say(f"its boundary was inherited from {view.inherited_from}")
+        print_text(f"its boundary was inherited from {view.inherited_from}")
     if brief:
-        _say_briefly(view)
+        _print_view_briefly(view)
         return
     if view.system_prompt is not None:
-        _say_block("\nsystem prompt", [view.system_prompt])
+        _print_block("\nsystem prompt", [view.system_prompt])
     if view.tool_definitions:
-        say(f"\n{counted(len(view.tool_definitions), 'tool')} offered", bold=True)
+        print_text(f"\n{format_count(len(view.tool_definitions), 'tool')} offered", bold=True)
     if summary := view.summary:
-        top = f"\nsummary, {counted(summary.tokens, 'token')}, stands for {summary.covers}"
-        _say_block(top, [summary.text])
-    say()
+        top = f"\nsummary, {format_count(summary.tokens, 'token')}, stands for {summary.covers}"
+        _print_block(top, [summary.text])
+    print_text()
     for entry in view.entries:
-        shown = body(entry.block) if entry.shown is None else [entry.shown]
-        _say_block(_top(entry), shown)
+        shown = format_block_body(entry.block) if entry.shown is None else [entry.shown]
+        _print_block(_format_heading(entry), shown)
 
 
-def _say_briefly(view: HistoryView) -> None:
+def _print_view_briefly(view: HistoryView) -> None:
     """A line for each thing that is sent."""
     tops = [("system prompt", view.system_prompt)] if view.system_prompt is not None else []
-    tops += [(f"{counted(len(view.tool_definitions), 'tool')} offered", "")] * bool(
+    tops += [(f"{format_count(len(view.tool_definitions), 'tool')} offered", "")] * bool(
         view.tool_definitions
     )
     if summary := view.summary:
-        tops.append((f"summary, {counted(summary.tokens, 'token')}", summary.text))
-    for top, text in tops + [(_top(entry, brief=True), entry.text) for entry in view.entries]:
-        say(f"{top}  {clipped(text, max(20, line_width() - len(top) - 2))}".rstrip())
+        tops.append((f"summary, {format_count(summary.tokens, 'token')}", summary.text))
+    for top, text in tops + [
+        (_format_heading(entry, brief=True), entry.text) for entry in view.entries
+    ]:
+        print_text(f"{top}  {clip_text(text, max(20, get_line_width() - len(top) - 2))}".rstrip())
 
 
-def _top(entry: Entry, *, brief: bool = False) -> str:
+def _format_heading(entry: ViewEntry, *, brief: bool = False) -> str:
     marked = ["pinned"] if entry.is_pinned else []
     marked += ["shortened"] if entry.shown is not None else []
-    return heading(entry.position, entry.block, marked, entry.tokens, brief=brief)
+    return format_block_heading(entry.position, entry.block, marked, entry.tokens, brief=brief)
 
 
-def say_recalled(blocks: Sequence[Recalled], search: str | None) -> None:
+def print_recalled(blocks: Sequence[RecalledBlock], search: str | None) -> None:
     """Whole blocks; of those that a search found, the lines that hold the text."""
     for one in blocks:
-        top = heading(one.position, one.block, refusal(one.block))
+        top = format_block_heading(one.position, one.block, format_refusal(one.block))
         if search is None:
-            _say_block(top, body(one.block))
+            _print_block(top, format_block_body(one.block))
         else:
-            _say_block(top, _holding(one.block.text, search))
+            _print_block(top, _matching_lines(one.block.text, search))
     if search is not None:
         whole = f"`cutbank recall SESSION {blocks[0].position}`"
-        say(f"{counted(len(blocks), 'block')}; {whole} gives all of one.")
+        print_text(f"{format_count(len(blocks), 'block')}; {whole} gives all of one.")
 
 
-def write_raw(blocks: Sequence[Recalled]) -> None:
+def write_raw(blocks: Sequence[RecalledBlock]) -> None:
     """The texts as bytes, one after another and nothing between them."""
     sys.stdout.flush()
     for one in blocks:
@@ -106,43 +110,43 @@ def write_raw(blocks: Sequence[Recalled]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _say_session(log: BlockLog) -> None:
-    about = described(log.session)
+def _print_session(log: BlockLog) -> None:
+    about = session_to_json(log.session)
     title = f" - {about['title']}" if about["title"] else ""
-    say(f"{about['session']}{title}", bold=True)
+    print_text(f"{about['session']}{title}", bold=True)
     source = f", imported from {about['source']}" if about["source"] else ""
     fork = f", a fork of {about['forked_from']}" if about["forked_from"] else ""
     names = {"turn": "turn", "blocks": "block", "tokens": "token", "open_calls": "open call"}
-    sizes = ", ".join(counted(about[key], thing) for key, thing in names.items())
-    say(f"{sizes}, ends at #{about['position']}{source}{fork}")
+    sizes = ", ".join(format_count(about[key], thing) for key, thing in names.items())
+    print_text(f"{sizes}, ends at #{about['position']}{source}{fork}")
     if about["prepared"]:
-        count = count_of(log.session, about["prepared"], MAIN)
-        say(f"compaction {count} is prepared, to be served at the threshold")
+        count = find_compaction_number(log.session, about["prepared"], MAIN_LINEAGE)
+        print_text(f"compaction {count} is prepared, to be served at the threshold")
     if log.view.boundary:
         at = log.view.coordinate
-        say(
-            f"{counted(log.view.tokens, 'token')} estimated in the view on {at.lineage},"
-            f" compaction {_count(log)}"
+        print_text(
+            f"{format_count(log.view.tokens, 'token')} estimated in the view on {at.lineage},"
+            f" compaction {_compaction_number(log)}"
         )
 
 
-def _count(log: BlockLog) -> int:
+def _compaction_number(log: BlockLog) -> int:
     """Which compaction the view begins at."""
     assert log.view.boundary is not None, "what begins at none is not counted"
     number = log.view.boundary.originator_version
-    return count_of(log.session, number, log.view.coordinate.lineage)
+    return find_compaction_number(log.session, number, log.view.coordinate.lineage)
 
 
-def _say_block(top: str, pieces: Iterable[str]) -> None:
-    say(top, bold=True)
+def _print_block(top: str, pieces: Iterable[str]) -> None:
+    print_text(top, bold=True)
     for piece in pieces:
-        for line in readable(piece).split("\n"):
-            say(INDENT + line if line else "")
+        for line in escape_controls(piece).split("\n"):
+            print_text(_INDENT + line if line else "")
 
 
-def _holding(text: str, search: str) -> list[str]:
+def _matching_lines(text: str, search: str) -> list[str]:
     wanted = search.casefold()
     lines = [line for line in text.splitlines() if wanted in line.casefold()]
-    shown = [clipped(line, EXCERPT) for line in lines[:FOUND_LINES]]
+    shown = [clip_text(line, _EXCERPT_CHARACTERS) for line in lines[:MAX_FOUND_LINES]]
     left = len(lines) - len(shown)
-    return shown + ([f"... and {counted(left, 'more line')}"] if left else [])
+    return shown + ([f"... and {format_count(left, 'more line')}"] if left else [])

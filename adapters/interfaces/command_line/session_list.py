@@ -5,22 +5,22 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ....domain.errors import StorageError
-from ...runtime.idle.server_clock import time_of
+from ...runtime.idle.server_clock import read_store_time
 from ...runtime.sessions.session_store import SessionStore
 from . import session_json
-from .printing import complain
-from .progress_bar import progress_bar
+from .printing import print_error
+from .progress_bar import show_progress
 
 if TYPE_CHECKING:
-    from ...storage.read_models.costs import Cost
+    from ...storage.read_models.costs import CallCosts
 
-SHORT = 2_000
+_EXCERPT_CHARACTERS = 2_000
 """Events that are read before anybody would look for a progress bar."""
 
-Listed = Mapping[str, Any]
+SessionJson = Mapping[str, Any]
 """A session as `sessions --json` has it."""
 
-INDEX_ONLY = dict.fromkeys(
+INDEX_FIELDS = dict.fromkeys(
     (
         *("first_prompt", "model", "said_at", "compactions"),
         *("in_use", "utilisation", "limit", "limit_source", "idle", "idle_until"),
@@ -29,7 +29,7 @@ INDEX_ONLY = dict.fromkeys(
 """What only the index knows."""
 
 
-def all_of(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]:
+def list_all(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]:
     """The sessions of all namespaces, or of one, as `sessions --json` says them.
 
     Where no index can be kept, they are read from the log one by one, and of idle work and costs
@@ -37,20 +37,22 @@ def all_of(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]:
     """
     # The log is asked first: what is wrong with it is not to be taken for trouble with the index.
     newest = store.events.recorder.max_notification_id() or 0
-    now = time_of(store.events)
+    now = read_store_time(store.events)
     try:
         models = store.read_models
         behind = newest - models.positions["index"]
-        if behind > SHORT:
-            with progress_bar("reading what is new") as progress:
+        if behind > _EXCERPT_CHARACTERS:
+            with show_progress("reading what is new") as progress:
                 models.catch_up(progress, search=False)
         else:
             models.catch_up(search=False)
     except StorageError as error:
-        complain(f"{error}; so nothing is known of idle work")
-        return [session_json.described(one) | INDEX_ONLY for one in store.sessions(namespace)]
+        print_error(f"{error}; so nothing is known of idle work")
+        return [
+            session_json.session_to_json(one) | INDEX_FIELDS for one in store.sessions(namespace)
+        ]
     # Whoever loads this module need not load what keeps read models.
-    from ...storage.read_models.session_list import listed  # noqa: PLC0415
+    from ...storage.read_models.session_list import list_sessions  # noqa: PLC0415
 
     return [
         asdict(one)
@@ -61,25 +63,27 @@ def all_of(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]:
             "idle": one.idle.value,
             "idle_until": one.idle_until.isoformat() if one.idle_until else None,
         }
-        for one in listed(models, namespace, now)
+        for one in list_sessions(models, namespace, now)
     ]
 
 
 def add_costs(
-    store: SessionStore, listed: Iterable[Listed], namespace: str | None
+    store: SessionStore, listed: Iterable[SessionJson], namespace: str | None
 ) -> list[dict[str, Any]]:
     """The same sessions, and what their calls cost as far as it is known; null where it is not."""
     listed = list(listed)
     if all(one["idle"] is None for one in listed):
-        return [{**one, **_cost(None)} for one in listed]  # there is no index
+        return [{**one, **_cost_to_json(None)} for one in listed]  # there is no index
     found = {
         (cost.namespace, cost.session): cost
         for cost in store.costs("session", namespace=namespace).rows
     }
-    return [{**one, **_cost(found.get((one["namespace"], one["session"])))} for one in listed]
+    return [
+        {**one, **_cost_to_json(found.get((one["namespace"], one["session"])))} for one in listed
+    ]
 
 
-def _cost(cost: "Cost | None") -> dict[str, Any]:
+def _cost_to_json(cost: "CallCosts | None") -> dict[str, Any]:
     if cost is None:
         return {"calls": 0, "cost_usd": None, "unpriced_calls": 0, "unreported_calls": 0}
     unknown = cost.unpriced_calls + cost.unreported_calls
@@ -91,11 +95,11 @@ def _cost(cost: "Cost | None") -> dict[str, Any]:
     }
 
 
-def newest_first(listed: Iterable[Listed]) -> list[Listed]:
+def sort_newest_first(listed: Iterable[SessionJson]) -> list[SessionJson]:
     """By when something was said last."""
     return sorted(listed, key=lambda one: one["said_at"] or "", reverse=True)
 
 
-def title_of(one: Listed) -> str:
+def get_listed_title(one: SessionJson) -> str:
     """What a session is about: its title, or else its first prompt."""
     return one["title"] or one["first_prompt"] or ""

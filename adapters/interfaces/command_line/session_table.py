@@ -6,13 +6,13 @@ from datetime import datetime
 from operator import itemgetter
 
 from ....domain.errors import InvalidSettingError
-from .printing import cost_in_short, counted, home_shortened, say, say_table
-from .session_list import Listed, newest_first, title_of
+from .printing import format_count, format_short_cost, print_table, print_text, shorten_home
+from .session_list import SessionJson, get_listed_title, sort_newest_first
 
-WHEN, NAME = "when", "name"
-SORTS = {
-    WHEN: "said_at",
-    NAME: "session",
+SORT_BY_TIME, SORT_BY_NAME = "when", "name"
+SORT_FIELDS = {
+    SORT_BY_TIME: "said_at",
+    SORT_BY_NAME: "session",
     "title": "title",
     "project": "project",
     "context": "utilisation",
@@ -20,55 +20,57 @@ SORTS = {
     "cost": "cost_usd",
 }
 """What a list can be sorted by, and the key that it is by. Numbers and times fall, text rises."""
-LEAST = {"id": 8, "project": 7, "title": 16, "model": 8}
+_MIN_CELLS = {"id": 8, "project": 7, "title": 16, "model": 8}
 """How narrow the columns may become that are cut short, in characters."""
 
 
-def chosen(
-    listed: Sequence[Listed], since: str | None, project: str | None, sort: str
-) -> list[Listed]:
+def choose_sessions(
+    listed: Sequence[SessionJson], since: str | None, project: str | None, sort: str
+) -> list[SessionJson]:
     """The sessions that were asked for, in the order that was asked for.
 
     Raises InvalidSettingError for an order that there is not.
     """
-    if sort not in SORTS:
-        raise InvalidSettingError(f"no order {sort!r}: sort by {', '.join(SORTS)}")
+    if sort not in SORT_FIELDS:
+        raise InvalidSettingError(f"no order {sort!r}: sort by {', '.join(SORT_FIELDS)}")
     found = [
         one
-        for one in newest_first(listed)
+        for one in sort_newest_first(listed)
         if (since is None or (one["said_at"] or "") >= since)
         and (project is None or project.casefold() in (one["project"] or "").casefold())
     ]
-    if sort == NAME:
+    if sort == SORT_BY_NAME:
         found.sort(key=itemgetter("namespace", "session"))
     elif sort in {"title", "project"}:
         found.sort(
-            key=lambda one: (title_of(one) if sort == "title" else one[sort] or "").casefold()
+            key=lambda one: (
+                get_listed_title(one) if sort == "title" else one[sort] or ""
+            ).casefold()
         )
-    elif sort != WHEN:
-        found.sort(key=lambda one: one[SORTS[sort]] or 0, reverse=True)
+    elif sort != SORT_BY_TIME:
+        found.sort(key=lambda one: one[SORT_FIELDS[sort]] or 0, reverse=True)
     return found
 
 
-def say_sessions(listed: Sequence[Listed], names: Mapping[str, str]) -> None:
+def print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> None:
     """A row for each session; in a pipe with whole names."""
     is_shown = sys.stdout.isatty()
-    columns: dict[str, Callable[[Listed], str | int]] = {
-        "when": lambda one: _when(one["said_at"]),
+    columns: dict[str, Callable[[SessionJson], str | int]] = {
+        "when": lambda one: _format_when(one["said_at"]),
         "id": lambda one: names[one["session"]],
         "namespace": itemgetter("namespace"),
         "project": lambda one: (one["project"] or "").rstrip("/").rpartition("/")[2],
-        "title": title_of,
-        "model": lambda one: _short_model(one["model"] or ""),
-        "full": lambda one: _share(one["utilisation"]),
+        "title": get_listed_title,
+        "model": lambda one: _shorten_model(one["model"] or ""),
+        "full": lambda one: _format_share(one["utilisation"]),
         "cuts": lambda one: one["compactions"] or "",
-        "cost": _cost,
+        "cost": _format_cost,
     }
     if not is_shown:
         columns |= {
             "when": lambda one: one["said_at"] or "",
             "id": itemgetter("session"),
-            "project": lambda one: home_shortened(one["project"] or ""),
+            "project": lambda one: shorten_home(one["project"] or ""),
             "model": lambda one: one["model"] or "",
         }
     if len({one["namespace"] for one in listed}) == 1:
@@ -76,13 +78,15 @@ def say_sessions(listed: Sequence[Listed], names: Mapping[str, str]) -> None:
     rows = [{name: of(one) for name, of in columns.items()} for one in listed]
     # On a screen, what no session has needs no column.
     shown = [name for name in columns if not is_shown or any(row[name] for row in rows)]
-    say_table(shown, [[str(row[name]) for name in shown] for row in rows], LEAST)
+    print_table(shown, [[str(row[name]) for name in shown] for row in rows], _MIN_CELLS)
     broken = sum(bool(one["incomplete"]) for one in listed)
     if is_shown and broken:
-        say(f"The import of {counted(broken, 'session')} was interrupted: import it again.")
+        print_text(
+            f"The import of {format_count(broken, 'session')} was interrupted: import it again."
+        )
 
 
-def _when(written: str | None) -> str:
+def _format_when(written: str | None) -> str:
     """The day by the clock of this machine; of today, the time."""
     if written is None:
         return ""
@@ -91,16 +95,16 @@ def _when(written: str | None) -> str:
     return f"{time:%H:%M}" if is_today else f"{time:%Y-%m-%d}"
 
 
-def _cost(one: Listed) -> str:
+def _format_cost(one: SessionJson) -> str:
     unknown = one["unpriced_calls"] + one["unreported_calls"]
-    return cost_in_short(one["cost_usd"] or 0.0, is_part=unknown > 0) if one["calls"] else ""
+    return format_short_cost(one["cost_usd"] or 0.0, is_part=unknown > 0) if one["calls"] else ""
 
 
-def _share(share: float | None) -> str:
+def _format_share(share: float | None) -> str:
     return "" if share is None else f"{share:.0%}"
 
 
-def _short_model(name: str) -> str:
+def _shorten_model(name: str) -> str:
     """A model without who serves it, and without its date."""
     bare = name.rpartition("/")[2].removeprefix("claude-")
     head, _, date = bare.rpartition("-")

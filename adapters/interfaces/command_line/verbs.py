@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from .invocation import accepting_all_options
+from .invocation import add_shared_options
 
 VERBS = {
     "demo": "demo.demo",
@@ -32,31 +32,31 @@ VERBS = {
     "fork": "cli_writing.fork",
     "prepare": "cli_looping.prepare",
     "record-call": "cli_looping.record_call",
-    "overflowed": "cli_looping.overflowed",
+    "overflowed": "cli_looping.handle_overflow",
     "meter": "cli_metering.meter",
     "compact": "cli_compacting.compact",
     "activate": "cli_compacting.activate",
     "revert": "cli_compacting.revert",
     "replay": "cli_replaying.replay",
     "idle": "cli_idling.idle",
-    "wake": "cli_waking.wake",
+    "wake": "cli_wake.wake",
     "backtest": "cli_backtesting.backtest",
     "policies": "cli_policies.policies",
     "settings": "cli_settings.settings",
-    "verify": "cli_keeping.verify",
-    "backup": "cli_keeping.backup",
+    "verify": "cli_verify.verify",
+    "backup": "cli_verify.backup",
     "rebuild": "cli_searching.rebuild",
 }
 
 
-class Verbs(Mapping[str, Any]):
+class LazyVerbs(Mapping[str, Any]):
     """typer's commands, made one at a time: a verb starts fast, whatever the others need."""
 
     def __getitem__(self, name: str) -> Any:
         module, function = VERBS[name].split(".")
         verb = getattr(import_module(f".{module}", __package__), function)
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name)(accepting_all_options(verb))
+        app.command(name)(add_shared_options(verb))
         return get_command(app)
 
     def __iter__(self) -> Iterator[str]:
@@ -71,4 +71,4 @@ class Program(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands: Any = Verbs()
+        self.commands: Any = LazyVerbs()

@@ -1,7 +1,7 @@
 """The shop of the sample session and what is said and done there, as templates. All invented."""
 
 # area|Thing|clock|flaws|columns, then a line for each verb: verb|from>to|guard|refusal|what it does
-AREAS = """\
+AREAS_TEXT = """\
 orders|Order|due_at|fresh n+1|customer_id:int currency:str total_pence:int lines:int
 place|draft>placed|lines < 1|it has no lines|Take the order: hold its stock, ask for its money.
 pay|placed>paid|total_pence < 0|its total is negative|Note that the money arrived.
@@ -167,7 +167,7 @@ REST = '''
         return [$thing.as_json() | {"history": moves[$thing.id]} for $thing in found]
 '''
 
-SHARE = '''
+SHARE_METHOD = '''
     def share(self, pence: int, percent: int) -> int:
         """A percentage of an amount, rounded down to the penny."""
         return pence * percent // 100

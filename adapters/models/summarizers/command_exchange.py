@@ -8,60 +8,60 @@ from typing import Any
 from pydantic import ValidationError
 
 from ....domain.blocks import Block, Media, ToolCall, ToolResult
-from ....domain.errors import SummariserFailedError
+from ....domain.errors import SummarizerFailedError
 from ....domain.item import Item
 from ....domain.ranges import Ranges
 from ....domain.session_events import Usage
-from ....domain.summaries.summariser import Draft, Material
-from .cited_lines import written
+from ....domain.summaries.summarizer import Draft, Material
+from .reply_parsing import parse_reply
 
-VERSION = 1
+EXCHANGE_VERSION = 1
 """Raised when a program written for an older one would misread what it is given."""
 
 
-def question(material: Material, items: Iterable[Item], previous: str | None) -> bytes:
+def make_question(material: Material, items: Iterable[Item], previous: str | None) -> bytes:
     """The material as one JSON document."""
     document = {
-        "version": VERSION,
+        "version": EXCHANGE_VERSION,
         "budget": material.budget,
         "instructions": material.instructions,
         "previous": previous,
-        "covers": _runs(material.covers),
-        "prefix": _runs(material.prefix),
+        "covers": _to_runs(material.covers),
+        "prefix": _to_runs(material.prefix),
         "digest": {
             "read_files": list(material.digest.read_files),
             "modified_files": list(material.digest.modified_files),
         },
-        "blocks": [_block(item) for item in items],
+        "blocks": [_block_to_json(item) for item in items],
     }
     return json.dumps(document).encode()
 
 
-def answer(output: bytes, material: Material) -> Draft:
+def parse_answer(output: bytes, material: Material) -> Draft:
     """The draft that a program's output is: a JSON object with a `text`, or else plain text."""
     said = output.decode("utf-8", "replace").strip()
-    document = _object(said)
+    document = _parse_object(said)
     if document is None:
-        return _draft(said, material, {})
+        return _make_draft(said, material, {})
     if not isinstance(document.get("text"), str):
-        raise SummariserFailedError("answered a JSON object without a 'text'")
-    return _draft(document["text"], material, document)
+        raise SummarizerFailedError("answered a JSON object without a 'text'")
+    return _make_draft(document["text"], material, document)
 
 
-def _draft(said: str, material: Material, document: Mapping[str, Any]) -> Draft:
-    text = written(said, material.covers)
+def _make_draft(said: str, material: Material, document: Mapping[str, Any]) -> Draft:
+    text = parse_reply(said, material.covers)
     return Draft(
         text=text.text,
         sections=text.sections,
-        cites=text.cites | _cites(document.get("cites")),
-        model=_checked("model", document.get("model"), str),
-        usage=_usage(document.get("usage")),
-        cost_usd=_cost(document.get("cost_usd")),
-        was_truncated=bool(_checked("was_truncated", document.get("was_truncated"), bool)),
+        cites=text.cites | _parse_cites(document.get("cites")),
+        model=_check_type("model", document.get("model"), str),
+        usage=_parse_usage(document.get("usage")),
+        cost_usd=_parse_cost(document.get("cost_usd")),
+        was_truncated=bool(_check_type("was_truncated", document.get("was_truncated"), bool)),
     )
 
 
-def _object(said: str) -> dict[str, Any] | None:
+def _parse_object(said: str) -> dict[str, Any] | None:
     if not said.startswith("{"):
         return None
     try:
@@ -71,46 +71,46 @@ def _object(said: str) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _cites(value: Any) -> Ranges:
+def _parse_cites(value: Any) -> Ranges:
     """Positions, or runs of them: `[3, [7, 9]]`."""
     runs: list[tuple[int, int]] = []
-    for entry in _checked("cites", value, list) or []:
+    for entry in _check_type("cites", value, list) or []:
         run = entry if isinstance(entry, list) else [entry, entry]
         if len(run) != 2 or any(type(end) is not int for end in run) or not 1 <= run[0] <= run[1]:
-            raise SummariserFailedError(
+            raise SummarizerFailedError(
                 f"answered cites that hold {json.dumps(entry)[:40]}; it takes [3, [7, 9]]"
             )
         runs.append((run[0], run[1]))
     return Ranges(runs)
 
 
-def _usage(value: Any) -> Usage | None:
+def _parse_usage(value: Any) -> Usage | None:
     if value is None:
         return None
     try:
         return Usage.model_validate(value)
     except ValidationError as error:
         names = ", ".join(Usage.model_fields)
-        raise SummariserFailedError(
+        raise SummarizerFailedError(
             f"answered a usage that cannot be read; it takes whole numbers: {names}"
         ) from error
 
 
-def _cost(value: Any) -> float | None:
-    cost = _checked("cost_usd", value, float)
+def _parse_cost(value: Any) -> float | None:
+    cost = _check_type("cost_usd", value, float)
     if cost is not None and not (isfinite(cost) and cost >= 0):
-        raise SummariserFailedError(f"answered a cost_usd that cannot be: {cost}")
+        raise SummarizerFailedError(f"answered a cost_usd that cannot be: {cost}")
     return None if cost is None else float(cost)
 
 
-def _checked(name: str, value: Any, kind: type) -> Any:
+def _check_type(name: str, value: Any, kind: type) -> Any:
     """The value, if it is of that kind or missing."""
     if value is None or type(value) is kind or (kind is float and type(value) is int):
         return value
-    raise SummariserFailedError(f"answered a {name} that is no {kind.__name__}")
+    raise SummarizerFailedError(f"answered a {name} that is no {kind.__name__}")
 
 
-def _block(item: Item) -> dict[str, Any]:
+def _block_to_json(item: Item) -> dict[str, Any]:
     block = item.block
     told: dict[str, Any] = {
         "position": item.position,
@@ -129,21 +129,21 @@ def _block(item: Item) -> dict[str, Any]:
         }
     if isinstance(block, Block) and block.name:
         told["name"] = block.name
-    if media := _media(block):
-        told["media"] = [_described(medium) for medium in media]
+    if media := _find_media(block):
+        told["media"] = [_describe_media(medium) for medium in media]
     return told
 
 
-def _media(block: Block | ToolCall | ToolResult) -> tuple[Media, ...]:
+def _find_media(block: Block | ToolCall | ToolResult) -> tuple[Media, ...]:
     if isinstance(block, ToolResult):
         return block.media
     return (block.media,) if isinstance(block, Block) and block.media else ()
 
 
-def _described(media: Media) -> dict[str, Any]:
+def _describe_media(media: Media) -> dict[str, Any]:
     """What an image or document is; its bytes can be had by recalling the block."""
     return {"type": media.type, "mime": media.mime, "bytes": len(media.data), "url": media.url}
 
 
-def _runs(ranges: Ranges) -> list[list[int]]:
+def _to_runs(ranges: Ranges) -> list[list[int]]:
     return [list(run) for run in ranges.runs]

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ....domain.blocks import NOT_SENT, AnyBlock, Block, Kind, Media, ToolCall, ToolResult
+from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, ToolCall, ToolResult
 from ....domain.item import Item
-from ....domain.summaries.extraction.wording import printable
+from ....domain.summaries.extraction.clean_text import make_printable
 
-LONGEST: dict[Kind, int] = {
+MAX_CHARACTERS_BY_KIND: dict[Kind, int] = {
     Kind.THINKING: 2_000,
     Kind.TOOL_CALL: 4_000,
     Kind.TOOL_RESULT: 6_000,
@@ -23,54 +23,58 @@ class Passage:
     head: str
     body: str
 
-    def pieces(self, most: int) -> Iterator["Passage"]:
+    def split(self, most: int) -> Iterator["Passage"]:
         """The passage in parts of at most so many characters, cut between lines where possible."""
-        bodies = list(_cut(self.body, most))
+        bodies = list(_cut_text(self.body, most))
         for number, body in enumerate(bodies, 1):
             yield replace(self, head=f"{self.head}, part {number} of {len(bodies)}", body=body)
 
 
-Group = tuple[Passage, ...]
+PassageGroup = tuple[Passage, ...]
 """Passages that belong together: the pieces of one message, a call and its result."""
 
 
-def groups_of(items: Sequence[Item], shown: dict[Kind, int] | None = None) -> list[Group]:
+def make_passage_groups(
+    items: Sequence[Item], shown: dict[Kind, int] | None = None
+) -> list[PassageGroup]:
     """The blocks as passages, in order, in the groups that are better not parted."""
-    longest = LONGEST if shown is None else shown
+    longest = MAX_CHARACTERS_BY_KIND if shown is None else shown
     heads = {item.position: item for item in items}
-    groups: list[Group] = []
+    groups: list[PassageGroup] = []
     current: list[Passage] = []
-    for item, is_last in zip(items, _ends(items), strict=True):
-        if item.kind not in NOT_SENT:
-            current += _passages(item, heads, longest)
+    for item, is_last in zip(items, _find_group_ends(items), strict=True):
+        if item.kind not in UNSENT_KINDS:
+            current += _make_passages(item, heads, longest)
         if is_last and current:
             groups.append(tuple(current))
             current = []
     return groups
 
 
-def _passages(item: Item, known: dict[int, Item], longest: dict[Kind, int]) -> Iterator[Passage]:
-    body = printable(_said(item.block)).strip("\n")
+def _make_passages(
+    item: Item, known: dict[int, Item], longest: dict[Kind, int]
+) -> Iterator[Passage]:
+    body = make_printable(_block_text(item.block)).strip("\n")
     if body.strip():
         most = longest.get(item.kind, len(body))
-        yield Passage(item.position, _head(item, known), _within(body, most))
+        yield Passage(item.position, _make_head(item, known), _shorten_middle(body, most))
 
 
-def _ends(items: Sequence[Item]) -> list[bool]:
+def _find_group_ends(items: Sequence[Item]) -> list[bool]:
     """For each block whether a group ends with it: no call is open and its message is over."""
     last: dict[tuple[str, object], int] = {}
     for index, item in enumerate(items):
-        for key in _ties(item):
+        for key in _find_ties(item):
             last[key] = index
     ends: list[bool] = []
     reaches = -1
     for index, item in enumerate(items):
-        reaches = max(reaches, *(last[key] for key in _ties(item)))
+        reaches = max(reaches, *(last[key] for key in _find_ties(item)))
         ends.append(reaches <= index)
     return ends
 
 
-def _ties(item: Item) -> list[tuple[str, object]]:
+def _find_ties(item: Item) -> list[tuple[str, object]]:
     """What ties a block to others."""
     ties: list[tuple[str, object]] = [("block", item.position)]
     if item.call is not None:
@@ -80,20 +84,20 @@ def _ties(item: Item) -> list[tuple[str, object]]:
     return ties
 
 
-def _head(item: Item, known: dict[int, Item]) -> str:
+def _make_head(item: Item, known: dict[int, Item]) -> str:
     block = item.block
     if isinstance(block, ToolCall):
-        return f"the agent calls {_named(block)}"
+        return f"the agent calls {_describe_call(block)}"
     if isinstance(block, ToolResult):
         call = known.get(item.call) if item.call is not None else None
         of = f" of #{item.call}" if item.call is not None else ""
-        name = f" {_named(call.block)}" if call and isinstance(call.block, ToolCall) else ""
+        name = f" {_describe_call(call.block)}" if call and isinstance(call.block, ToolCall) else ""
         return f"result{of}{name}" + (", an error" if block.is_error else "")
     return _HEADS.get(block.kind, str(block.kind))
 
 
-def _named(call: ToolCall) -> str:
-    return " ".join(printable(call.name).split())[:80]
+def _describe_call(call: ToolCall) -> str:
+    return " ".join(make_printable(call.name).split())[:80]
 
 
 _HEADS = {
@@ -106,21 +110,21 @@ _HEADS = {
 }
 
 
-def _said(block: AnyBlock) -> str:
+def _block_text(block: AnyBlock) -> str:
     if isinstance(block, ToolCall):
         return block.arguments
     media = block.media if isinstance(block, ToolResult) else [block.media]
     name = [block.name] if isinstance(block, Block) and block.name else []
-    shown = [_described(medium) for medium in media if medium is not None]
+    shown = [_describe_media(medium) for medium in media if medium is not None]
     return "\n".join([*name, *([block.text] if block.text else []), *shown])
 
 
-def _described(media: Media) -> str:
+def _describe_media(media: Media) -> str:
     where = media.url if media.url and not media.data else f"{len(media.data):,} bytes"
     return f"[{media.type} {media.mime} {media.name or ''} {where}]".replace("  ", " ")
 
 
-def _within(text: str, most: int) -> str:
+def _shorten_middle(text: str, most: int) -> str:
     """Both ends of a text that is too long, and how much is missing between them."""
     if len(text) <= most:
         return text
@@ -129,7 +133,7 @@ def _within(text: str, most: int) -> str:
     return f"{text[:head]}\n[... {left_out:,} characters are not shown here ...]\n{text[-tail:]}"
 
 
-def _cut(text: str, most: int) -> Iterator[str]:
+def _cut_text(text: str, most: int) -> Iterator[str]:
     while len(text) > most:
         line = text.rfind("\n", most // 2, most)
         end = line + 1 if line >= 0 else most

@@ -22,11 +22,11 @@ class Fence:
             digest.update(b"again")
             self.word = digest.hexdigest()[:8]
 
-    def around(self, name: str, text: str) -> str:
+    def wrap_text(self, name: str, text: str) -> str:
         """A text as data of that name."""
         return f"<{name}-{self.word}>\n{text}\n</{name}-{self.word}>"
 
-    def transcript(self, passages: Iterable[Passage]) -> str:
+    def wrap_passages(self, passages: Iterable[Passage]) -> str:
         """Blocks, each under a line that only this fence can have written."""
         return "\n".join(
             f"{self.word} #{passage.position} {passage.head}:\n{passage.body}"
@@ -34,6 +34,6 @@ class Fence:
         )
 
 
-def fence_for(passages: Iterable[Passage], *texts: str) -> Fence:
+def make_fence(passages: Iterable[Passage], *texts: str) -> Fence:
     """A fence for these blocks and texts."""
     return Fence([*texts, *(text for p in passages for text in (p.head, p.body))])

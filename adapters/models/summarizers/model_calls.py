@@ -21,24 +21,24 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
-from ....domain.errors import SummariserFailedError
+from ....domain.errors import SummarizerFailedError
 from ....domain.session_events import Usage
 from . import prompts
-from .model_errors import told
+from .model_errors import translate_model_error
 
-Priced = Callable[[str, Usage], float | None]
+PriceCall = Callable[[str, Usage], float | None]
 """What a call costs in US dollars by the model that answered and its usage; None if unknown."""
 
-FOR_THOUGHT = 4_096
+THINKING_TOKENS = 4_096
 """Tokens of output for a model that cannot be kept from thinking before it writes."""
 
 
-LONGEST_TOKEN = 16
+MAX_TOKEN_CHARACTERS = 16
 """Characters for each token of a limit, beyond which a server does not mind the limit at all."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """What one request came to."""
 
     text: str
@@ -49,7 +49,7 @@ class Reply:
 
 
 @dataclass
-class Calls:
+class ModelCalls:
     """The requests of one summary: at most so many at once, each answered in words."""
 
     model: Model
@@ -60,29 +60,29 @@ class Calls:
     at_once: asyncio.Semaphore
     settings: Mapping[str, Any] = field(default_factory=dict)
     temperature: float | None = None
-    priced: Priced | None = None
+    priced: PriceCall | None = None
     is_streamed: bool = True
-    replies: list[Reply] = field(default_factory=list)
+    replies: list[ModelReply] = field(default_factory=list)
 
-    async def ask(self, prompt: str, most: int, system: str = prompts.SYSTEM) -> str:
+    async def ask(self, prompt: str, most: int, system: str = prompts.NOTES_SYSTEM_PROMPT) -> str:
         """The answer to a prompt in at most so many tokens; `system` tells the model its part."""
         parts: list[ModelRequestPart] = [SystemPromptPart(system), UserPromptPart(prompt)]
-        settings = self._settings(most)
+        settings = self._make_settings(most)
         if self.model.profile.get("thinking_always_enabled"):
-            settings["max_tokens"] = most + FOR_THOUGHT
+            settings["max_tokens"] = most + THINKING_TOKENS
         return await self.send(ModelRequest(parts=parts), settings)
 
     async def send(self, request: ModelRequest, settings: ModelSettings) -> str:
         """The words that a request is answered with."""
         async with self.at_once:
-            heard = await self._heard(request, settings)
+            heard = await self._receive(request, settings)
         if isinstance(heard, Exception):
             raise heard
-        reply = self._reply(heard)
+        reply = self._make_reply(heard)
         self.replies.append(reply)
         return reply.text
 
-    async def _heard(
+    async def _receive(
         self, request: ModelRequest, settings: ModelSettings
     ) -> ModelResponse | Exception:
         """The answer, or what to raise in its place.
@@ -91,11 +91,11 @@ class Calls:
         attached as the context, and its words may quote the key or the conversation.
         """
         try:
-            return await self._response(request, settings)
+            return await self._request_response(request, settings)
         except Exception as error:  # noqa: BLE001 - clients raise what they like
-            return told(error, self.name, self.keys)
+            return translate_model_error(error, self.name, self.keys)
 
-    def _settings(self, most: int) -> ModelSettings:
+    def _make_settings(self, most: int) -> ModelSettings:
         """For a call that is made once: no cache is written, no retry, no thinking if it can be."""
         settings = ModelSettings(max_tokens=most, cache=False, max_retries=0, thinking=False)
         if self.temperature is not None and not self.model.profile.get("supports_thinking"):
@@ -105,22 +105,24 @@ class Calls:
             settings.pop(name, None)
         return settings
 
-    async def _response(self, request: ModelRequest, settings: ModelSettings) -> ModelResponse:
+    async def _request_response(
+        self, request: ModelRequest, settings: ModelSettings
+    ) -> ModelResponse:
         if not self.is_streamed:
             return await model_request(self.model, [request], model_settings=settings)
         async with model_request_stream(self.model, [request], model_settings=settings) as stream:
-            left = settings.get("max_tokens", FOR_THOUGHT) * LONGEST_TOKEN
+            left = settings.get("max_tokens", THINKING_TOKENS) * MAX_TOKEN_CHARACTERS
             async for event in stream:
-                left -= _characters(event)
+                left -= _count_characters(event)
                 if left < 0:
-                    raise SummariserFailedError(f"{self.name} answered without an end")
+                    raise SummarizerFailedError(f"{self.name} answered without an end")
             return stream.get()
 
-    def _reply(self, response: ModelResponse) -> Reply:
+    def _make_reply(self, response: ModelResponse) -> ModelReply:
         if response.finish_reason == "content_filter":
-            raise SummariserFailedError(f"{self.name} refused to sum this up")
+            raise SummarizerFailedError(f"{self.name} refused to sum this up")
         if response.finish_reason == "error" or _is_cut_short(response):
-            raise SummariserFailedError(
+            raise SummarizerFailedError(
                 f"{self.name} broke off in the middle of its answer", is_transient=True
             )
         text = (response.text or "").strip()
@@ -131,12 +133,14 @@ class Calls:
                 if any(isinstance(part, ToolCallPart) for part in response.parts)
                 else "answered nothing"
             )
-            raise SummariserFailedError(f"{self.name} {did}", is_transient=True)
-        usage = _usage(response)
+            raise SummarizerFailedError(f"{self.name} {did}", is_transient=True)
+        usage = _read_usage(response)
         model = response.model_name or self.model.model_name
-        return Reply(text, model, usage, self._cost(response, model, usage), was_truncated)
+        return ModelReply(
+            text, model, usage, self._find_cost(response, model, usage), was_truncated
+        )
 
-    def _cost(self, response: ModelResponse, model: str, usage: Usage | None) -> float | None:
+    def _find_cost(self, response: ModelResponse, model: str, usage: Usage | None) -> float | None:
         if usage is None:
             return None
         if self.priced is not None:
@@ -147,7 +151,7 @@ class Calls:
             return None  # no price is known of this model
 
 
-def _characters(event: ModelResponseStreamEvent) -> int:
+def _count_characters(event: ModelResponseStreamEvent) -> int:
     match event:
         case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
             return len(text)
@@ -168,7 +172,7 @@ def _is_cut_short(response: ModelResponse) -> bool:
     return response.finish_reason is None or not (said or response.usage.has_values())
 
 
-def _usage(response: ModelResponse) -> Usage | None:
+def _read_usage(response: ModelResponse) -> Usage | None:
     """What the provider reported; None where it reported nothing, or nothing that can be true."""
     told = response.usage
     cached = told.cache_read_tokens + told.cache_write_tokens
@@ -185,7 +189,7 @@ def _usage(response: ModelResponse) -> Usage | None:
     )
 
 
-def usage_of(replies: Sequence[Reply]) -> Usage | None:
+def sum_usage(replies: Sequence[ModelReply]) -> Usage | None:
     """The sum over all requests; None where one of them reported nothing."""
     usages = [reply.usage for reply in replies if reply.usage is not None]
     if not usages or len(usages) < len(replies):
@@ -200,7 +204,7 @@ def usage_of(replies: Sequence[Reply]) -> Usage | None:
     )
 
 
-def cost_of(replies: Sequence[Reply]) -> float | None:
+def sum_cost(replies: Sequence[ModelReply]) -> float | None:
     """The sum over all requests; None where the price of one of them is not known."""
     costs = [reply.cost_usd for reply in replies]
     known = [cost for cost in costs if cost is not None]

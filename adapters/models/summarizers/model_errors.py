@@ -4,9 +4,9 @@ import re
 
 from pydantic_ai import exceptions as failed
 
-from ....domain.errors import SummariserFailedError
-from ....domain.overflow import recognised
-from .hierarchy import TooLongError
+from ....domain.errors import SummarizerFailedError
+from ....domain.overflow import recognize_overflow
+from .hierarchical_summary import TooLongError
 
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{1,59}")
 _NO_CREDENTIALS = frozenset(
@@ -17,88 +17,96 @@ _NO_CREDENTIALS = frozenset(
         "DefaultCredentialsError",
     }
 )
-_LOST = frozenset({"ConnectError", "ConnectionError", "ReadError", "RemoteProtocolError"})
+_CONNECTION_ERRORS = frozenset(
+    {"ConnectError", "ConnectionError", "ReadError", "RemoteProtocolError"}
+)
 
 
-def told(error: Exception, model: str, keys: str) -> Exception:
+def translate_model_error(error: Exception, model: str, keys: str) -> Exception:
     """What to raise for an error of a model: one line, and whether it is worth another try.
 
     A provider's own words are left out, for they may quote the key or the conversation.
     """
     match error:
-        case SummariserFailedError() | TooLongError():
+        case SummarizerFailedError() | TooLongError():
             return error
         case failed.ModelContextWindowExceededError():
             return TooLongError()
-        case failed.ModelHTTPError() if recognised(error):
+        case failed.ModelHTTPError() if recognize_overflow(error):
             return TooLongError()
         case failed.ModelAuthenticationError():
-            return _failed(model, f"refused the key{_code(error)}; set {keys} to one that is valid")
+            return _make_failure(
+                model, f"refused the key{_find_code(error)}; set {keys} to one that is valid"
+            )
         case failed.ModelQuotaExceededError():
-            return _failed(model, f"has no quota or credit left{_code(error)}; see the account")
+            return _make_failure(
+                model, f"has no quota or credit left{_find_code(error)}; see the account"
+            )
         case failed.ModelNotFoundError():
             meant = getattr(error, "suggested_model_id", None)
             hint = f"; did you mean {meant}?" if meant else "; check its name and the base URL"
-            return _failed(model, f"does not exist there{_code(error)}{hint}")
+            return _make_failure(model, f"does not exist there{_find_code(error)}{hint}")
         case failed.ModelRateLimitError():
-            return _later(model, f"is rate limited{_code(error)}", error)
+            return _make_retryable(model, f"is rate limited{_find_code(error)}", error)
         case failed.ModelOverloadedError():
-            return _later(model, f"is overloaded{_code(error)}", error)
+            return _make_retryable(model, f"is overloaded{_find_code(error)}", error)
         case failed.ModelUnavailableError() | failed.ModelServerError():
-            return _later(model, f"failed on its side{_code(error)}", error)
+            return _make_retryable(model, f"failed on its side{_find_code(error)}", error)
         case failed.ModelRequestTimeout() | failed.ModelTimeoutError():
-            return _later(model, "did not answer in time", error)
+            return _make_retryable(model, "did not answer in time", error)
         case failed.ModelConnectionError():
-            return _later(model, "could not be reached, or the connection was lost", error)
+            return _make_retryable(model, "could not be reached, or the connection was lost", error)
         case failed.ModelHTTPError(status_code=status) if status >= 500 or status in {
             408,
             409,
             429,
         }:
-            return _later(model, f"failed on its side{_code(error)}", error)
+            return _make_retryable(model, f"failed on its side{_find_code(error)}", error)
         case failed.ModelRequestRejectedError() | failed.ModelHTTPError():
-            return _failed(model, f"rejected the request{_code(error)}; check the model's settings")
+            return _make_failure(
+                model, f"rejected the request{_find_code(error)}; check the model's settings"
+            )
         case failed.ModelAPIError():
-            return _later(model, f"broke off{_code(error)}", error)
+            return _make_retryable(model, f"broke off{_find_code(error)}", error)
         case failed.ContentFilterError():
-            return _failed(model, "answered nothing: its content filter stepped in")
+            return _make_failure(model, "answered nothing: its content filter stepped in")
         case failed.UnexpectedModelBehavior() | AttributeError() | LookupError() | ValueError():
             # Clients trust a provider to keep to its format, and stumble where it does not.
-            return _later(model, "answered in a form that cannot be read", error)
+            return _make_retryable(model, "answered in a form that cannot be read", error)
         case failed.UserError() | TypeError():
-            return _failed(model, "cannot be asked in this way; check the model's settings")
+            return _make_failure(model, "cannot be asked in this way; check the model's settings")
         case TimeoutError():
-            return _later(model, "did not answer in time", error)
+            return _make_retryable(model, "did not answer in time", error)
         case OSError():
-            return _later(model, "could not be reached, or the connection was lost", error)
-    return _by_name(error, model, keys)
+            return _make_retryable(model, "could not be reached, or the connection was lost", error)
+    return _translate_by_name(error, model, keys)
 
 
-def _by_name(error: Exception, model: str, keys: str) -> SummariserFailedError:
+def _translate_by_name(error: Exception, model: str, keys: str) -> SummarizerFailedError:
     """Errors of libraries that need not be installed are known by the name of their class."""
     names = {kind.__name__ for kind in type(error).__mro__}
     if names & _NO_CREDENTIALS:
-        return _failed(model, f"has no key; set {keys}")
+        return _make_failure(model, f"has no key; set {keys}")
     if any("Timeout" in name for name in names):
-        return _later(model, "did not answer in time", error)
-    if names & _LOST or any(name.endswith("TransportError") for name in names):
-        return _later(model, "could not be reached, or the connection was lost", error)
-    return _failed(model, f"failed with a {type(error).__name__}")
+        return _make_retryable(model, "did not answer in time", error)
+    if names & _CONNECTION_ERRORS or any(name.endswith("TransportError") for name in names):
+        return _make_retryable(model, "could not be reached, or the connection was lost", error)
+    return _make_failure(model, f"failed with a {type(error).__name__}")
 
 
-def _failed(model: str, what: str) -> SummariserFailedError:
-    return SummariserFailedError(f"{model} {what}")
+def _make_failure(model: str, what: str) -> SummarizerFailedError:
+    return SummarizerFailedError(f"{model} {what}")
 
 
-def _later(model: str, what: str, error: Exception) -> SummariserFailedError:
-    return SummariserFailedError(
+def _make_retryable(model: str, what: str, error: Exception) -> SummarizerFailedError:
+    return SummarizerFailedError(
         f"{model} {what}",
         is_transient=True,
         retry_after_s=getattr(error, "retry_after", None),
     )
 
 
-def _code(error: Exception) -> str:
+def _find_code(error: Exception) -> str:
     """The status and the provider's code for it, if that is a code and no sentence."""
     parts: list[str] = []
     if status := getattr(error, "status_code", None):

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ....domain.summaries.extraction.wording import folded
+from ....domain.summaries.extraction.clean_text import fold_lines
 
-LONGEST_OUTPUT = 1_000_000
+MAX_OUTPUT_BYTES_KEPT = 1_000_000
 """Bytes; what writes more is no summary, and is ended."""
 _LAST_ERRORS = 4_096
 _LAST_WORDS = 200
@@ -17,7 +17,7 @@ _STDERR = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProgramResult:
     """How a program ended, and what it had written by then."""
 
     status: int
@@ -27,20 +27,20 @@ class Ended:
     is_too_long: bool
 
     @property
-    def last_words(self) -> str:
+    def last_error_line(self) -> str:
         """The last line that it wrote to its standard error."""
-        lines = [folded(line) for line in self.errors.decode("utf-8", "replace").splitlines()]
+        lines = [fold_lines(line) for line in self.errors.decode("utf-8", "replace").splitlines()]
         return next((line[:_LAST_WORDS] for line in reversed(lines) if line), "")
 
 
-async def run(argv: Sequence[str], given: bytes, cwd: str | None = None) -> Ended:
+async def run_program(argv: Sequence[str], given: bytes, cwd: str | None = None) -> ProgramResult:
     """Start the program, write to its standard input, and wait for its end.
 
     Raises OSError where it cannot be started.
     """
     loop = asyncio.get_running_loop()
     transport, running = await loop.subprocess_exec(
-        lambda: _Running(loop), *argv, cwd=cwd, start_new_session=True
+        lambda: _ProgramProtocol(loop), *argv, cwd=cwd, start_new_session=True
     )
     try:
         stdin = transport.get_pipe_transport(0)
@@ -54,10 +54,10 @@ async def run(argv: Sequence[str], given: bytes, cwd: str | None = None) -> Ende
         await running.finished
     status = transport.get_returncode()
     assert status is not None
-    return Ended(status, bytes(running.output), bytes(running.errors), running.is_too_long)
+    return ProgramResult(status, bytes(running.output), bytes(running.errors), running.is_too_long)
 
 
-class _Running(asyncio.SubprocessProtocol):
+class _ProgramProtocol(asyncio.SubprocessProtocol):
     """Collects what a program writes, and knows when it and its pipes are gone."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -75,7 +75,7 @@ class _Running(asyncio.SubprocessProtocol):
         if fd == _STDERR:
             self.errors += data
             del self.errors[:-_LAST_ERRORS]
-        elif len(self.output) + len(data) > LONGEST_OUTPUT:
+        elif len(self.output) + len(data) > MAX_OUTPUT_BYTES_KEPT:
             self.is_too_long = True
             self.kill()
         else:

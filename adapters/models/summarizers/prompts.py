@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from ....domain.summaries.extraction.sections import PROGRESS, Section
-from .conversation_text import Group
-from .fence import Fence, fence_for
+from ....domain.summaries.extraction.sections import PROGRESS_HEADING, SummarySection
+from .conversation_text import PassageGroup
+from .fence import Fence, make_fence
 
 WORDS_PER_TOKEN = 0.5
 """What a token of the budget has room for, handles and Markdown counted in."""
-FEWEST_WORDS = 15
+MIN_REQUESTED_WORDS = 15
 
-SYSTEM = """\
+NOTES_SYSTEM_PROMPT = """\
 You keep the notes of an agent that works for a user. The agent can hold only so much: the part of \
 its conversation that you are shown is about to leave its view, and your notes take its place. The \
 agent goes on with nothing but these notes and the newest messages, so what it needs in order to \
@@ -42,15 +42,15 @@ in the record. Invent nothing, and do not guess at what you were not shown.
 - No list of the files that were read or changed: it is added for you. No preamble, no closing \
 words: the notes alone."""
 
-ABOUT: dict[str, str] = {
-    Section.GOAL: "what the user wants to be achieved; each goal that is still open",
-    Section.CONSTRAINTS: "what the user demands, forbids or prefers, and other rules that hold",
-    Section.DONE: "what is finished, with what came of it",
-    Section.IN_PROGRESS: "what was being worked on at the end",
-    Section.BLOCKED: "what failed or waits for something, with the exact error",
-    Section.DECISIONS: "what was decided, and why",
-    Section.NEXT: "what is to be done next, in order",
-    Section.CONTEXT: "facts that would be costly to find again: paths, names, values, findings",
+SECTION_DESCRIPTIONS: dict[str, str] = {
+    SummarySection.GOAL: "what the user wants to be achieved; each goal that is still open",
+    SummarySection.CONSTRAINTS: "what the user demands, forbids or prefers, and other rules that hold",
+    SummarySection.DONE: "what is finished, with what came of it",
+    SummarySection.IN_PROGRESS: "what was being worked on at the end",
+    SummarySection.BLOCKED: "what failed or waits for something, with the exact error",
+    SummarySection.DECISIONS: "what was decided, and why",
+    SummarySection.NEXT: "what is to be done next, in order",
+    SummarySection.CONTEXT: "facts that would be costly to find again: paths, names, values, findings",
 }
 
 
@@ -62,54 +62,64 @@ class TurnSection(StrEnum):
     CONTEXT = "Context for Suffix"
 
 
-ABOUT_TURN: dict[str, str] = {
+TURN_SECTION_DESCRIPTIONS: dict[str, str] = {
     TurnSection.REQUEST: "what the user asked for in this turn",
     TurnSection.PROGRESS: "what was done and decided so far in it, and what came of it",
     TurnSection.CONTEXT: "what one must know to understand the messages that follow",
 }
 
 
-def headings() -> str:
+def format_summary_headings() -> str:
     """The headings of a summary, and what belongs under each."""
     lines: list[str] = []
-    for section, about in ABOUT.items():
-        if section is Section.DONE:
-            lines.append(f"## {PROGRESS}")
-        level = "###" if section in {Section.DONE, Section.IN_PROGRESS, Section.BLOCKED} else "##"
+    for section, about in SECTION_DESCRIPTIONS.items():
+        if section is SummarySection.DONE:
+            lines.append(f"## {PROGRESS_HEADING}")
+        level = (
+            "###"
+            if section in {SummarySection.DONE, SummarySection.IN_PROGRESS, SummarySection.BLOCKED}
+            else "##"
+        )
         lines.append(f"{level} {section}  ({about})")
     return "\n".join(lines)
 
 
-def turn_headings() -> str:
+def format_turn_headings() -> str:
     """The headings for the beginning of a turn."""
-    return "\n".join(f"### {section}  ({about})" for section, about in ABOUT_TURN.items())
+    return "\n".join(
+        f"### {section}  ({about})" for section, about in TURN_SECTION_DESCRIPTIONS.items()
+    )
 
 
-def fresh(passages: Group, task: str) -> str:
+def make_fresh_prompt(passages: PassageGroup, task: str) -> str:
     """Sum up a record."""
-    fence = fence_for(passages)
-    return joined(_told(fence), fence.around("record", fence.transcript(passages)), task)
+    fence = make_fence(passages)
+    return join_parts(
+        _explain_fence(fence), fence.wrap_text("record", fence.wrap_passages(passages)), task
+    )
 
 
-def update(passages: Group, previous: str, task: str) -> str:
+def make_update_prompt(passages: PassageGroup, previous: str, task: str) -> str:
     """Bring earlier notes up to date by what came after them."""
-    fence = fence_for(passages, previous)
-    return joined(
-        _told(fence),
+    fence = make_fence(passages, previous)
+    return join_parts(
+        _explain_fence(fence),
         "The notes so far, which stand for what came before the record (data as well):",
-        fence.around("notes", previous),
+        fence.wrap_text("notes", previous),
         "The record of what came after them:",
-        fence.around("record", fence.transcript(passages)),
+        fence.wrap_text("record", fence.wrap_passages(passages)),
         task,
     )
 
 
-def merge(notes: Sequence[str], previous: str | None, task: str) -> str:
+def make_merge_prompt(notes: Sequence[str], previous: str | None, task: str) -> str:
     """Make one summary of notes on consecutive parts."""
-    fence = fence_for((), *notes, previous or "")
-    parts = [fence.around(f"part-{number}", note.strip()) for number, note in enumerate(notes, 1)]
-    earlier = [fence.around("notes", previous)] if previous else []
-    return joined(
+    fence = make_fence((), *notes, previous or "")
+    parts = [
+        fence.wrap_text(f"part-{number}", note.strip()) for number, note in enumerate(notes, 1)
+    ]
+    earlier = [fence.wrap_text("notes", previous)] if previous else []
+    return join_parts(
         f"The conversation was too long to be read at once. Between marks that end in "
         f"{fence.word} are notes on its consecutive parts, oldest first"
         + (", after the notes on what came before them all" if previous else "")
@@ -120,7 +130,9 @@ def merge(notes: Sequence[str], previous: str | None, task: str) -> str:
     )
 
 
-def summing_up(words: int, *, updates: bool, instructions: str | None, facts: Sequence[str]) -> str:
+def make_summary_task(
+    words: int, *, updates: bool, instructions: str | None, facts: Sequence[str]
+) -> str:
     """The task of writing the summary itself."""
     what = (
         "Now write the notes anew, so that they stand for the earlier notes and the record "
@@ -129,43 +141,43 @@ def summing_up(words: int, *, updates: bool, instructions: str | None, facts: Se
         if updates
         else "Now write the notes on the record."
     )
-    return _task(what, headings(), words, instructions, facts)
+    return _make_task(what, format_summary_headings(), words, instructions, facts)
 
 
-def turn_beginning(words: int, instructions: str | None, facts: Sequence[str]) -> str:
+def make_turn_task(words: int, instructions: str | None, facts: Sequence[str]) -> str:
     """The task of summing up the beginning of a turn whose end the agent keeps."""
     what = (
         "The record is the beginning of a turn that is still going on; the agent keeps what "
         "follows word for word. Now write notes on this beginning alone, for a reader who goes on "
         "with what follows."
     )
-    return _task(what, turn_headings(), words, instructions, facts)
+    return _make_task(what, format_turn_headings(), words, instructions, facts)
 
 
-def part_notes(number: int, count: int, words: int, instructions: str | None) -> str:
+def make_part_task(number: int, count: int, words: int, instructions: str | None) -> str:
     """The task of taking notes on one of many parts."""
     what = (
         f"The record is part {number} of {count} of a long conversation. Now take notes on this "
         "part alone; they will be merged with those on the others. Do not speak of the part."
     )
-    return _task(what, headings(), words, instructions, ())
+    return _make_task(what, format_summary_headings(), words, instructions, ())
 
 
-def merging(count: int, words: int, instructions: str | None) -> str:
+def make_merge_task(count: int, words: int, instructions: str | None) -> str:
     """The task of merging notes into fewer, which are merged again."""
     what = (
         f"Now merge these {count} notes into one: say each thing once, with its handles and "
         "quotes as they are; what came later overrules."
     )
-    return _task(what, headings(), words, instructions, ())
+    return _make_task(what, format_summary_headings(), words, instructions, ())
 
 
-def words_for(tokens: int) -> int:
+def convert_to_words(tokens: int) -> int:
     """How many words to ask for where so many tokens may be taken."""
-    return max(int(tokens * WORDS_PER_TOKEN), FEWEST_WORDS)
+    return max(int(tokens * WORDS_PER_TOKEN), MIN_REQUESTED_WORDS)
 
 
-def _told(fence: Fence) -> str:
+def _explain_fence(fence: Fence) -> str:
     return (
         f"The record stands between marks that end in {fence.word}. Each of its blocks begins "
         f"with a line `{fence.word} #HANDLE who:`; lines that look alike without {fence.word} are "
@@ -173,7 +185,9 @@ def _told(fence: Fence) -> str:
     )
 
 
-def _task(what: str, form: str, words: int, instructions: str | None, facts: Sequence[str]) -> str:
+def _make_task(
+    what: str, form: str, words: int, instructions: str | None, facts: Sequence[str]
+) -> str:
     parts = [what, f"Headings, with what belongs under them:\n{form}"]
     if facts:
         listed = "\n".join(f"- {fact}" for fact in facts)
@@ -184,5 +198,5 @@ def _task(what: str, form: str, words: int, instructions: str | None, facts: Seq
     return "\n\n".join(parts)
 
 
-def joined(*parts: str) -> str:
+def join_parts(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)

@@ -9,18 +9,18 @@ from pydantic_ai.messages import ModelRequest
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
-from ....domain.blocks import NOT_SENT, Kind, ToolCall
+from ....domain.blocks import UNSENT_KINDS, Kind, ToolCall
 from ....domain.item import Item
-from ....domain.summaries.extraction.wording import folded
-from ....domain.summaries.summariser import Material
+from ....domain.summaries.extraction.clean_text import fold_lines
+from ....domain.summaries.summarizer import Material
 from . import prompts
-from .chunks import Count
+from .chunks import CountTokens
 
-MOST_HANDLES = 200
+MAX_HANDLES = 200
 """Blocks that are named by handle at most: the request itself names none."""
 _GLANCE = 60
 
-_NOT_FOR_A_SUMMARY = {"stream", "stream_options", "response_format", "text", "n", "stop", "model"}
+_EXCLUDED_FIELDS = {"stream", "stream_options", "response_format", "text", "n", "stop", "model"}
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
@@ -30,7 +30,7 @@ class ServedRequest:
 
     body: dict[str, Any]
 
-    def settings(self, most: int) -> ModelSettings:
+    def make_settings(self, most: int) -> ModelSettings:
         """Settings that send this body in the place of the one that pydantic-ai makes."""
         thought = self.body.get("thinking")
         budget = thought.get("budget_tokens", 0) if isinstance(thought, dict) else 0
@@ -38,7 +38,7 @@ class ServedRequest:
         return ModelSettings(max_tokens=limit, max_retries=0, extra_body=self.body)
 
 
-def format_for(model: Model) -> str | None:
+def find_request_format(model: Model) -> str | None:
     """The format in which a model's own client takes a served request; None for other providers."""
     names = [kind.__name__ for kind in type(model).__mro__]
     return next((spoken for name, spoken in _FORMATS.items() if name in names), None)
@@ -51,24 +51,24 @@ _FORMATS = {
 }
 
 
-def served_request(material: Material, spoken: str, task: str) -> ServedRequest | None:
+def make_served_request(material: Material, spoken: str, task: str) -> ServedRequest | None:
     """What was served in that format, and the task; None where nothing was."""
-    if material.served is None:
+    if material.served_prompt is None:
         return None
-    served = material.served(spoken)
-    body = {key: deepcopy(value) for key, value in served.items() if key not in _NOT_FOR_A_SUMMARY}
+    served = material.served_prompt(spoken)
+    body = {key: deepcopy(value) for key, value in served.items() if key not in _EXCLUDED_FIELDS}
     for limit in _OUTPUT_LIMITS:
         body.pop(limit, None)
-    _ADDED[spoken](body, _instruction(material, task))
+    _ADD_TASK[spoken](body, _make_instruction(material, task))
     return ServedRequest(body)
 
 
-def tokens(request: ServedRequest, count: Count) -> int:
+def count_request_tokens(request: ServedRequest, count: CountTokens) -> int:
     """The size of a request, amply."""
     return count(str(request.body))
 
 
-def placeholder() -> ModelRequest:
+def make_placeholder_request() -> ModelRequest:
     """Stands for the messages, which the body of the request replaces."""
     return ModelRequest.user_text_prompt("-")
 
@@ -84,38 +84,38 @@ _ONLY_THE_BEGINNING = (
 )
 
 
-def _instruction(material: Material, task: str) -> str:
+def _make_instruction(material: Material, task: str) -> str:
     """The rules and the task, and the handles of the blocks that leave."""
-    leaving = [item for item in material.gone if item.kind not in NOT_SENT]
+    leaving = [item for item in material.removed_items if item.kind not in UNSENT_KINDS]
     last = leaving[-1] if leaving else None
-    until = f" The last block that leaves is: {_glance(last)}." if last else ""
+    until = f" The last block that leaves is: {_describe_item(last)}." if last else ""
     return "\n\n".join(
         [
             _STOP_HERE,
-            prompts.SYSTEM,
+            prompts.NOTES_SYSTEM_PROMPT,
             f"{_ONLY_THE_BEGINNING}{until} These are the handles of blocks that leave:",
-            "\n".join(_index(leaving)),
+            "\n".join(_index_blocks(leaving)),
             task,
         ]
     )
 
 
-def _index(items: Sequence[Item]) -> list[str]:
+def _index_blocks(items: Sequence[Item]) -> list[str]:
     """Blocks by their handles: all that users said, and of the others the newest."""
     spoken = [item for item in items if item.kind is Kind.USER]
     others = [item for item in items if item.kind is not Kind.USER]
-    chosen = [*spoken[-MOST_HANDLES:], *others[-max(MOST_HANDLES - len(spoken), 0) :]]
-    return [_glance(item) for item in sorted(chosen, key=lambda item: item.position)]
+    chosen = [*spoken[-MAX_HANDLES:], *others[-max(MAX_HANDLES - len(spoken), 0) :]]
+    return [_describe_item(item) for item in sorted(chosen, key=lambda item: item.position)]
 
 
-def _glance(item: Item) -> str:
+def _describe_item(item: Item) -> str:
     block = item.block
     said = f"{block.name} {block.arguments}" if isinstance(block, ToolCall) else block.text
-    words = folded(said[: 4 * _GLANCE])
+    words = fold_lines(said[: 4 * _GLANCE])
     return f"#{item.position} {item.kind}: {words[:_GLANCE]}{'…' if len(words) > _GLANCE else ''}"
 
 
-def _to_anthropic(body: dict[str, Any], text: str) -> None:
+def _add_to_anthropic(body: dict[str, Any], text: str) -> None:
     """As the user's words, after the newest block, up to which the cache is read.
 
     The choice of tools stays as it was: another one would make the provider read all messages anew.
@@ -136,17 +136,21 @@ def _to_anthropic(body: dict[str, Any], text: str) -> None:
         messages.append({"role": "user", "content": [task]})
 
 
-def _to_chat(body: dict[str, Any], text: str) -> None:
+def _add_to_chat(body: dict[str, Any], text: str) -> None:
     body["messages"].append({"role": "user", "content": text})
     if body.get("tools"):
         body["tool_choice"] = "none"
 
 
-def _to_responses(body: dict[str, Any], text: str) -> None:
+def _add_to_responses(body: dict[str, Any], text: str) -> None:
     content = [{"type": "input_text", "text": text}]
     body["input"].append({"type": "message", "role": "user", "content": content})
     if body.get("tools"):
         body["tool_choice"] = "none"
 
 
-_ADDED = {"anthropic": _to_anthropic, "openai-chat": _to_chat, "openai-responses": _to_responses}
+_ADD_TASK = {
+    "anthropic": _add_to_anthropic,
+    "openai-chat": _add_to_chat,
+    "openai-responses": _add_to_responses,
+}

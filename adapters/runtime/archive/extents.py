@@ -6,14 +6,14 @@ from uuid import UUID
 
 from ....domain.compaction_events import BoundaryActivated, CompactBoundary, CompactionReverted
 from ....domain.errors import ExportError
-from ....domain.session import session_id
+from ....domain.session import derive_session_id
 from ...storage.event_log.event_store import EventStore
 
 _AT_ONCE = 500
 _LOOKS = 10
 """How often a session's streams are looked at again, because somebody wrote to them meanwhile."""
 
-Name = tuple[str, str]
+ArchivedName = tuple[str, str]
 """Namespace and key of a session."""
 
 
@@ -31,29 +31,31 @@ class StreamExtent:
 class SessionExtent:
     """A session's own stream, and then those of its lineages."""
 
-    name: Name
-    whole: bool
+    name: ArchivedName
+    is_whole: bool
     """Whether it is all there is; else it is what its forks share."""
     streams: list[StreamExtent]
-    fork_of: Name | None
+    fork_of: ArchivedName | None
 
     @property
     def events(self) -> int:
         return sum(stream.last - stream.first + 1 for stream in self.streams)
 
 
-def extents(store: EventStore, wanted: Sequence[Name]) -> list[list[SessionExtent]]:
+def find_extents(store: EventStore, wanted: Sequence[ArchivedName]) -> list[list[SessionExtent]]:
     """The sessions, with all their forks and what they were forked from, as of now.
 
     One list a family: parents come before their forks.
     """
-    return list(_families(_all(store, _with_forks(store, wanted))))
+    return list(_group_families(_find_all(store, _add_forks(store, wanted))))
 
 
-def _with_forks(store: EventStore, wanted: Sequence[Name]) -> list[Name]:
-    forks: dict[Name, list[Name]] = {}
+def _add_forks(store: EventStore, wanted: Sequence[ArchivedName]) -> list[ArchivedName]:
+    forks: dict[ArchivedName, list[ArchivedName]] = {}
     for stream in store.recorder.select_streams():
-        if stream.lineage is None and (fork := store.opened(stream.namespace, stream.session).fork):
+        if stream.lineage is None and (
+            fork := store.read_opening(stream.namespace, stream.session).fork
+        ):
             forks.setdefault((fork.namespace, fork.key), []).append(
                 (stream.namespace, stream.session)
             )
@@ -67,34 +69,36 @@ def _with_forks(store: EventStore, wanted: Sequence[Name]) -> list[Name]:
     return list(found)
 
 
-def _all(store: EventStore, names: Iterable[Name]) -> dict[Name, SessionExtent]:
-    found = {name: _whole(store, name) for name in names}
-    shared: dict[Name, int] = {}
+def _find_all(
+    store: EventStore, names: Iterable[ArchivedName]
+) -> dict[ArchivedName, SessionExtent]:
+    found = {name: _find_whole(store, name) for name in names}
+    shared: dict[ArchivedName, int] = {}
     waiting = list(found)
     while waiting:
-        fork = store.opened(*waiting.pop()).fork
+        fork = store.read_opening(*waiting.pop()).fork
         if fork is None or (parent := (fork.namespace, fork.key)) in found:
             continue
         if fork.position > shared.get(parent, 0):
             shared[parent] = fork.position
             waiting.append(parent)
     for name, position in shared.items():
-        found[name] = _shared(store, name, position)
+        found[name] = _find_shared(store, name, position)
     return found
 
 
-def _whole(store: EventStore, name: Name) -> SessionExtent:
+def _find_whole(store: EventStore, name: ArchivedName) -> SessionExtent:
     """All of a session as it was at one moment, whoever writes to it meanwhile."""
     for _ in range(_LOOKS):
-        before = _lineages(store, name)
-        own = _own(store, name)
-        if _lineages(store, name) == before:
-            return _session(store, name, own, before, whole=True)
+        before = _find_lineages(store, name)
+        own = _find_own(store, name)
+        if _find_lineages(store, name) == before:
+            return _make_extent(store, name, own, before, whole=True)
     raise ExportError(f"session {name[1]!r} is compacted again and again: try again later")
 
 
-def _own(store: EventStore, name: Name, last: int | None = None) -> StreamExtent:
-    id, first = session_id(*name), store.opened(*name).originator_version
+def _find_own(store: EventStore, name: ArchivedName, last: int | None = None) -> StreamExtent:
+    id, first = derive_session_id(*name), store.read_opening(*name).originator_version
     if last is None:
         head = store.recorder.select_head(id)
         assert head is not None, "the session was opened"
@@ -102,41 +106,41 @@ def _own(store: EventStore, name: Name, last: int | None = None) -> StreamExtent
     return StreamExtent(id, None, first, max(first, last))
 
 
-def _lineages(store: EventStore, name: Name) -> list[StreamExtent]:
+def _find_lineages(store: EventStore, name: ArchivedName) -> list[StreamExtent]:
     found = []
     for stream in store.recorder.select_streams(*name):
         head = store.recorder.select_head(stream.originator_id)
         if stream.lineage is not None and head is not None:
-            first = store.lineage_opened(stream.originator_id).originator_version
+            first = store.read_lineage_opening(stream.originator_id).originator_version
             found.append(StreamExtent(stream.originator_id, stream.lineage, first, head[0]))
-    return _bases_first(store, found)
+    return _sort_bases_first(store, found)
 
 
-def _bases_first(store: EventStore, streams: list[StreamExtent]) -> list[StreamExtent]:
+def _sort_bases_first(store: EventStore, streams: list[StreamExtent]) -> list[StreamExtent]:
     """Whoever reads an archive finds what a lineage continues before the lineage."""
     waiting = {stream.id: stream for stream in streams}
     ordered = []
     while waiting:
         for id in list(waiting):
-            base = store.lineage_opened(id).base
+            base = store.read_lineage_opening(id).base
             if base is None or base.originator_id not in waiting:
                 ordered.append(waiting.pop(id))
     return ordered
 
 
-def _shared(store: EventStore, name: Name, position: int) -> SessionExtent:
+def _find_shared(store: EventStore, name: ArchivedName, position: int) -> SessionExtent:
     """What a session was at a position: its lineages up to what was decided by then."""
     lineages = [
         StreamExtent(stream.id, stream.lineage, stream.first, last)
-        for stream in _lineages(store, name)
-        if (last := _decided_by(store, stream, position))
+        for stream in _find_lineages(store, name)
+        if (last := _find_version_at(store, stream, position))
     ]
     decided = {stream.id: stream.last for stream in lineages}
-    own = {stream.id for stream in _lineages(store, name)}
+    own = {stream.id for stream in _find_lineages(store, name)}
 
     def is_in(stream: StreamExtent) -> bool:
         # One that continues what was decided later was itself begun later.
-        base = store.lineage_opened(stream.id).base
+        base = store.read_lineage_opening(stream.id).base
         return (
             base is None
             or base.originator_id not in own
@@ -144,10 +148,10 @@ def _shared(store: EventStore, name: Name, position: int) -> SessionExtent:
         )
 
     streams = [stream for stream in lineages if is_in(stream)]
-    return _session(store, name, _own(store, name, position), streams, whole=False)
+    return _make_extent(store, name, _find_own(store, name, position), streams, whole=False)
 
 
-def _decided_by(store: EventStore, stream: StreamExtent, position: int) -> int:
+def _find_version_at(store: EventStore, stream: StreamExtent, position: int) -> int:
     last = 0
     while True:
         page = store.recorder.select_events(stream.id, gt=last, lte=stream.last, limit=_AT_ONCE)
@@ -165,22 +169,22 @@ def _decided_by(store: EventStore, stream: StreamExtent, position: int) -> int:
             return last
 
 
-def _session(
+def _make_extent(
     store: EventStore,
-    name: Name,
+    name: ArchivedName,
     own: StreamExtent,
     lineages: list[StreamExtent],
     *,
     whole: bool,
 ) -> SessionExtent:
-    fork = store.opened(*name).fork
+    fork = store.read_opening(*name).fork
     return SessionExtent(
         name, whole, [own, *lineages], (fork.namespace, fork.key) if fork else None
     )
 
 
-def _families(found: dict[Name, SessionExtent]) -> Iterator[list[SessionExtent]]:
-    children: dict[Name | None, list[SessionExtent]] = {}
+def _group_families(found: dict[ArchivedName, SessionExtent]) -> Iterator[list[SessionExtent]]:
+    children: dict[ArchivedName | None, list[SessionExtent]] = {}
     for extent in found.values():
         children.setdefault(extent.fork_of, []).append(extent)
     for root in children.get(None, ()):

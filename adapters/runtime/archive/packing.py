@@ -13,21 +13,21 @@ from typing import Any, BinaryIO, NamedTuple
 from uuid import UUID
 
 from ....domain.errors import ImportFileError
-from ...storage.event_log.event_mapper import dumps, loads
+from ...storage.event_log.event_mapper import dump_json, load_json
 
-GZIP = b"\x1f\x8b"
-END = "end"
-LONGEST_LINE = 16_000_000
-LARGEST_VALUE = 1 << 30
+_GZIP_MAGIC = b"\x1f\x8b"
+_END_RECORD = "end"
+MAX_RECORD_LINE_BYTES = 16_000_000
+MAX_VALUE_BYTES = 1 << 30
 """Bytes of the largest value that the databases hold."""
 _FRAME = 1 << 20
-_PACKED_AT_MOST = 100
-_UNPACKED_AT_MOST = 200
+_MAX_PACKED_RATIO = 100
+_MAX_UNPACKED_RATIO = 200
 """How many times its size an archive unpacks to at most, beyond the first frames."""
 _SLACK = 8 * _FRAME
 
 
-class Record(NamedTuple):
+class ArchiveRecord(NamedTuple):
     """One record as it was read: whatever its fields hold, asking for them says what is wrong."""
 
     number: int
@@ -35,43 +35,43 @@ class Record(NamedTuple):
     fields: dict[str, Any]
     blobs: tuple[bytes, ...]
 
-    def text(self, name: str) -> str:
+    def get_text(self, name: str) -> str:
         found = self.fields.get(name)
         if not isinstance(found, str) or not _is_unicode(found):
-            raise self.wrong(f"{name!r} is not text")
+            raise self.make_error(f"{name!r} is not text")
         return found
 
-    def text_or_none(self, name: str) -> str | None:
-        return None if self.fields.get(name) is None else self.text(name)
+    def get_optional_text(self, name: str) -> str | None:
+        return None if self.fields.get(name) is None else self.get_text(name)
 
-    def number_of(self, name: str, least: int = 0) -> int:
+    def get_number(self, name: str, least: int = 0) -> int:
         found = self.fields.get(name)
         if not isinstance(found, int) or isinstance(found, bool) or not least <= found < 1 << 62:
-            raise self.wrong(f"{name!r} is not a number from {least} on")
+            raise self.make_error(f"{name!r} is not a number from {least} on")
         return found
 
-    def hexed(self, name: str) -> bytes:
+    def get_bytes(self, name: str) -> bytes:
         try:
-            return bytes.fromhex(self.text(name))
+            return bytes.fromhex(self.get_text(name))
         except ValueError:
-            raise self.wrong(f"{name!r} is not hexadecimal") from None
+            raise self.make_error(f"{name!r} is not hexadecimal") from None
 
-    def uuid(self, name: str) -> UUID:
+    def get_uuid(self, name: str) -> UUID:
         try:
-            return UUID(self.text(name))
+            return UUID(self.get_text(name))
         except ValueError:
-            raise self.wrong(f"{name!r} is no id") from None
+            raise self.make_error(f"{name!r} is no id") from None
 
-    def blob(self, index: int) -> bytes:
+    def get_blob(self, index: int) -> bytes:
         if index >= len(self.blobs):
-            raise self.wrong("a content is missing")
+            raise self.make_error("a content is missing")
         return self.blobs[index]
 
-    def wrong(self, reason: str) -> ImportFileError:
+    def make_error(self, reason: str) -> ImportFileError:
         return ImportFileError(f"record {self.number} ({self.kind}): {reason}")
 
 
-class Packer:
+class ArchivePacker:
     """Writes records; in memory is one frame."""
 
     def __init__(self, out: BinaryIO) -> None:
@@ -81,15 +81,15 @@ class Packer:
         self.written = 0
         """Bytes of the file so far."""
 
-    def put(self, kind: str, fields: dict[str, Any], *blobs: bytes) -> None:
-        head = dumps([kind, fields, [len(blob) for blob in blobs]])
+    def write_record(self, kind: str, fields: dict[str, Any], *blobs: bytes) -> None:
+        head = dump_json([kind, fields, [len(blob) for blob in blobs]])
         for piece in (head, b"\n", *blobs, b"\n"):
             for at in range(0, len(piece), _FRAME):
                 self._add(piece[at : at + _FRAME])
 
     def close(self) -> None:
         """Write the digest over everything so far, and what waits."""
-        self.put(END, {"sha256": self._hash.hexdigest()})
+        self.write_record(_END_RECORD, {"sha256": self._hash.hexdigest()})
         self._pack()
 
     def _add(self, piece: bytes) -> None:
@@ -101,14 +101,14 @@ class Packer:
     def _pack(self) -> None:
         # Frames by themselves, so that no frame packs so well that the whole looks like a bomb.
         raw = bytes(self._waiting)
-        packed = _gzipped(raw, 6)
-        if len(raw) > _PACKED_AT_MOST * len(packed):
-            packed = _gzipped(raw, 0)
+        packed = _compress(raw, 6)
+        if len(raw) > _MAX_PACKED_RATIO * len(packed):
+            packed = _compress(raw, 0)
         self.written += self._out.write(packed)
         self._waiting.clear()
 
 
-class Unpacker:
+class ArchiveUnpacker:
     """Reads records one by one; refuses, in one line, whatever no Packer can have written."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -123,62 +123,62 @@ class Unpacker:
         """Bytes of the file read so far."""
         return self._file.tell()
 
-    def digest(self) -> str:
+    def compute_digest(self) -> str:
         """The digest over everything that was read so far."""
         return self._hash.hexdigest()
 
-    def records(self) -> Iterator[Record]:
+    def read_records(self) -> Iterator[ArchiveRecord]:
         """All records but the end's, which is checked: the digest, and that nothing follows."""
         while True:
-            expected = self.digest()
-            record = self._next()
-            if record.kind != END:
+            expected = self.compute_digest()
+            record = self._read_next()
+            if record.kind != _END_RECORD:
                 yield record
                 continue
             if record.fields.get("sha256") != expected:
                 raise ImportFileError("it is damaged: its content does not match its digest")
-            if self._piece(1):
+            if self._read_piece(1):
                 raise ImportFileError("it is damaged: something follows its end")
             return
 
-    def _next(self) -> Record:
+    def _read_next(self) -> ArchiveRecord:
         self._number += 1
-        line = self._line()
+        line = self._read_line()
         try:
-            kind, fields, sizes = loads(line)
+            kind, fields, sizes = load_json(line)
         except (ValueError, TypeError, RecursionError):
-            raise self._no_record() from None
+            raise self._make_error() from None
         if not (isinstance(kind, str) and isinstance(fields, dict) and isinstance(sizes, list)):
-            raise self._no_record()
-        record = Record(self._number, kind[:40], fields, ())
-        if not all(type(size) is int and 0 <= size <= LARGEST_VALUE for size in sizes):
-            raise record.wrong("the sizes of its contents are not possible")
-        record = record._replace(blobs=tuple(self._exactly(size) for size in sizes))
-        if self._exactly(1) != b"\n":
-            raise record.wrong("does not end where it says")
+            raise self._make_error()
+        record = ArchiveRecord(self._number, kind[:40], fields, ())
+        if not all(type(size) is int and 0 <= size <= MAX_VALUE_BYTES for size in sizes):
+            raise record.make_error("the sizes of its contents are not possible")
+        record = record._replace(blobs=tuple(self._read_exactly(size) for size in sizes))
+        if self._read_exactly(1) != b"\n":
+            raise record.make_error("does not end where it says")
         return record
 
-    def _line(self) -> bytes:
-        line = self._piece(LONGEST_LINE, line=True)
+    def _read_line(self) -> bytes:
+        line = self._read_piece(MAX_RECORD_LINE_BYTES, line=True)
         if not line:
             raise ImportFileError("it is truncated: its end is missing")
         if not line.endswith(b"\n"):
-            if len(line) < LONGEST_LINE:
+            if len(line) < MAX_RECORD_LINE_BYTES:
                 raise ImportFileError("it is truncated: its end is missing")
-            raise self._no_record()
+            raise self._make_error()
         return line
 
-    def _exactly(self, size: int) -> bytes:
+    def _read_exactly(self, size: int) -> bytes:
         pieces = []
         while size:
-            piece = self._piece(min(size, _FRAME))
+            piece = self._read_piece(min(size, _FRAME))
             if not piece:
                 raise ImportFileError("it is truncated: its end is missing")
             pieces.append(piece)
             size -= len(piece)
         return b"".join(pieces)
 
-    def _piece(self, size: int, *, line: bool = False) -> bytes:
+    def _read_piece(self, size: int, *, line: bool = False) -> bytes:
         try:
             piece = self._unpacked.readline(size) if line else self._unpacked.read(size)
         except EOFError:
@@ -187,13 +187,13 @@ class Unpacker:
             raise ImportFileError(f"it is damaged: {error}") from None
         self._hash.update(piece)
         self._count += len(piece)
-        if self._count > _UNPACKED_AT_MOST * self._file.tell() + _SLACK:
+        if self._count > _MAX_UNPACKED_RATIO * self._file.tell() + _SLACK:
             raise ImportFileError(
-                f"it unpacks to more than {_UNPACKED_AT_MOST} times its size, as no archive does"
+                f"it unpacks to more than {_MAX_UNPACKED_RATIO} times its size, as no archive does"
             )
         return piece
 
-    def _no_record(self) -> ImportFileError:
+    def _make_error(self) -> ImportFileError:
         return ImportFileError(f"record {self._number} is not a record of an archive")
 
 
@@ -202,10 +202,10 @@ def is_gzip(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.read(2) == GZIP
+        return file.read(2) == _GZIP_MAGIC
 
 
-def _gzipped(raw: bytes, level: int) -> bytes:
+def _compress(raw: bytes, level: int) -> bytes:
     packer = zlib.compressobj(level, zlib.DEFLATED, 31)
     return packer.compress(raw) + packer.flush()
 

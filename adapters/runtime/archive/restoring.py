@@ -18,23 +18,23 @@ from ...storage.event_log.recorder import AppendKey, Batch, ImportRow, Stream
 from ...storage.event_log.stored_row import StoredRow
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
-from .contents import (
-    Contents,
-    FamilyEnds,
-    Imported,
-    Item,
-    SessionBegins,
-    StreamBegins,
-    Subject,
+from .archive_comparison import ArchiveComparison
+from .archive_proof import ArchiveProof
+from .archive_reader import (
+    ArchiveItem,
+    ArchiveReader,
+    FamilyEnd,
+    ImportedSource,
+    SessionHeader,
+    StreamHeader,
+    SubjectSecret,
 )
-from .difference import Difference
-from .proof import Proof
-from .renaming import Renaming
-from .writer import NAME
+from .archive_writer import ARCHIVE_FORMAT
+from .namespace_renaming import NamespaceRenaming
 
-_AT_ONCE = 500
-_BYTES_AT_ONCE = 4_000_000
-_BLOCKS = {one.TOPIC for one in (BlockAppended, ToolCalled, ToolReturned)}
+_BATCH_ROWS = 500
+_BATCH_BYTES = 4_000_000
+_BLOCK_TOPICS = {one.TOPIC for one in (BlockAppended, ToolCalled, ToolReturned)}
 
 
 def restore_archive(
@@ -50,13 +50,13 @@ def restore_archive(
     `namespace` the sessions go there. What cannot be restored whole is refused in one line, before
     anything is stored.
     """
-    report = FileReport(path=str(path), format=NAME)
-    plan = _Plan(store.events, report, namespace, heard)
+    report = FileReport(path=str(path), format=ARCHIVE_FORMAT)
+    plan = _RestorePlan(store.events, report, namespace, heard)
     try:
         with path.open("rb") as file:
-            plan.make(file)
+            plan.read_archive(file)
             file.seek(0)
-            plan.carry_out(file)
+            plan.store(file)
         report.complete = True
     except OSError as error:
         report.errors.append(f"{path}: cannot be read: {error.strerror or error}")
@@ -64,14 +64,14 @@ def restore_archive(
         report.errors.append(f"{path}: somebody wrote to its sessions meanwhile: import it again")
     except ImportFileError as error:
         report.errors.append(f"{path}: {error}")
-        if not plan.begun:
+        if not plan.is_partly_stored:
             # What was counted up to there is no part of any session.
             report.sessions.clear()
     return report
 
 
 @dataclass
-class _Plan:
+class _RestorePlan:
     """What has to be stored of an archive: made in a first reading, carried out in a second."""
 
     events: EventStore
@@ -84,88 +84,92 @@ class _Plan:
     """How far each stream is there already; 0 where it is not."""
     families: list[tuple[str, list[UUID]]] = field(default_factory=list)
     """The digest up to each family's end, and its streams."""
-    begun: bool = False
+    is_partly_stored: bool = False
     """Whether anything of it may have been stored."""
 
-    def make(self, file: BinaryIO) -> None:
-        proof, difference = Proof(), Difference(self.events)
-        contents = Contents(file)
+    def read_archive(self, file: BinaryIO) -> None:
+        proof, difference = ArchiveProof(), ArchiveComparison(self.events)
+        contents = ArchiveReader(file)
         names: set[tuple[str, str]] = set()
 
-        def proved() -> Iterator[Item]:
-            for item in contents.items():
+        def proved() -> Iterator[ArchiveItem]:
+            for item in contents.read_items():
                 match item:
-                    case SessionBegins():
+                    case SessionHeader():
                         proof.session = item
-                    case StreamBegins():
-                        proof.begin(item)
-                    case Subject(name=name, secret=secret):
+                    case StreamHeader():
+                        proof.begin_stream(item)
+                    case SubjectSecret(name=name, secret=secret):
                         proof.secrets[name] = secret
                     case StoredRow():
-                        self._count(proof.event(item))
+                        self._count(proof.check_event(item))
                     case _:
                         pass
                 yield item
 
         ids: list[UUID] = []
-        for item in self._named(proved()):
+        for item in self._rename_items(proved()):
             match item:
-                case SessionBegins(namespace=namespace, key=key):
+                case SessionHeader(namespace=namespace, key=key):
                     difference.begin_session(item)
                     if (namespace, key) in names:
                         raise ImportFileError(f"it holds two sessions {key!r} for one namespace")
                     names.add((namespace, key))
                     self.report.sessions.append(key)
-                case StreamBegins(id=id):
+                case StreamHeader(id=id):
                     ids.append(id)
                     self.heads[id] = difference.begin_stream(item)
-                case Subject(name=name, secret=secret):
+                case SubjectSecret(name=name, secret=secret):
                     self._check_secret(name, secret)
                 case StoredRow():
                     self.topics[item.topic] = None
-                    difference.event(item)
+                    difference.check_event(item)
                 case AppendKey():
-                    difference.key(item)
-                case FamilyEnds(digest=digest):
+                    difference.check_key(item)
+                case FamilyEnd(digest=digest):
                     difference.end_session()
                     self.families.append((digest, ids))
                     ids = []
                 case _:
                     pass
-            self._tell(contents.offset // 2)
+            self._report_progress(contents.offset // 2)
 
-    def carry_out(self, file: BinaryIO) -> None:
-        self.begun = True
+    def store(self, file: BinaryIO) -> None:
+        self.is_partly_stored = True
         for name, secret in self.secrets.items():
             if self.events.recorder.adopt_subject(name, secret) != secret:
-                raise _another_secret(name)
+                raise _make_secret_error(name)
         for topic in self.topics:
             self.events.recorder.name_topic(topic)
         half = os.fstat(file.fileno()).st_size // 2
-        contents = Contents(file)
-        items = self._named(contents.items())
+        contents = ArchiveReader(file)
+        items = self._rename_items(contents.read_items())
         for digest, ids in self.families:
-            with self.events.deciding_on(*ids):
+            with self.events.lock_streams(*ids):
                 try:
-                    self.events.recorder.insert_all(self._batches(items, digest))
+                    self.events.recorder.insert_all(self._make_batches(items, digest))
                 finally:
                     for id in ids:
                         self.events.evict(id)
-            self._tell(half + contents.offset // 2)
+            self._report_progress(half + contents.offset // 2)
 
-    def _named(self, items: Iterator[Item]) -> Iterator[Item]:
-        return items if self.namespace is None else Renaming(self.namespace).renamed(items)
+    def _rename_items(self, items: Iterator[ArchiveItem]) -> Iterator[ArchiveItem]:
+        return (
+            items
+            if self.namespace is None
+            else NamespaceRenaming(self.namespace).rename_items(items)
+        )
 
-    def _batches(self, items: Iterator[Item], expected: str) -> Iterator[Batch]:
+    def _make_batches(self, items: Iterator[ArchiveItem], expected: str) -> Iterator[Batch]:
         """One family, a batch at a time, without what is there already."""
         batch, size = Batch(), 0
-        session: SessionBegins | None = None
+        session: SessionHeader | None = None
         added = False
         for item in items:
             match item:
-                case SessionBegins():
+                case SessionHeader():
                     session, added = item, False
-                case StreamBegins(id=id, lineage=lineage, last=last):
+                case StreamHeader(id=id, lineage=lineage, last=last):
                     assert session, "a stream is a session's"
                     added = added or last > self.heads[id]
                     if not self.heads[id]:
@@ -175,24 +179,26 @@ class _Plan:
                     if version > self.heads[id]:
                         batch.rows.append(item)
                         size += len(item.state) + sum(len(body.content) for body in item.bodies)
-                        self.report.added += item.topic in _BLOCKS
+                        self.report.added += item.topic in _BLOCK_TOPICS
                 case AppendKey(originator_id=id, key=name):
                     if not (self.heads[id] and self.events.recorder.select_key(id, name)):
                         batch.keys.append(item)
-                case Imported() if added and session:
-                    batch.imports.extend(self._imported(session, item))
-                case FamilyEnds(digest=digest):
+                case ImportedSource() if added and session:
+                    batch.imports.extend(self._make_import_rows(session, item))
+                case FamilyEnd(digest=digest):
                     if digest != expected:
                         raise ImportFileError("it was changed while it was read")
                     break
                 case _:
                     pass
-            if len(batch.rows) + len(batch.keys) >= _AT_ONCE or size > _BYTES_AT_ONCE:
+            if len(batch.rows) + len(batch.keys) >= _BATCH_ROWS or size > _BATCH_BYTES:
                 yield batch
                 batch, size = Batch(), 0
         yield batch
 
-    def _imported(self, session: SessionBegins, item: Imported) -> Iterator[ImportRow]:
+    def _make_import_rows(
+        self, session: SessionHeader, item: ImportedSource
+    ) -> Iterator[ImportRow]:
         namespace, key, _ = session
         # A source of that name may be another one on this machine.
         found = self.events.recorder.select_import_session(namespace, item.source)
@@ -202,7 +208,7 @@ class _Plan:
     def _check_secret(self, name: str, secret: bytes) -> None:
         there = self.events.recorder.secret_of(name)
         if self.secrets.setdefault(name, secret) != secret or there not in (None, secret):
-            raise _another_secret(name)
+            raise _make_secret_error(name)
 
     def _count(self, event: Event) -> None:
         report = self.report
@@ -213,12 +219,12 @@ class _Plan:
         report.tool_results += isinstance(event, ToolReturned)
         report.compactions += isinstance(event, CompactBoundary)
 
-    def _tell(self, offset: int) -> None:
+    def _report_progress(self, offset: int) -> None:
         if self.heard:
             self.heard(offset)
 
 
-def _another_secret(name: str) -> ImportFileError:
+def _make_secret_error(name: str) -> ImportFileError:
     return ImportFileError(
         f"the subject {name!r} is known here by another secret, so its events cannot be equal: "
         "restore the archive into another database"

@@ -16,10 +16,10 @@ class Cancellation:
         self._stops: list[Callable[[], None]] = []
 
     @property
-    def is_asked_for(self) -> bool:
+    def is_requested(self) -> bool:
         return self._told.is_set()
 
-    def ask(self) -> None:
+    def request(self) -> None:
         """Stop the work, now or as soon as it begins."""
         with self._changing:
             self._told.set()
@@ -29,7 +29,7 @@ class Cancellation:
 
     def check(self) -> None:
         """Raises CompactionCancelledError once it was asked for."""
-        if self.is_asked_for:
+        if self.is_requested:
             raise CompactionCancelledError(
                 "the compaction was cancelled: the view is as it was before it"
             )
@@ -40,11 +40,11 @@ class Cancellation:
         self.check()
 
     @contextmanager
-    def stopping(self, stop: Callable[[], None]) -> Iterator[None]:
+    def call_on_cancel(self, stop: Callable[[], None]) -> Iterator[None]:
         """Within it, `stop` is called when the work is cancelled; at once if it was before."""
         with self._changing:
             self._stops.append(stop)
-            is_late = self.is_asked_for
+            is_late = self.is_requested
         if is_late:
             stop()
         try:

@@ -18,31 +18,37 @@ from ....domain.errors import (
     NothingToCompactError,
     StalePlanError,
 )
-from ....domain.hooks import Happening, Listener, Moment, Stats
-from ....domain.policies.policy import pruned_by
+from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, ViewStats
+from ....domain.policies.policy import describe_pruning
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended
-from ....domain.summaries.gate import check
-from ....domain.summaries.notice import Notice
-from ....domain.summaries.summariser import Draft, Material
+from ....domain.summaries.gate import check_draft
+from ....domain.summaries.notice import NoticeSummarizer
+from ....domain.summaries.summarizer import Draft, Material
 from ....domain.window import Window
 from ....projections.hook_payloads import of_boundary
-from ....projections.planned import Planned, check_gain, standing
+from ....projections.planned_compaction import PlannedCompaction, check_gain, reuse_summary
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
-from ..telemetry.in_use import watch_of
+from ..telemetry.activation import make_compaction_watch
 from .cancellation import Cancellation
-from .decisions import Decisions
-from .explanation import explanation_of
-from .listeners import told
-from .order import Order
-from .outcome import Outcome, done_before, no_need, outcome_of, overtaken
+from .compaction_observer import CompactionObserver
+from .compaction_request import CompactionRequest
+from .event_sink import CompactionEventSink
+from .explanation import explain_plan
+from .lineage_writer import LineageWriter
+from .listeners import notify_listeners
+from .outcome import (
+    CompactionOutcome,
+    find_earlier_outcome,
+    make_no_need_outcome,
+    make_outcome,
+    make_overtaken_outcome,
+)
 from .planner import Planner
-from .story import CompactionStory
-from .summary_chain import SummaryChain, UnwrittenError, Written
-from .watch import Watch
+from .summary_chain import AcceptedDraft, SummaryChain, UnwrittenError
 
-NO_FAILURE = (
+NON_FAILURES = (
     NothingToCompactError,
     LeaseHeldError,
     StalePlanError,
@@ -50,13 +56,13 @@ NO_FAILURE = (
     sqlite3.Error,
 )
 """What speaks against no further attempt, or cannot be noted anywhere."""
-UNUSED = {
+UNUSED_SUMMARY_REASONS = {
     LeaseLostError: "lost-lease",
     NothingToCompactError: "nothing-gained",
     CompactionCancelledError: "cancelled",
 }
 """Why a summary that was written is not used, by what was raised: rules of their rejection."""
-REPLANS = 3
+MAX_REPLANS = 3
 """How often a plan that was overtaken is made anew before the conflict is the caller's."""
 
 
@@ -73,10 +79,12 @@ class Compactor:
         self.store = store
         self.reader = reader
         self.planner = Planner(store, reader)
-        self.decisions = Decisions(store, reader)
+        self.decisions = LineageWriter(store, reader)
         self.listeners = listeners
 
-    def compact(self, order: Order, cancellation: Cancellation | None = None) -> Outcome:
+    def compact(
+        self, order: CompactionRequest, cancellation: Cancellation | None = None
+    ) -> CompactionOutcome:
         """Compact if the policy says so.
 
         Raises NothingToCompactError where the view would not become smaller, UnwrittenError where
@@ -85,31 +93,33 @@ class Compactor:
         others decided boundaries again and again meanwhile; and of an order under a lease
         LeaseHeldError where somebody is at it, LeaseLostError where somebody has taken over.
         """
-        with watch_of(self.reader, order) as watch:
-            return watch.ended_with(self._compacted(order, cancellation or Cancellation(), watch))
+        with make_compaction_watch(self.reader, order) as watch:
+            return watch.finish(self._run_compaction(order, cancellation or Cancellation(), watch))
 
-    def _compacted(self, order: Order, cancellation: Cancellation, watch: Watch) -> Outcome:
-        if done := self._done(order):
+    def _run_compaction(
+        self, order: CompactionRequest, cancellation: Cancellation, watch: CompactionObserver
+    ) -> CompactionOutcome:
+        if done := self._find_earlier(order):
             return done
         try:
             if order.by is not None:
                 # Whoever is at it is not to be disturbed by hooks and policies either.
                 self.decisions.check_free(order)
-            planned = self.planner.planned(order)
+            planned = self.planner.plan(order)
             if isinstance(planned, Window):
-                return no_need(order, planned)
-            story = CompactionStory((watch, *self.listeners), self.reader, order, planned)
-            order, planned = self._heard(story, order, planned)
-            request = self.decisions.request(order, planned)
+                return make_no_need_outcome(order, planned)
+            story = CompactionEventSink((watch, *self.listeners), self.reader, order, planned)
+            order, planned = self._apply_hooks(story, order, planned)
+            request = self.decisions.record_request(order, planned)
         except Exception as error:  # whatever a user's policy raises
-            if order.by is not None and not isinstance(error, NO_FAILURE):
+            if order.by is not None and not isinstance(error, NON_FAILURES):
                 # Attempts of workers are counted, wherever and by whom they were made.
                 with suppress(PersistenceError):
-                    self.decisions.note_failed(str(error) or type(error).__name__)
+                    self.decisions.record_failure(str(error) or type(error).__name__)
             raise
-        story.requested()
+        story.note_request()
         try:
-            return self._carried_out(order, planned, request, story, cancellation)
+            return self._carry_out(order, planned, request, story, cancellation)
         except BaseException as error:
             # Also where the process is told to stop: the request is not left for others. If even
             # this cannot be stored, it stays open, and whoever comes next picks it up.
@@ -117,21 +127,21 @@ class Compactor:
                 self.decisions.give_up(
                     request,
                     str(error) or type(error).__name__,
-                    futile_at=_futile(error, planned),
+                    futile_at=_find_futile_position(error, planned),
                     cancelled=isinstance(error, CompactionCancelledError),
                 )
-            story.failed(str(error))
+            story.note_failure(str(error))
             raise
 
-    def explained(self, order: Order) -> Outcome:
+    def explain(self, order: CompactionRequest) -> CompactionOutcome:
         """What a compaction would do now, by rules alone: nothing is recorded, nobody is asked."""
-        planned = self.planner.planned(order)
-        explanation = explanation_of(order, planned)
+        planned = self.planner.plan(order)
+        explanation = explain_plan(order, planned)
         if isinstance(planned, Window):
-            return replace(no_need(order, planned), explanation=explanation)
-        written = self._written(replace(order, chain=SummaryChain()), planned, Cancellation())
-        check_gain(planned, planned.post_tokens(written.draft.text), order)
-        return replace(outcome_of(order, planned, written, None), explanation=explanation)
+            return replace(make_no_need_outcome(order, planned), explanation=explanation)
+        written = self._write_summary(replace(order, chain=SummaryChain()), planned, Cancellation())
+        check_gain(planned, planned.count_post_tokens(written.draft.text), order)
+        return replace(make_outcome(order, planned, written, None), explanation=explanation)
 
     def activate(
         self, prepared: int | None = None, trigger: Trigger | None = None, **details: Any
@@ -143,29 +153,29 @@ class Compactor:
         """
         details |= {"trigger": trigger}
         boundary = self.decisions.activate(prepared, trigger)
-        message = of_boundary(self.reader.key, self.reader.boundary(boundary)[0])
-        self._tell(Moment.ACTIVATED, boundary, message=message, **details)
-        self._tell(Moment.SESSION_START, boundary, source="compact", **details)
+        message = of_boundary(self.reader.key, self.reader.read_boundary(boundary)[0])
+        self._notify(CompactionEventKind.ACTIVATED, boundary, message=message, **details)
+        self._notify(CompactionEventKind.SESSION_START, boundary, source="compact", **details)
         return boundary
 
     def drop(self, prepared: int, reason: str, **details: Any) -> None:
         """Give up a prepared boundary, unless others have served or replaced it."""
         if self.decisions.drop(prepared, reason):
-            self._tell(Moment.DROPPED, prepared, reason=reason, **details)
+            self._notify(CompactionEventKind.DROPPED, prepared, reason=reason, **details)
 
     def revert(self) -> int:
         """Serve again what the active boundary builds upon; returns the reverted boundary."""
         reverted = self.decisions.revert()
-        self._tell(Moment.REVERTED, reverted)
+        self._notify(CompactionEventKind.REVERTED, reverted)
         return reverted
 
     # The steps
 
-    def _heard(
-        self, story: CompactionStory, order: Order, planned: Planned
-    ) -> tuple[Order, Planned]:
+    def _apply_hooks(
+        self, story: CompactionEventSink, order: CompactionRequest, planned: PlannedCompaction
+    ) -> tuple[CompactionRequest, PlannedCompaction]:
         """The order and its material, with what hooks have added."""
-        verdict = story.asked()
+        verdict = story.ask_hooks()
         if verdict.veto is not None:
             raise CompactionVetoedError(f"a hook vetoed the compaction: {verdict.veto}")
         if verdict.instructions == order.instructions:
@@ -175,102 +185,108 @@ class Compactor:
             replace(planned, material=replace(planned.material, instructions=verdict.instructions)),
         )
 
-    def _carried_out(
+    def _carry_out(
         self,
-        order: Order,
-        planned: Planned,
+        order: CompactionRequest,
+        planned: PlannedCompaction,
         request: int,
-        story: CompactionStory,
+        story: CompactionEventSink,
         cancellation: Cancellation,
-    ) -> Outcome:
+    ) -> CompactionOutcome:
         """Write and record; where others decided meanwhile, look what is still valid."""
-        written = self._written(order, planned, cancellation, story, request)
-        for attempt in range(1, REPLANS + 1):
+        written = self._write_summary(order, planned, cancellation, story, request)
+        for attempt in range(1, MAX_REPLANS + 1):
             try:
-                post_tokens = planned.post_tokens(written.draft.text)
+                post_tokens = planned.count_post_tokens(written.draft.text)
                 check_gain(planned, post_tokens, order)
                 cancellation.check()
-                boundary = self.decisions.draw(order, planned, written, request)
+                boundary = self.decisions.record_boundary(order, planned, written, request)
             except StalePlanError:
-                if attempt == REPLANS:
-                    self.decisions.note_spent(
+                if attempt == MAX_REPLANS:
+                    self.decisions.record_spent(
                         request, written, "overtaken", "others decided again and again"
                     )
                     raise
-            except tuple(UNUSED) as error:
-                self.decisions.note_spent(request, written, UNUSED[type(error)], str(error))
+            except tuple(UNUSED_SUMMARY_REASONS) as error:
+                self.decisions.record_spent(
+                    request, written, UNUSED_SUMMARY_REASONS[type(error)], str(error)
+                )
                 raise
             else:
-                gone = planned.settlement.gone
-                after = Stats(post_tokens, planned.blocks_after, int(bool(written.draft.text)))
-                pruned = pruned_by(order.policy, planned.window, gone)
-                story.recorded(
+                gone = planned.settlement.removed_items
+                after = ViewStats(post_tokens, planned.blocks_after, int(bool(written.draft.text)))
+                pruned = describe_pruning(order.policy, planned.window, gone)
+                story.note_boundary(
                     boundary, written, after, len(gone), pruned=pruned, is_served=order.activate
                 )
-                return outcome_of(order, planned, written, boundary)
-            if done := self._done(order):
-                self.decisions.note_spent(
+                return make_outcome(order, planned, written, boundary)
+            if done := self._find_earlier(order):
+                self.decisions.record_spent(
                     request, written, "overtaken", "it was done under the same key meanwhile"
                 )
-                story.failed(done.reason)
+                story.note_failure(done.reason)
                 return done
-            again = self._planned_again(order, planned)
-            if isinstance(again, Outcome):
-                self.decisions.note_spent(request, written, "overtaken", again.reason)
+            again = self._replan(order, planned)
+            if isinstance(again, CompactionOutcome):
+                self.decisions.record_spent(request, written, "overtaken", again.reason)
                 self.decisions.give_up(request, again.reason)
-                story.failed(again.reason)
+                story.note_failure(again.reason)
                 return again
             # What another boundary left as it was need not be summarised a second time.
             if not again.is_written_from(planned.material):
-                self.decisions.note_spent(
+                self.decisions.record_spent(
                     request, written, "overtaken", "others have decided meanwhile"
                 )
-                written = self._written(order, again, cancellation, story, request)
+                written = self._write_summary(order, again, cancellation, story, request)
             planned = again
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def _planned_again(self, order: Order, before: Planned) -> Planned | Outcome:
+    def _replan(
+        self, order: CompactionRequest, before: PlannedCompaction
+    ) -> PlannedCompaction | CompactionOutcome:
         """The plan on what others have decided; what they took out need not leave again."""
         try:
-            planned = self.planner.planned(order)
+            planned = self.planner.plan(order)
         except NothingToCompactError as error:
-            return overtaken(order, before.window, self.planner.seen(order).window, str(error))
+            return make_overtaken_outcome(
+                order, before.window, self.planner.take_snapshot(order).window, str(error)
+            )
         if isinstance(planned, Window):
-            return overtaken(order, before.window, planned, "enough is free now")
+            return make_overtaken_outcome(order, before.window, planned, "enough is free now")
         return planned
 
-    def _written(
+    def _write_summary(
         self,
-        order: Order,
-        planned: Planned,
+        order: CompactionRequest,
+        planned: PlannedCompaction,
         cancellation: Cancellation,
-        story: CompactionStory | None = None,
+        story: CompactionEventSink | None = None,
         request: int | None = None,
-    ) -> Written:
+    ) -> AcceptedDraft:
         material = planned.material
-        if not material.gone:
-            draft, summariser = standing(planned)
-            return Written(draft, summariser, 0.0, ())
+        if not material.removed_items:
+            draft, summariser = reuse_summary(planned)
+            return AcceptedDraft(draft, summariser, 0.0, ())
         if not planned.plan.summary_tokens:
-            notice = Notice()
-            return Written(notice.summarise(material), notice.name, 0.0, ())
+            notice = NoticeSummarizer()
+            return AcceptedDraft(notice.summarize(material), notice.name, 0.0, ())
 
         def judge(draft: Draft) -> None:
-            check(draft, material, user_texts=self._user_texts(draft, material))
+            check_draft(draft, material, user_texts=self._find_user_texts(draft, material))
 
         try:
-            return order.chain.written(
-                material, judge, cancellation, story, planned.plan.on_failure
-            )
+            return order.chain.write(material, judge, cancellation, story, planned.plan.on_failure)
         except UnwrittenError as error:
-            self.decisions.note_refused(request, error.refusals)
+            self.decisions.record_refusals(request, error.refusals)
             raise
 
-    def _user_texts(self, draft: Draft, material: Material) -> list[str]:
+    def _find_user_texts(self, draft: Draft, material: Material) -> list[str]:
         """What users really said of what the draft may quote: all that leaves, and all it cites."""
-        chain = self.store.session_chain(self.reader.namespace, self.reader.key)
+        chain = self.store.find_session_chain(self.reader.namespace, self.reader.key)
         leaving = {
-            item.position: item.block.text for item in material.gone if item.kind is Kind.USER
+            item.position: item.block.text
+            for item in material.removed_items
+            if item.kind is Kind.USER
         }
         for recorded in self.store.read(chain, draft.cites - Ranges.of(leaving)):
             event = recorded.event
@@ -278,20 +294,20 @@ class Compactor:
                 leaving[recorded.position] = event.block.text
         return list(leaving.values())
 
-    def _done(self, order: Order) -> Outcome | None:
+    def _find_earlier(self, order: CompactionRequest) -> CompactionOutcome | None:
         if order.idempotency_key is None:
             return None
-        return done_before(self.store, self.reader, order.idempotency_key)
+        return find_earlier_outcome(self.store, self.reader, order.idempotency_key)
 
-    def _tell(self, moment: Moment, boundary: int, **details: Any) -> None:
+    def _notify(self, moment: CompactionEventKind, boundary: int, **details: Any) -> None:
         reader = self.reader
-        happening = Happening(
+        happening = CompactionEvent(
             moment, reader.key, reader.namespace, reader.lineage, boundary=boundary, **details
         )
-        told(self.listeners, happening)
+        notify_listeners(self.listeners, happening)
 
 
-def _futile(error: BaseException, planned: Planned) -> int | None:
+def _find_futile_position(error: BaseException, planned: PlannedCompaction) -> int | None:
     """Up to where a loop need not try again, if that is what the error says."""
     # A summary that cannot be had takes its time and its price: not again before each call.
     is_unwritten = isinstance(error, UnwrittenError) and planned.window.trigger is Trigger.THRESHOLD

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 from ....domain.compaction_events import Trigger, Trim
 from ....domain.item import Item
-from ....domain.policies.threshold import Due, due
-from ....domain.shares import Share, shares_of
-from ....domain.summaries.extractive import Extractive
-from ....domain.trims import trimmed_length
+from ....domain.kind_shares import KindShare, compute_kind_shares
+from ....domain.policies.threshold import ThresholdState, measure_threshold
+from ....domain.summaries.extractive import ExtractiveSummarizer
+from ....domain.trims import count_trimmed_chars
 from ....domain.window import Plan, Window
-from ....projections.planned import Planned
-from .order import Order
+from ....projections.planned_compaction import PlannedCompaction
+from .compaction_request import CompactionRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Shortened:
+class ResultShortening:
     """A tool result that would be shown shortened, and no longer as it is shown now."""
 
     position: int
@@ -30,55 +30,59 @@ class Explanation:
     """Why a plan is as it is, and what it comes to."""
 
     trigger: Trigger
-    due: Due
+    due: ThresholdState
     plan: Plan | None
     """What the policy wanted, before it was made legal; None where it wants nothing."""
-    leaves: tuple[Share, ...]
-    stays: tuple[Share, ...]
-    shortened: tuple[Shortened, ...]
+    leaves: tuple[KindShare, ...]
+    stays: tuple[KindShare, ...]
+    shortened: tuple[ResultShortening, ...]
     writers: tuple[str, ...]
     """Who would be asked for the summary, in order; nobody where only a notice stands in."""
 
 
-def explanation_of(order: Order, planned: Planned | Window) -> Explanation:
+def explain_plan(order: CompactionRequest, planned: PlannedCompaction | Window) -> Explanation:
     """What a policy made of the window, or that it sees no need."""
     if isinstance(planned, Window):
         return Explanation(
             trigger=order.trigger,
-            due=due(order.policy, planned),
+            due=measure_threshold(order.policy, planned),
             plan=None,
             leaves=(),
-            stays=_shares(planned.items),
+            stays=_count_shares(planned.items),
             shortened=(),
             writers=(),
         )
     window, settlement = planned.window, planned.settlement
     stays = [item for item in window.items if item.position in settlement.kept]
-    chain = tuple(one.name for one in order.chain.summarisers) or (Extractive().name,)
-    needs_summary = planned.material.gone and planned.plan.summary_tokens
+    chain = tuple(one.name for one in order.chain.summarizers) or (ExtractiveSummarizer().name,)
+    needs_summary = planned.material.removed_items and planned.plan.summary_tokens
     return Explanation(
         trigger=order.trigger,
-        due=due(order.policy, window),
+        due=measure_threshold(order.policy, window),
         plan=planned.plan,
-        leaves=_shares([item for item in window.items if item.position not in settlement.kept]),
-        stays=_shares(stays),
-        shortened=_shortened(window, stays, settlement.trims),
+        leaves=_count_shares(
+            [item for item in window.items if item.position not in settlement.kept]
+        ),
+        stays=_count_shares(stays),
+        shortened=_find_shortened(window, stays, settlement.trims),
         writers=chain if needs_summary else (),
     )
 
 
-def _shares(items: Iterable[Item]) -> tuple[Share, ...]:
-    return shares_of((item.kind, item.tokens) for item in items)
+def _count_shares(items: Iterable[Item]) -> tuple[KindShare, ...]:
+    return compute_kind_shares((item.kind, item.tokens) for item in items)
 
 
-def _shortened(window: Window, stays: list[Item], trims: tuple[Trim, ...]) -> tuple[Shortened, ...]:
+def _find_shortened(
+    window: Window, stays: list[Item], trims: tuple[Trim, ...]
+) -> tuple[ResultShortening, ...]:
     by_position = {item.position: item for item in stays}
     found = []
     for trim in trims:
         item = by_position.get(trim.position)
         if item is None:
             continue
-        then = window.tokens_of(item, trimmed_length(len(item.block.text), trim))
+        then = window.count_item_tokens(item, count_trimmed_chars(len(item.block.text), trim))
         if then < item.tokens:
-            found.append(Shortened(trim.position, item.tokens, then))
+            found.append(ResultShortening(trim.position, item.tokens, then))
     return tuple(found)

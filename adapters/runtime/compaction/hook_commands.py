@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ....domain.hooks import Happening, Listener, Moment, Verdict
+from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto
 from ....projections.hook_payloads import pre_compact, said_trigger, session_start
-from ...settings.secret import without_keys
+from ...settings.secret_values import hide_keys
 from ...settings.settings import HookSettings
-from .hook_process import HookProcess, HookProcessError, Said
+from .hook_process import HookProcess, HookProcessError, ProcessOutput
 
-BLOCKS = 2
+_BLOCK_EXIT_CODE = 2
 """The exit code by which a hook forbids what it was told of."""
-REASON_SHOWN = 500
+MAX_HOOK_REASON_CHARACTERS = 500
 """Characters of a reason that are kept."""
 
-EVENT_NAMES = {Moment.ACTIVATED: "PostCompact"}
+EVENT_NAMES = {CompactionEventKind.ACTIVATED: "PostCompact"}
 """What other programs call a moment, where that is not its own name in capitals."""
-ANSWERS = frozenset({"instructions", "veto", "decision", "reason", "continue", "stopReason"})
-HEARD_ELSEWHERE = frozenset({"suppressOutput", "systemMessage", "hookSpecificOutput"})
+_ANSWER_FIELDS = frozenset({"instructions", "veto", "decision", "reason", "continue", "stopReason"})
+IGNORED_ANSWER_FIELDS = frozenset({"suppressOutput", "systemMessage", "hookSpecificOutput"})
 """Keys that coding agents hear, and that ask for nothing here."""
 
 logger = logging.getLogger("cutbank.hooks")
@@ -40,16 +40,18 @@ class HookCommand:
     """
 
     command: tuple[str, ...]
-    on: frozenset[Moment] = frozenset({Moment.PRE_COMPACT})
+    on: frozenset[CompactionEventKind] = frozenset({CompactionEventKind.PRE_COMPACT})
     time_limit_s: float = 10.0
 
-    def __call__(self, happening: Happening) -> Verdict | None:
+    def __call__(self, happening: CompactionEvent) -> Veto | None:
         if happening.moment not in self.on:
             return None
         try:
-            words = json.dumps(as_told(happening)).encode()
-            said = HookProcess(self.command, self.time_limit_s).tell(words)
-            return self._verdict(said, may_answer=happening.moment is Moment.PRE_COMPACT)
+            words = json.dumps(to_hook_input(happening)).encode()
+            said = HookProcess(self.command, self.time_limit_s).run(words)
+            return self._read_answer(
+                said, may_answer=happening.moment is CompactionEventKind.PRE_COMPACT
+            )
         except HookProcessError as error:
             # Not its arguments: they are the user's, and may hold what no log should.
             logger.warning(
@@ -57,42 +59,42 @@ class HookCommand:
                 "of hooks.commands in the settings",
                 self.command[0],
                 happening.moment.value,
-                without_keys(str(error)),
+                hide_keys(str(error)),
             )
             return None
 
-    def _verdict(self, said: Said, *, may_answer: bool) -> Verdict | None:
-        if may_answer and said.code == BLOCKS:
-            verdict = _veto(said.errors or said.output)
+    def _read_answer(self, said: ProcessOutput, *, may_answer: bool) -> Veto | None:
+        if may_answer and said.code == _BLOCK_EXIT_CODE:
+            verdict = _make_veto(said.errors or said.output)
         elif said.code != 0:
-            raise HookProcessError(_failure(said))
+            raise HookProcessError(_describe_failure(said))
         elif not may_answer:
-            verdict = Verdict()
+            verdict = Veto()
         elif said.output.startswith("{"):
-            verdict = _answer(said.output)
+            verdict = _parse_answer(said.output)
         else:
             # As hooks of coding agents have it, text alone is what the summary should care about.
-            verdict = Verdict(instructions=said.output or None)
+            verdict = Veto(instructions=said.output or None)
         if verdict.veto is None:
             return verdict if verdict.instructions else None
-        return Verdict(veto=f"{Path(self.command[0]).name}: {verdict.veto}")
+        return Veto(veto=f"{Path(self.command[0]).name}: {verdict.veto}")
 
 
-def hook_commands(settings: HookSettings) -> list[Listener]:
+def make_hook_commands(settings: HookSettings) -> list[Listener]:
     """The listeners that the settings ask for."""
     return [
         HookCommand(one.command, frozenset(one.on), one.time_limit) for one in settings.commands
     ]
 
 
-def as_told(happening: Happening) -> dict[str, Any]:
+def to_hook_input(happening: CompactionEvent) -> dict[str, Any]:
     """What a program reads: all that is known of the moment, by our names and by others'."""
-    told = happening.as_json()
+    told = happening.to_json()
     name = EVENT_NAMES.get(happening.moment)
     told |= {
         "hook_event_name": name or happening.moment.value.title().replace("_", ""),
         "session_id": happening.session,
-        "cwd": _folder(),
+        "cwd": _current_folder(),
     }
     if happening.trigger is not None:
         # Hooks compare it to `manual` and `auto`; what exactly it was stands beside it.
@@ -100,54 +102,54 @@ def as_told(happening: Happening) -> dict[str, Any]:
             "trigger": said_trigger(happening.trigger),
             "set_off_by": happening.trigger.value,
         }
-    if happening.moment is Moment.PRE_COMPACT:
+    if happening.moment is CompactionEventKind.PRE_COMPACT:
         # Hooks read a text, if an empty one, where the SDK's type has null as well.
         told |= pre_compact(happening.session, happening.trigger, happening.instructions or "")
-    if happening.moment is Moment.SESSION_START:
+    if happening.moment is CompactionEventKind.SESSION_START:
         told |= session_start(happening.session)
     return told
 
 
-def _folder() -> str | None:
+def _current_folder() -> str | None:
     try:
         return os.getcwd()  # noqa: PTH109 - as text, as it is said
     except OSError:  # somebody removed it
         return None
 
 
-def _answer(output: str) -> Verdict:
+def _parse_answer(output: str) -> Veto:
     """What one JSON object asks for."""
     try:
         answer = json.loads(output)
     except (ValueError, RecursionError) as error:
         raise HookProcessError(f"answered with broken JSON ({error})") from None
-    if answer.keys() and not answer.keys() & (ANSWERS | HEARD_ELSEWHERE):
+    if answer.keys() and not answer.keys() & (_ANSWER_FIELDS | IGNORED_ANSWER_FIELDS):
         raise HookProcessError(
-            f"answered with JSON that says nothing ({_listed(answer)}): it may say instructions, "
+            f"answered with JSON that says nothing ({_join_names(answer)}): it may say instructions, "
             f"or veto"
         )
     for key in ("instructions", "veto", "reason", "stopReason"):
         if not isinstance(answer.get(key), str | None):
             raise HookProcessError(f"answered with {key} that is no text")
     if answer.get("decision") == "block":
-        return _veto(answer.get("reason"))
+        return _make_veto(answer.get("reason"))
     if answer.get("continue") is False:
-        return _veto(answer.get("stopReason"))
+        return _make_veto(answer.get("stopReason"))
     if answer.get("veto") is not None:
-        return _veto(answer["veto"])
-    return Verdict(instructions=(answer.get("instructions") or "").strip())
+        return _make_veto(answer["veto"])
+    return Veto(instructions=(answer.get("instructions") or "").strip())
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(ascii(name) for name in list(names)[:5])
 
 
-def _veto(reason: str | None) -> Verdict:
-    return Verdict(veto=(reason or "").strip()[:REASON_SHOWN] or "it gave no reason")
+def _make_veto(reason: str | None) -> Veto:
+    return Veto(veto=(reason or "").strip()[:MAX_HOOK_REASON_CHARACTERS] or "it gave no reason")
 
 
-def _failure(said: Said) -> str:
+def _describe_failure(said: ProcessOutput) -> str:
     if said.code < 0:
         return f"was ended by signal {-said.code}"
-    last = said.errors.splitlines()[-1][:REASON_SHOWN] if said.errors else ""
+    last = said.errors.splitlines()[-1][:MAX_HOOK_REASON_CHARACTERS] if said.errors else ""
     return f"exited with {said.code}" + (f" ({last})" if last else "")

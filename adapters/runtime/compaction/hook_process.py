@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import IO
 
-HEARD = 64 * 1024
+MAX_OUTPUT_BYTES = 64 * 1024
 """Bytes of its output, and of its complaints, that are heard."""
-PIECE = 64 * 1024
-LOOKS_EVERY_S = 0.05
+PIECE_BYTES = 64 * 1024
+POLL_INTERVAL_S = 0.05
 """How soon it is noticed that a program ended, whose children keep its output open."""
 
 
@@ -21,7 +21,7 @@ class HookProcessError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProcessOutput:
     """What came of a program."""
 
     code: int
@@ -30,20 +30,20 @@ class Said:
 
 
 @dataclass(slots=True, eq=False)
-class _Heard:
+class _OutputBuffer:
     """What a stream said, up to as much as is heard."""
 
-    kept: bytearray = field(default_factory=bytearray)
+    content: bytearray = field(default_factory=bytearray)
     was_cut: bool = False
 
     def add(self, piece: bytes) -> None:
-        room = HEARD - len(self.kept)
+        room = MAX_OUTPUT_BYTES - len(self.content)
         self.was_cut = self.was_cut or len(piece) > room
-        self.kept += piece[:room]
+        self.content += piece[:room]
 
     @property
     def text(self) -> str:
-        return self.kept.decode("utf-8", "replace").strip()
+        return self.content.decode("utf-8", "replace").strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +53,24 @@ class HookProcess:
     command: tuple[str, ...]
     time_limit_s: float
 
-    def tell(self, words: bytes) -> Said:
+    def run(self, words: bytes) -> ProcessOutput:
         """Start it, write `words` to its input, and wait for its end.
 
         Raises HookProcessError where it cannot be started, takes too long or says too much.
         """
-        output, errors = _Heard(), _Heard()
-        with self._started() as process:
+        output, errors = _OutputBuffer(), _OutputBuffer()
+        with self._start() as process:
             try:
-                code = self._heard(process, words, output, errors)
+                code = self._communicate(process, words, output, errors)
             finally:
                 # Whatever happened here, an interrupt among it, no process is left.
                 if process.poll() is None:
                     _kill(process)
         if output.was_cut:
-            raise HookProcessError(f"said more than {HEARD:,} bytes, which nobody reads")
-        return Said(code, output.text, errors.text)
+            raise HookProcessError(f"said more than {MAX_OUTPUT_BYTES:,} bytes, which nobody reads")
+        return ProcessOutput(code, output.text, errors.text)
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(  # noqa: S603 - the user named it
                 self.command,
@@ -84,8 +84,12 @@ class HookProcess:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise HookProcessError(f"cannot be started ({reason})") from None
 
-    def _heard(
-        self, process: subprocess.Popen[bytes], words: bytes, output: _Heard, errors: _Heard
+    def _communicate(
+        self,
+        process: subprocess.Popen[bytes],
+        words: bytes,
+        output: _OutputBuffer,
+        errors: _OutputBuffer,
     ) -> int:
         """Write and read until it ends; its exit code."""
         assert process.stdin
@@ -105,10 +109,10 @@ class HookProcess:
             while streams.get_map():
                 left = deadline - monotonic()
                 if left <= 0:
-                    raise self._too_slow()
+                    raise self._make_timeout_error()
                 # Asked before it is read: what it said before it ended is there to be read then.
                 has_ended = process.poll() is not None
-                ready = streams.select(0 if has_ended else min(left, LOOKS_EVERY_S))
+                ready = streams.select(0 if has_ended else min(left, POLL_INTERVAL_S))
                 for key, _ in ready:
                     stream, heard = key.data
                     if heard is None:
@@ -124,9 +128,9 @@ class HookProcess:
         try:
             return process.wait(max(0, deadline - monotonic()))
         except subprocess.TimeoutExpired:
-            raise self._too_slow() from None
+            raise self._make_timeout_error() from None
 
-    def _too_slow(self) -> HookProcessError:
+    def _make_timeout_error(self) -> HookProcessError:
         return HookProcessError(f"took longer than {self.time_limit_s:g} s, and was killed")
 
 
@@ -140,10 +144,10 @@ def _write(stream: IO[bytes], rest: memoryview) -> memoryview:
         return rest[:0]
 
 
-def _read(stream: IO[bytes], heard: _Heard) -> bool:
+def _read(stream: IO[bytes], heard: _OutputBuffer) -> bool:
     """Whether there may be more."""
     try:
-        piece = os.read(stream.fileno(), PIECE)
+        piece = os.read(stream.fileno(), PIECE_BYTES)
     except BlockingIOError:
         return True
     heard.add(piece)

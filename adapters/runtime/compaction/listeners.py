@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Sequence
 
-from ....domain.hooks import Happening, Listener, Verdict
+from ....domain.hooks import CompactionEvent, Listener, Veto
 
 logger = logging.getLogger("cutbank.compaction")
 
 
-def told(listeners: Sequence[Listener], happening: Happening) -> list[Verdict]:
+def notify_listeners(listeners: Sequence[Listener], happening: CompactionEvent) -> list[Veto]:
     """What the listeners answer to a moment; one that fails is logged and the others are told."""
     verdicts = []
     for listener in listeners:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....domain.compaction import MAIN
+from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import Trigger
+from ....domain.compaction_terms import REGROWTH_SHARE
 from ....domain.errors import InvalidSettingError
 from ....domain.pins import PinRules
 from ....domain.policies.policy import Policy
-from ....domain.summaries.summariser import Summariser
-from ....domain.terms import REGROWTH
+from ....domain.summaries.summarizer import Summarizer
 from .cancellation import Cancellation
 from .summary_chain import SummaryChain
 
@@ -21,13 +21,13 @@ class CompactionOptions:
 
     settings: Mapping[str, Any] | None = None
     """Fields of the policy, by name."""
-    lineage: str = MAIN
+    lineage: str = MAIN_LINEAGE
     trigger: Trigger = Trigger.MANUAL
     instructions: str | None = None
     """What the summary should care about."""
     tracked_files: Callable[[], Iterable[str]] | None = None
     """Returns the files that the agent's program knows to have been read."""
-    summarizers: Sequence[Summariser] | None = None
+    summarizers: Sequence[Summarizer] | None = None
     """Tried in order, before the extractive one."""
     chain: SummaryChain | None = None
     """Summarizers with their time limits and retries, in place of `summarizers`."""
@@ -47,19 +47,19 @@ class LoopOptions:
 
     settings: Mapping[str, Any] | None = None
     """Fields of the policy, by name."""
-    lineage: str = MAIN
+    lineage: str = MAIN_LINEAGE
     instructions: str | None = None
     """What summaries should care about."""
     tracked_files: Callable[[], Iterable[str]] | None = None
     """Returns the files that the agent's program knows to have been read."""
-    summarizers: Sequence[Summariser] | None = None
+    summarizers: Sequence[Summarizer] | None = None
     """Tried in order, before the extractive one."""
     pins: PinRules | None = None
     auto: bool | None = None
     """Whether `prepare()` asks the policy before each call."""
     once_a_turn: bool | None = None
     """Whether one compaction by threshold serves all calls of a turn."""
-    regrowth: float = REGROWTH
+    regrowth: float = REGROWTH_SHARE
     """The part of the limit by which a session has to grow before a compaction that gained nothing
     is tried again."""
     prepare_at: float | None = None
@@ -83,6 +83,6 @@ class LoopHabits:
 
     auto: bool = True
     once_a_turn: bool = False
-    regrowth: float = REGROWTH
+    regrowth: float = REGROWTH_SHARE
     prepare_at: float | None = None
     """None never writes a summary ahead."""

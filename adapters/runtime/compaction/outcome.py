@@ -2,23 +2,23 @@
 
 from dataclasses import dataclass
 
-from ....domain.compaction import lineage_id
+from ....domain.compaction import derive_lineage_id
 from ....domain.compaction_events import CompactBoundary, Repair, Summary
 from ....domain.context_limit import LimitSource
-from ....domain.planned_price import pricing_of
+from ....domain.plan_price import price_compaction
 from ....domain.pricing import Pricing
 from ....domain.ranges import Ranges
 from ....domain.window import Window
-from ....projections.planned import Planned
+from ....projections.planned_compaction import PlannedCompaction
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
+from .compaction_request import CompactionRequest
 from .explanation import Explanation
-from .order import Order
-from .summary_chain import Written
+from .summary_chain import AcceptedDraft
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CompactionOutcome:
     """What a compaction did, or why it did nothing."""
 
     compacted: bool
@@ -35,10 +35,10 @@ class Outcome:
     repairs: tuple[Repair, ...] = ()
     split_turn: int | None = None
     summary: str | None = None
-    summariser: str | None = None
+    summarizer: str | None = None
     rejected: tuple[str, ...] = ()
     """Why other summarisers' drafts were not taken, if this one stood in."""
-    called: str | None = None
+    last_model: str | None = None
     """The model of the session's newest call, as it was recorded."""
     pricing: Pricing | None = None
     """What it costs and saves; in tokens only where no prices were given."""
@@ -49,29 +49,34 @@ class Outcome:
     """Of a dry run: what fires, what was wanted, and what becomes of it."""
 
 
-def outcome_of(order: Order, planned: Planned, written: Written, boundary: int | None) -> Outcome:
+def make_outcome(
+    order: CompactionRequest,
+    planned: PlannedCompaction,
+    written: AcceptedDraft,
+    boundary: int | None,
+) -> CompactionOutcome:
     """What a plan led to, or would lead to; `boundary` is None where nothing was recorded."""
     settlement, window = planned.settlement, planned.window
-    return Outcome(
+    return CompactionOutcome(
         compacted=boundary is not None,
         reason=planned.plan.reason,
         policy=order.policy.name,
         pre_tokens=window.tokens,
-        post_tokens=planned.post_tokens(written.draft.text),
+        post_tokens=planned.count_post_tokens(written.draft.text),
         boundary=boundary,
         after=settlement.after,
         first_kept=settlement.first_kept,
-        left=Ranges.of(item.position for item in settlement.gone),
+        left=Ranges.of(item.position for item in settlement.removed_items),
         kept=settlement.kept,
         repairs=settlement.repairs,
         split_turn=settlement.split_turn.turn if settlement.split_turn else None,
         summary=written.draft.text,
-        summariser=written.summariser,
+        summarizer=written.summarizer,
         rejected=tuple(map(str, written.refusals)),
-        called=window.called,
+        last_model=window.called_model,
         limit=order.limit,
         limit_source=order.limit_source,
-        pricing=pricing_of(
+        pricing=price_compaction(
             window,
             settlement,
             planned.plan,
@@ -82,12 +87,12 @@ def outcome_of(order: Order, planned: Planned, written: Written, boundary: int |
     )
 
 
-def no_need(order: Order, window: Window) -> Outcome:
+def make_no_need_outcome(order: CompactionRequest, window: Window) -> CompactionOutcome:
     """The policy would leave the view as it is."""
-    return Outcome(
+    return CompactionOutcome(
         compacted=False,
         reason=f"{order.policy.name} sees no need: "
-        f"{window.used:,} of {order.limit:,} tokens in use ({order.limit_source.phrase})",
+        f"{window.used_tokens:,} of {order.limit:,} tokens in use ({order.limit_source.phrase})",
         policy=order.policy.name,
         pre_tokens=window.tokens,
         post_tokens=window.tokens,
@@ -96,9 +101,11 @@ def no_need(order: Order, window: Window) -> Outcome:
     )
 
 
-def overtaken(order: Order, before: Window, now: Window, reason: str) -> Outcome:
+def make_overtaken_outcome(
+    order: CompactionRequest, before: Window, now: Window, reason: str
+) -> CompactionOutcome:
     """Others decided another boundary meanwhile, and nothing is left to do."""
-    return Outcome(
+    return CompactionOutcome(
         compacted=False,
         reason=f"another compaction was decided while this one was written: {reason}",
         policy=order.policy.name,
@@ -109,19 +116,23 @@ def overtaken(order: Order, before: Window, now: Window, reason: str) -> Outcome
     )
 
 
-def done_before(store: EventStore, reader: ViewReader, idempotency_key: str) -> Outcome | None:
+def find_earlier_outcome(
+    store: EventStore, reader: ViewReader, idempotency_key: str
+) -> CompactionOutcome | None:
     """What the compaction of that key did, where there was one."""
-    id = lineage_id(reader.namespace, reader.key, reader.lineage)
+    id = derive_lineage_id(reader.namespace, reader.key, reader.lineage)
     done = store.select_key(id, idempotency_key)
     if done is None:
         return None
-    boundary, summary, _ = reader.boundary(done.first)
-    return as_stored(boundary, summary, "done before under the same key")
+    boundary, summary, _ = reader.read_boundary(done.first)
+    return make_stored_outcome(boundary, summary, "done before under the same key")
 
 
-def as_stored(boundary: CompactBoundary, summary: Summary | None, reason: str) -> Outcome:
+def make_stored_outcome(
+    boundary: CompactBoundary, summary: Summary | None, reason: str
+) -> CompactionOutcome:
     """What a boundary did that was drawn before."""
-    return Outcome(
+    return CompactionOutcome(
         compacted=True,
         reason=reason,
         policy=boundary.policy,
@@ -135,5 +146,5 @@ def as_stored(boundary: CompactBoundary, summary: Summary | None, reason: str) -
         repairs=boundary.repairs,
         split_turn=boundary.split_turn.turn if boundary.split_turn else None,
         summary=summary.text if summary else None,
-        summariser=summary.summariser if summary else None,
+        summarizer=summary.summariser if summary else None,
     )

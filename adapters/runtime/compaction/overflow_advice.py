@@ -4,32 +4,32 @@ from ....domain.errors import ContextOverflowError
 from ....domain.overflow import Overflow
 from ....domain.window import Window
 
-HINTS = (
+OVERFLOW_HINTS = (
     "compact it with a policy that keeps less (`cutbank compact`, an agent's /compact)",
     "unpin or hide what holds the floor up: recall gives back every word of it",
     "use a model with a larger context (/model)",
     "begin a session that recalls what it needs from this one (/clear)",
 )
 """What helps when nothing is left that a compaction may take out, and what agents call it."""
-NAMED = 3
+_MAX_NAMED = 3
 
 
-def refused(
+def make_overflow_error(
     window: Window, overflow: Overflow, model: str | None, why: str
 ) -> ContextOverflowError:
     """The error of a request that was refused, and that compacting cannot help."""
-    tokens = overflow.tokens or window.used
+    tokens = overflow.tokens or window.used_tokens
     limit = overflow.limit or (window.limit if window.limit > 0 else None)
-    largest = sorted(window.items, key=lambda item: -item.tokens)[:NAMED]
+    largest = sorted(window.items, key=lambda item: -item.tokens)[:_MAX_NAMED]
     named = ", ".join(f"#{item.position} {item.kind} {item.tokens:,} tokens" for item in largest)
     holds = f"{tokens:,} of {limit:,} tokens" if limit else f"{tokens:,} tokens"
     return ContextOverflowError(
         f"the request is too long for {model or 'its model'} ({holds}): {why}"
         + (f"; the largest blocks are {named}" if named and named not in why else "")
-        + f"; what helps: {'; '.join(HINTS)}",
+        + f"; what helps: {'; '.join(OVERFLOW_HINTS)}",
         model=model,
         tokens=tokens,
         limit=limit,
         largest=tuple(item.position for item in largest),
-        hints=HINTS,
+        hints=OVERFLOW_HINTS,
     )

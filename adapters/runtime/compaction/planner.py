@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from ....domain.item import Item
 from ....domain.ranges import Ranges
 from ....domain.window import Window
-from ....projections.history_view import Entry, History
-from ....projections.planned import Planned, planned
+from ....projections.history_view import HistoryFold, ViewEntry
+from ....projections.planned_compaction import PlannedCompaction, plan_compaction
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
-from .order import Order
-from .seen import Seen
+from .compaction_request import CompactionRequest
+from .session_snapshot import SessionSnapshot
 
 
 class Planner:
@@ -20,22 +20,24 @@ class Planner:
         self.store = store
         self.reader = reader
 
-    def seen(self, order: Order) -> Seen:
+    def take_snapshot(self, order: CompactionRequest) -> SessionSnapshot:
         """What a policy would be shown now."""
-        return Seen(self.store, self.reader, order, self._recalled)
+        return SessionSnapshot(self.store, self.reader, order, self._read_pinned)
 
-    def planned(self, order: Order) -> Planned | Window:
+    def plan(self, order: CompactionRequest) -> PlannedCompaction | Window:
         """What would leave; the window alone where the policy sees no need.
 
         Raises NothingToCompactError where nothing can be gained.
         """
-        seen = self.seen(order)
-        found = planned(seen.window, seen.view, order, self._originals, seen.decided.decided)
+        seen = self.take_snapshot(order)
+        found = plan_compaction(
+            seen.window, seen.view, order, self._read_originals, seen.decided.decided
+        )
         return seen.window if found is None else found
 
-    def _originals(self, covers: Ranges) -> Iterable[Item]:
-        chain = self.store.session_chain(self.reader.namespace, self.reader.key)
-        history = History().apply_all(self.store.read(chain, covers))
+    def _read_originals(self, covers: Ranges) -> Iterable[Item]:
+        chain = self.store.find_session_chain(self.reader.namespace, self.reader.key)
+        history = HistoryFold().apply_all(self.store.read(chain, covers))
         return [
             Item(
                 position=entry.position,
@@ -47,7 +49,7 @@ class Planner:
             for entry in history.entries.values()
         ]
 
-    def _recalled(self, history: History) -> list[Entry]:
+    def _read_pinned(self, history: HistoryFold) -> list[ViewEntry]:
         """Blocks that earlier boundaries took out and that were pinned since."""
         if history.boundary is None:
             return []
@@ -57,7 +59,7 @@ class Planner:
         missing = (history.pinned & decided) - Ranges.of(history.entries)
         if not missing:
             return []
-        chain = self.store.session_chain(self.reader.namespace, self.reader.key)
-        missing -= self.reader.retracted(self.store.head(chain)[0])
-        pinned = History().apply_all(self.store.read(chain, missing))
+        chain = self.store.find_session_chain(self.reader.namespace, self.reader.key)
+        missing -= self.reader.read_retracted(self.store.read_head(chain)[0])
+        pinned = HistoryFold().apply_all(self.store.read(chain, missing))
         return list(pinned.entries.values())

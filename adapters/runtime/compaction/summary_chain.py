@@ -7,28 +7,28 @@ from time import monotonic
 from ....domain.errors import (
     CompactionCancelledError,
     RejectedSummaryError,
-    SummariserFailedError,
+    SummarizerFailedError,
 )
 from ....domain.session_events import Usage
-from ....domain.summaries.extractive import Extractive
-from ....domain.summaries.listing import Listing
-from ....domain.summaries.notice import Notice
-from ....domain.summaries.summariser import Draft, Material, Summariser
+from ....domain.summaries.extractive import ExtractiveSummarizer
+from ....domain.summaries.listing import ListingSummarizer
+from ....domain.summaries.notice import NoticeSummarizer
+from ....domain.summaries.summarizer import Draft, Material, Summarizer
 from ....domain.window import OnFailure
 from .cancellation import Cancellation
-from .summary_run import drafted
+from .summary_run import run_summarizer
 
-LONGEST_PAUSE_S = 30.0
+_MAX_PAUSE_S = 30.0
 
-Judge = Callable[[Draft], None]
+CheckDraft = Callable[[Draft], None]
 """Raises RejectedSummaryError where a draft may not stand for what left."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class DraftRefusal:
     """A summariser whose draft was not taken, or that brought none."""
 
-    summariser: str
+    summarizer: str
     reason: str
     rule: str | None = None
     """The gate's rule that the draft broke; None where there was no draft."""
@@ -41,37 +41,37 @@ class Refusal:
     """The kind of error by which it brought none."""
 
     def __str__(self) -> str:
-        return f"{self.summariser}: {f'{self.rule}: ' if self.rule else ''}{self.reason}"
+        return f"{self.summarizer}: {f'{self.rule}: ' if self.rule else ''}{self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class AcceptedDraft:
     """A draft that passed the gate."""
 
     draft: Draft
-    summariser: str
+    summarizer: str
     latency_s: float
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[DraftRefusal, ...]
 
 
-class UnwrittenError(SummariserFailedError):
+class UnwrittenError(SummarizerFailedError):
     """No summariser that was asked brought a draft that passes; says what each of them said."""
 
-    def __init__(self, refusals: Sequence[Refusal]) -> None:
+    def __init__(self, refusals: Sequence[DraftRefusal]) -> None:
         super().__init__("; ".join(map(str, refusals)))
         self.refusals = tuple(refusals)
 
 
-class NoListener:
+class SummaryObserver:
     """Is told which summariser begins, whose draft was refused, and whose was taken."""
 
-    def begins(self, summariser: str) -> None:
+    def note_begin(self, summarizer: str) -> None:
         """The next summariser is asked."""
 
-    def refused(self, refusal: Refusal) -> None:
+    def note_refusal(self, refusal: DraftRefusal) -> None:
         """Its draft was not taken, or it brought none."""
 
-    def passed(self, written: Written) -> None:
+    def note_accepted(self, written: AcceptedDraft) -> None:
         """Its draft was taken."""
 
 
@@ -84,97 +84,99 @@ class SummaryChain:
     the gate refuses is asked for once more, with the reason.
     """
 
-    summarisers: tuple[Summariser, ...] = ()
+    summarizers: tuple[Summarizer, ...] = ()
     time_limit_s: float = 120.0
     """For each summariser, its retries and the pauses between them included."""
     retries: int = 3
     """How often a summariser is asked again after a failure that may pass."""
     backoff_s: float = 1.0
     """The first pause between two tries; each further one is twice as long, up to 30 s."""
-    stands_in: bool = True
+    has_fallback: bool = True
     """Whether `extractive` writes where all others failed; who has time tries them again later."""
 
     @property
-    def longest_s(self) -> float:
+    def max_duration_s(self) -> float:
         """Seconds after which even the slowest has written, or given up."""
-        return self.time_limit_s * (len(self.summarisers) + 1)
+        return self.time_limit_s * (len(self.summarizers) + 1)
 
-    def written(
+    def write(
         self,
         material: Material,
-        judge: Judge,
+        judge: CheckDraft,
         cancellation: Cancellation,
-        listener: NoListener | None = None,
+        listener: SummaryObserver | None = None,
         on_failure: OnFailure = OnFailure.EXTRACTIVE,
-    ) -> Written:
+    ) -> AcceptedDraft:
         """The first draft that passes.
 
         Raises CompactionCancelledError, and where nobody is to stand in UnwrittenError.
         """
-        listener = listener or NoListener()
-        refusals: list[Refusal] = []
-        for summariser in self._in_order(on_failure):
-            listener.begins(summariser.name)
+        listener = listener or SummaryObserver()
+        refusals: list[DraftRefusal] = []
+        for summariser in self._order_summarizers(on_failure):
+            listener.note_begin(summariser.name)
             began, known, written = monotonic(), len(refusals), None
             try:
-                draft = self._passed(summariser, material, judge, cancellation, refusals)
+                draft = self._write_accepted(summariser, material, judge, cancellation, refusals)
             except CompactionCancelledError:
                 raise
             except RejectedSummaryError:
                 pass  # each of its drafts is among the refusals
             except Exception as error:  # noqa: BLE001 - users' summarisers may raise anything
-                reason = _in_a_line(error)
+                reason = _to_one_line(error)
                 took = monotonic() - began
                 kind = type(error).__qualname__
-                refusals.append(Refusal(summariser.name, reason, latency_s=took, error=kind))
+                refusals.append(DraftRefusal(summariser.name, reason, latency_s=took, error=kind))
             else:
-                written = Written(draft, summariser.name, monotonic() - began, tuple(refusals))
+                written = AcceptedDraft(
+                    draft, summariser.name, monotonic() - began, tuple(refusals)
+                )
             finally:
                 for refusal in refusals[known:]:
-                    listener.refused(refusal)
+                    listener.note_refusal(refusal)
             if written is not None:
-                listener.passed(written)
+                listener.note_accepted(written)
                 return written
             cancellation.check()
-        if refusals and (on_failure is OnFailure.UNCHANGED or not self.stands_in):
+        if refusals and (on_failure is OnFailure.UNCHANGED or not self.has_fallback):
             raise UnwrittenError(refusals)
         began = monotonic()
-        last = Notice() if on_failure is OnFailure.NOTICE else Listing()
-        listener.begins(last.name)
-        draft = last.summarise(material)
-        written = Written(draft, last.name, monotonic() - began, tuple(refusals))
-        listener.passed(written)
+        last = NoticeSummarizer() if on_failure is OnFailure.NOTICE else ListingSummarizer()
+        listener.note_begin(last.name)
+        draft = last.summarize(material)
+        written = AcceptedDraft(draft, last.name, monotonic() - began, tuple(refusals))
+        listener.note_accepted(written)
         return written
 
-    def _in_order(self, on_failure: OnFailure) -> Sequence[Summariser]:
-        own = Extractive()
-        others = [one for one in self.summarisers if one.name != own.name]
-        if others and not self.stands_in:
+    def _order_summarizers(self, on_failure: OnFailure) -> Sequence[Summarizer]:
+        own = ExtractiveSummarizer()
+        others = [one for one in self.summarizers if one.name != own.name]
+        if others and not self.has_fallback:
             return others
-        is_named = len(others) < len(self.summarisers)
+        is_named = len(others) < len(self.summarizers)
         follows = not others or on_failure is OnFailure.EXTRACTIVE
-        return (*self.summarisers, own) if follows and not is_named else self.summarisers
+        return (*self.summarizers, own) if follows and not is_named else self.summarizers
 
-    def _passed(
+    def _write_accepted(
         self,
-        summariser: Summariser,
+        summarizer: Summarizer,
         material: Material,
-        judge: Judge,
+        judge: CheckDraft,
         cancellation: Cancellation,
-        refusals: list[Refusal],
+        refusals: list[DraftRefusal],
     ) -> Draft:
         """A draft that the judge lets pass, at the second attempt at the latest."""
         ends = monotonic() + self.time_limit_s
         asked = material
         while True:
             began = monotonic()
-            draft = self._drafted(summariser, asked, ends, cancellation)
+            draft = self._write_draft(summarizer, asked, ends, cancellation)
             try:
                 judge(draft)
             except RejectedSummaryError as error:
                 refusals.append(
-                    Refusal(
-                        summariser.name,
+                    DraftRefusal(
+                        summarizer.name,
                         error.reason,
                         error.rule,
                         draft.model,
@@ -184,32 +186,32 @@ class SummaryChain:
                     )
                 )
                 # Who writes by rules writes the same again.
-                if asked is not material or isinstance(summariser, Extractive):
+                if asked is not material or isinstance(summarizer, ExtractiveSummarizer):
                     raise
-                asked = replace(material, instructions=_corrected(material, error))
+                asked = replace(material, instructions=_make_correction(material, error))
             else:
                 return draft
 
-    def _drafted(
-        self, summariser: Summariser, material: Material, ends: float, cancellation: Cancellation
+    def _write_draft(
+        self, summarizer: Summarizer, material: Material, ends: float, cancellation: Cancellation
     ) -> Draft:
         """A draft, tried again while failures may pass and time is left."""
         pause, tries = self.backoff_s, 0
         while True:
             cancellation.check()
             try:
-                return drafted(
-                    summariser,
+                return run_summarizer(
+                    summarizer,
                     material,
                     time_limit_s=max(ends - monotonic(), 0.0),
                     cancellation=cancellation,
                 )
-            except SummariserFailedError as error:
-                wait = max(min(pause, LONGEST_PAUSE_S), error.retry_after_s or 0.0)
+            except SummarizerFailedError as error:
+                wait = max(min(pause, _MAX_PAUSE_S), error.retry_after_s or 0.0)
                 if not error.is_transient or tries >= self.retries:
                     raise
                 if monotonic() + wait >= ends:
-                    raise SummariserFailedError(
+                    raise SummarizerFailedError(
                         f"{error}; to wait {wait:g} s more would take longer than "
                         f"its {self.time_limit_s:g} seconds"
                     ) from error
@@ -217,13 +219,13 @@ class SummaryChain:
             pause, tries = 2 * pause, tries + 1
 
 
-def _corrected(material: Material, error: RejectedSummaryError) -> str:
+def _make_correction(material: Material, error: RejectedSummaryError) -> str:
     # Not what it quotes from the draft: a tool may have put that there, and this is an instruction.
     reason = error.reason.partition(":")[0]
     refusal = f"Your last draft was refused ({error.rule}): {reason}. Write one that is not."
     return "\n".join(filter(None, (material.instructions, refusal)))
 
 
-def _in_a_line(error: Exception) -> str:
+def _to_one_line(error: Exception) -> str:
     words = " ".join(str(error).split())
-    return words if isinstance(error, SummariserFailedError) else f"{type(error).__name__}: {words}"
+    return words if isinstance(error, SummarizerFailedError) else f"{type(error).__name__}: {words}"

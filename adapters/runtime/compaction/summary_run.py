@@ -9,36 +9,36 @@ from contextvars import copy_context
 from inspect import isawaitable
 from threading import Thread
 
-from ....domain.errors import SummariserFailedError
-from ....domain.summaries.summariser import Draft, Material, Summariser
+from ....domain.errors import SummarizerFailedError
+from ....domain.summaries.summarizer import Draft, Material, Summarizer
 from .cancellation import Cancellation
 
-LAST_WORDS_S = 5.0
+_STOP_TIMEOUT_S = 5.0
 """How long a summariser that was stopped is waited for, to end its connections and programs."""
 
 
-def drafted(
-    summariser: Summariser, material: Material, *, time_limit_s: float, cancellation: Cancellation
+def run_summarizer(
+    summarizer: Summarizer, material: Material, *, time_limit_s: float, cancellation: Cancellation
 ) -> Draft:
     """The summariser's draft, or whatever it raises.
 
     Raises SummariserFailedError when its time is over, CompactionCancelledError when it was
     stopped.
     """
-    run = _Run(summariser, material)
-    with cancellation.stopping(run.stop):
+    run = _Run(summarizer, material)
+    with cancellation.call_on_cancel(run.stop):
         run.thread.start()
         try:
             return run.draft.result(time_limit_s)
         except OutOfTimeError as error:
             if run.draft.done():
                 raise  # its own: it waited for somebody and gave up
-            raise SummariserFailedError(
-                f"{summariser.name} took longer than its {time_limit_s:.3g} seconds"
+            raise SummarizerFailedError(
+                f"{summarizer.name} took longer than its {time_limit_s:.3g} seconds"
             ) from error
         except CancelledError:
             cancellation.check()
-            raise SummariserFailedError(f"{summariser.name} gave up its work") from None
+            raise SummarizerFailedError(f"{summarizer.name} gave up its work") from None
         finally:
             # Also where somebody interrupts: nobody will ask for this draft any more.
             run.stop()
@@ -53,11 +53,11 @@ class _Run:
     variables there, so that what it asks of others is traced below what it was asked for.
     """
 
-    def __init__(self, summariser: Summariser, material: Material) -> None:
+    def __init__(self, summarizer: Summarizer, material: Material) -> None:
         self.draft: Future[Draft] = Future()
         self.thread = Thread(
             target=copy_context().run,
-            args=(self._work, summariser, material),
+            args=(self._work, summarizer, material),
             name="cutbank-summary",
             daemon=True,
         )
@@ -71,21 +71,21 @@ class _Run:
         if self._loop is not None and self._task is not None:
             with suppress(RuntimeError):  # it has just ended by itself
                 self._loop.call_soon_threadsafe(self._task.cancel)
-            self.thread.join(LAST_WORDS_S)
+            self.thread.join(_STOP_TIMEOUT_S)
         self.draft.cancel()
 
-    def _work(self, summariser: Summariser, material: Material) -> None:
+    def _work(self, summarizer: Summarizer, material: Material) -> None:
         try:
-            promise = summariser.summarise(material)
-            draft = asyncio.run(self._kept(promise)) if isawaitable(promise) else promise
+            promise = summarizer.summarize(material)
+            draft = asyncio.run(self._await_draft(promise)) if isawaitable(promise) else promise
         except asyncio.CancelledError:
             self.draft.cancel()
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the draft
-            self._tell(error)
+            self._set_result(error)
         else:
-            self._tell(draft)
+            self._set_result(draft)
 
-    async def _kept(self, promise: Awaitable[Draft]) -> Draft:
+    async def _await_draft(self, promise: Awaitable[Draft]) -> Draft:
         self._task = asyncio.current_task()
         self._loop = asyncio.get_running_loop()
         # Whoever stops says so before looking for the loop: one of the two sees the other.
@@ -93,7 +93,7 @@ class _Run:
             self._task.cancel()
         return await promise
 
-    def _tell(self, draft: Draft | BaseException) -> None:
+    def _set_result(self, draft: Draft | BaseException) -> None:
         with suppress(Exception):  # InvalidStateError: nobody waits for it any more
             if isinstance(draft, BaseException):
                 self.draft.set_exception(draft)

@@ -5,21 +5,21 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from ....domain.compaction import MAIN, RECORDED
+from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ....domain.errors import ExportError
-from ...storage.event_log.plain_errors import speaking_plainly
+from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import make_folder, open_new
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.catalog import FORMATS
 from ...transcripts.formats.format import Format
-from ...transcripts.formats.outgoing import Outgoing
+from ...transcripts.formats.outgoing import OutgoingSession
 from ...transcripts.reports import ExportReport
-from ..archive.writer import NAME as ARCHIVE
-from ..archive.writer import write_archive
+from ..archive.archive_writer import ARCHIVE_FORMAT as ARCHIVE
+from ..archive.archive_writer import write_archive
 from ..sessions.session_log import list_logs
 from ..sessions.stored_session import StoredSession
-from .log_parts import log_parts, view_parts
-from .new_file import new_file
+from .log_parts import read_log_parts, read_view_parts
+from .new_file import open_new_path
 
 
 def export(
@@ -28,7 +28,7 @@ def export(
     target: str | Path | BinaryIO,
     *,
     view: bool = False,
-    lineage: str = MAIN,
+    lineage: str = MAIN_LINEAGE,
 ) -> ExportReport:
     """Write a session in the format `to`: its log, or with `view` what a model would be sent now.
 
@@ -42,15 +42,15 @@ def export(
         if view:
             raise ExportError("an archive holds all of a session: leave out view=True")
         return write_archive([session], target)
-    found = writable(to)
-    if lineage != RECORDED:  # a source that never compacted has no such lineage
+    found = find_writable_format(to)
+    if lineage != RECORDED_LINEAGE:  # a source that never compacted has no such lineage
         session.log.check_lineage(lineage)
-    with speaking_plainly(session.log.context.name):
-        outgoing = outgoing_of(session, view=view, lineage=lineage)
+    with translate_storage_errors(session.log.context.name):
+        outgoing = make_outgoing(session, view=view, lineage=lineage)
         if isinstance(target, Path):
-            written = _write(found, outgoing, target)
+            written = _write_file(found, outgoing, target)
         else:
-            written = _pour(found, outgoing, target)
+            written = _write_stream(found, outgoing, target)
     return ExportReport(
         session=session.key,
         format=found.name,
@@ -61,7 +61,7 @@ def export(
     )
 
 
-def writable(name: str) -> Format:
+def find_writable_format(name: str) -> Format:
     """The format of that name. Raises ExportError where nothing can be written in it."""
     found = FORMATS.get(name)
     if found and (found.write or found.write_folder):
@@ -71,46 +71,46 @@ def writable(name: str) -> Format:
     raise ExportError(f"the format {name!r} {why}: choose one of {known}")
 
 
-def outgoing_of(
-    session: StoredSession, *, view: bool = False, lineage: str = MAIN, forks: bool = True
-) -> Outgoing:
+def make_outgoing(
+    session: StoredSession, *, view: bool = False, lineage: str = MAIN_LINEAGE, forks: bool = True
+) -> OutgoingSession:
     """The session as its format's writer is given it."""
     events, namespace, key = session.log.events, session.namespace, session.key
     reader = ViewReader(events, namespace, key, lineage)
-    opened = events.opened(namespace, key)
-    served = reader.view()
+    opened = events.read_opening(namespace, key)
+    served = reader.read_view()
     if view:
-        parts = partial(view_parts, served, opened.timestamp)
+        parts = partial(read_view_parts, served, opened.timestamp)
         viewed = lambda: served  # noqa: E731 - what was read already
     else:
         first = opened.fork.position + 1 if opened.fork and not forks else 1
-        parts = partial(log_parts, events, namespace, key, lineage, first)
-        viewed = partial(reader.view, None, 0)
-    return Outgoing(
+        parts = partial(read_log_parts, events, namespace, key, lineage, first)
+        viewed = partial(reader.read_view, None, 0)
+    return OutgoingSession(
         key=key,
         title=session.log.title,
         source=session.log.source,
         parent=session.log.parent,
-        opened=opened.timestamp,
+        opened_at=opened.timestamp,
         system_prompt=served.system_prompt,
         tools=served.tool_definitions,
         settings=served.request_settings,
-        parts=parts,
-        viewed=viewed,
+        read_parts=parts,
+        load_view=viewed,
         is_view=view,
-        forks=tuple(_forks(session)) if forks and not view else (),
+        forks=tuple(_find_forks(session)) if forks and not view else (),
         fork=opened.fork,
     )
 
 
-def _forks(session: StoredSession) -> Iterator[Outgoing]:
+def _find_forks(session: StoredSession) -> Iterator[OutgoingSession]:
     """The branches of the same transcript: their keys begin with the session's own."""
     for log in list_logs(session.log.context, session.namespace):
         if log.key.startswith(f"{session.key}/") and log.forked_from:
-            yield outgoing_of(StoredSession(log), forks=False)
+            yield make_outgoing(StoredSession(log), forks=False)
 
 
-def _pour(found: Format, outgoing: Outgoing, out: BinaryIO) -> int:
+def _write_stream(found: Format, outgoing: OutgoingSession, out: BinaryIO) -> int:
     if found.write is None:
         raise ExportError(f"{found.name} is a folder of files: name a new folder with --out")
     written = 0
@@ -119,15 +119,15 @@ def _pour(found: Format, outgoing: Outgoing, out: BinaryIO) -> int:
     return written
 
 
-def _write(found: Format, outgoing: Outgoing, target: Path) -> int:
-    with new_file(target) as beside:
+def _write_file(found: Format, outgoing: OutgoingSession, target: Path) -> int:
+    with open_new_path(target) as beside:
         if not found.write:
-            return _fill(found, outgoing, beside)
+            return _write_folder(found, outgoing, beside)
         with open_new(beside) as file:
-            return _pour(found, outgoing, file)
+            return _write_stream(found, outgoing, file)
 
 
-def _fill(found: Format, outgoing: Outgoing, folder: Path) -> int:
+def _write_folder(found: Format, outgoing: OutgoingSession, folder: Path) -> int:
     assert found.write_folder, "the format is one of files or of folders"
     make_folder(folder)
     written = 0

@@ -19,60 +19,67 @@ from ....projections.history_view import HistoryView
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
-from ...transcripts.formats.outgoing import Called, Compacted, Part, Said
+from ...transcripts.formats.outgoing import (
+    OutgoingBlock,
+    OutgoingCall,
+    OutgoingCompaction,
+    OutgoingPart,
+)
 
 _AT_ONCE = 500
 """Events that are read at a time."""
 
 
-def log_parts(
+def read_log_parts(
     events: EventStore, namespace: str, key: str, lineage: str, first: int = 1
-) -> Iterator[Part]:
+) -> Iterator[OutgoingPart]:
     """What the session's log holds from position `first` on, each boundary where it was served."""
-    chain = events.session_chain(namespace, key)
+    chain = events.find_session_chain(namespace, key)
     reader = ViewReader(events, namespace, key, lineage)
-    head = events.head(chain)[0]
-    retracted = reader.retracted(head)
-    served = _served(events, events.lineage_chain(namespace, key, lineage))
+    head = events.read_head(chain)[0]
+    retracted = reader.read_retracted(head)
+    served = _find_served(events, events.find_lineage_chain(namespace, key, lineage))
     waiting = [one for one in served if one.effective_from >= first]
     for begin in range(first, head + 1, _AT_ONCE):
         span = Ranges.span(begin, min(begin + _AT_ONCE - 1, head))
         for recorded in events.read(chain, span):
             while waiting and waiting[0].effective_from < recorded.position:
-                yield _compacted(reader, waiting.pop(0))
-            if part := _part(recorded.position, recorded.event, retracted):
+                yield _make_compaction(reader, waiting.pop(0))
+            if part := _make_part(recorded.position, recorded.event, retracted):
                 yield part
     for activated in waiting:
-        yield _compacted(reader, activated)
+        yield _make_compaction(reader, activated)
 
 
-def view_parts(view: HistoryView, began: datetime) -> Iterator[Part]:
+def read_view_parts(view: HistoryView, began: datetime) -> Iterator[OutgoingPart]:
     """What the view shows: its boundary first, then what was kept, as it is shown.
 
     `began` is the time of blocks whose source tells none.
     """
     if view.boundary is not None:
-        yield Compacted(view.boundary, view.summary, view.boundary.timestamp)
+        yield OutgoingCompaction(view.boundary, view.summary, view.boundary.timestamp)
     for entry in view.entries:
-        block = entry.block if entry.shown is None else _instead(entry.block, entry.shown)
-        yield Said(entry.position, entry.turn, began, block)
+        block = entry.block if entry.shown is None else _replace_text(entry.block, entry.shown)
+        yield OutgoingBlock(entry.position, entry.turn, began, block)
 
 
-def _part(position: int, event: Event, retracted: Ranges) -> Part | None:
+def _make_part(position: int, event: Event, retracted: Ranges) -> OutgoingPart | None:
     match event:
         case BlockAppended() | ToolCalled() | ToolReturned():
             gone = position in retracted
-            return Said(position, event.turn, event.timestamp, event.block, retracted=gone)
+            return OutgoingBlock(
+                position, event.turn, event.timestamp, event.block, is_retracted=gone
+            )
         case ToolCallAbandoned(tool_call_id=name, reason=reason, turn=turn):
             answer = ToolResult(tool_call_id=name, content=f"[abandoned: {reason}]", is_error=True)
-            return Said(position, turn, event.timestamp, answer, abandoned=True)
+            return OutgoingBlock(position, turn, event.timestamp, answer, is_cancelled_result=True)
         case ModelCalled():
-            return Called(position, event)
+            return OutgoingCall(position, event)
         case _:
             return None
 
 
-def _instead(block: AnyBlock, shown: str) -> AnyBlock:
+def _replace_text(block: AnyBlock, shown: str) -> AnyBlock:
     """A block that a view shows shortened, or with other words in its place."""
     match block:
         case ToolResult():
@@ -87,10 +94,10 @@ def _instead(block: AnyBlock, shown: str) -> AnyBlock:
             return block.model_copy(update={"arguments": arguments, "native": None})
 
 
-def _served(events: EventStore, chain: Chain) -> list[BoundaryActivated]:
+def _find_served(events: EventStore, chain: Chain) -> list[BoundaryActivated]:
     """The boundaries that were served and not taken back since, oldest first."""
     served: list[BoundaryActivated] = []
-    version = events.lineage_state(chain)[0] if chain.segments else 0
+    version = events.read_lineage_state(chain)[0] if chain.segments else 0
     for recorded in events.read(chain, Ranges.span(1, version)):
         match recorded.event:
             case BoundaryActivated() as activated:
@@ -102,6 +109,6 @@ def _served(events: EventStore, chain: Chain) -> list[BoundaryActivated]:
     return served
 
 
-def _compacted(reader: ViewReader, activated: BoundaryActivated) -> Compacted:
-    boundary, summary, _ = reader.boundary(activated.boundary)
-    return Compacted(boundary, summary, activated.timestamp)
+def _make_compaction(reader: ViewReader, activated: BoundaryActivated) -> OutgoingCompaction:
+    boundary, summary, _ = reader.read_boundary(activated.boundary)
+    return OutgoingCompaction(boundary, summary, activated.timestamp)

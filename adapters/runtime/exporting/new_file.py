@@ -10,7 +10,7 @@ from ....domain.errors import ExportError
 
 
 @contextmanager
-def new_file(target: Path) -> Iterator[Path]:
+def open_new_path(target: Path) -> Iterator[Path]:
     """A path to write to; it becomes `target` when the block is left, and goes if that fails.
 
     Raises ExportError where the target is there already or cannot be written.

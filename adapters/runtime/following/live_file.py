@@ -11,21 +11,21 @@ from typing import BinaryIO
 
 from ...transcripts.formats.catalog import FORMATS
 from ...transcripts.formats.format import Format, LineReader
-from ...transcripts.formats.json_lines import LONGEST, Line, parse
-from ...transcripts.formats.source import Source
-from ...transcripts.formats.steps import Problem
+from ...transcripts.formats.json_lines import MAX_LINE_BYTES, SourceLine, parse_line
+from ...transcripts.formats.source import TranscriptSource
+from ...transcripts.formats.steps import SourceProblem
 from ...transcripts.reports import FileReport
-from ..importing.file_import import place_of, redactor_of
-from ..importing.links import Links
+from ..importing.file_import import make_redactor, make_source_name
+from ..importing.sub_agent_links import SubAgentLinks
 from ..importing.transcript_import import TranscriptImport
 from ..sessions.session_store import SessionStore
 
-_COMPARED = 4_096
+_COMPARED_BYTES = 4_096
 """Bytes at the beginning and at the end of what was read that must not have changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class FileNews:
     """What was added from one file since it was last told of."""
 
     path: str
@@ -43,16 +43,16 @@ class _Reading:
     """How far a file was read, since it was opened or written anew."""
 
     file: BinaryIO
-    source: Source
+    source: TranscriptSource
     reader: LineReader
-    importing: TranscriptImport
+    transcript_import: TranscriptImport
     number: int = 0
     offset: int = 0
-    is_within: bool = False
+    is_inside_line: bool = False
     """Whether the last line that was read had no end yet."""
     head: bytes = b""
     tail: bytes = b""
-    told: tuple[int, int, int] = (0, 0, 0)
+    reported_counts: tuple[int, int, int] = (0, 0, 0)
     """Of the entries, the blocks and the errors, how many were told."""
 
 
@@ -64,9 +64,9 @@ class LiveFile:
     store: SessionStore
     path: Path
     namespace: str = "default"
-    links: Links = field(default_factory=Links)
+    links: SubAgentLinks = field(default_factory=SubAgentLinks)
     redacts: bool = False
-    again: bool = False
+    is_reread: bool = False
     _reading: _Reading | None = None
 
     @property
@@ -77,9 +77,9 @@ class LiveFile:
     @property
     def report(self) -> FileReport | None:
         """What became of it since it was opened; None where it is not read."""
-        return self._reading.importing.report if self._reading else None
+        return self._reading.transcript_import.report if self._reading else None
 
-    def advance(self) -> Iterator[News]:
+    def advance(self) -> Iterator[FileNews]:
         """Read what was written since."""
         try:
             status = self.path.stat()
@@ -90,35 +90,35 @@ class LiveFile:
             known = os.fstat(reading.file.fileno())
             if (known.st_dev, known.st_ino) != (status.st_dev, status.st_ino):
                 yield from self.end()  # another file has its name
-                self.again = True
+                self.is_reread = True
             elif _is_changed(reading):
                 self.close()
-                self.again = True
+                self.is_reread = True
         if self._reading is None and not self._open():
             return
-        yield from self._read()
+        yield from self._read_new()
 
-    def settle(self, *, final: bool = False) -> Iterator[News]:
+    def settle(self, *, final: bool = False) -> Iterator[FileNews]:
         """Nothing more is written for now: what is due where the file ends is stored.
 
         Where this is `final`, what waited for a line that is still to come is stored as well.
         """
         if (reading := self._reading) is None:
             return
-        if last := _unfinished(reading):
-            self._take(reading, last)
+        if last := _find_unfinished(reading):
+            self._take_line(reading, last)
         for step in reading.reader.close(final=final):
             # What is missing at the end may be the very next thing to be written.
-            if not isinstance(step, Problem) or step.raw:
-                reading.importing.take(step)
-        reading.importing.rest()
-        yield from self._news(reading)
+            if not isinstance(step, SourceProblem) or step.raw:
+                reading.transcript_import.add_step(step)
+        reading.transcript_import.pause()
+        yield from self._make_news(reading)
 
-    def end(self) -> Iterator[News]:
+    def end(self) -> Iterator[FileNews]:
         """Read what is left, and let the file go."""
         try:
             if self._reading:
-                yield from self._read()
+                yield from self._read_new()
                 yield from self.settle(final=True)
         finally:
             self.close()
@@ -137,19 +137,19 @@ class LiveFile:
             return False
         with ExitStack() as opened:
             opened.enter_context(file)
-            redactor = redactor_of(self.path) if self.redacts else None
-            source = Source(self.path, redact=redactor)
+            redactor = make_redactor(self.path) if self.redacts else None
+            source = TranscriptSource(self.path, redact=redactor)
             try:
-                found = _followed(source)
-                reader = found.begin(source) if found and found.begin else None
+                found = _find_line_format(source)
+                reader = found.begin_reading(source) if found and found.begin_reading else None
             except OSError:
                 return False
             if found is None or reader is None:
                 return False
             report = FileReport(path=str(self.path), format=found.name)
             if redactor:
-                report.path, report.redacted = redactor.text(report.path), redactor.found
-            place = place_of(self.path, redactor)
+                report.path, report.redacted = redactor.redact_text(report.path), redactor.found
+            place = make_source_name(self.path, redactor)
             importing = TranscriptImport(
                 self.store, self.namespace, place, report, heard=None, links=self.links
             )
@@ -157,87 +157,91 @@ class LiveFile:
             opened.pop_all()  # it stays open until it is let go
         return True
 
-    def _read(self) -> Iterator[News]:
+    def _read_new(self) -> Iterator[FileNews]:
         reading = self._reading
         assert reading is not None, "it was opened"
-        reading.importing.report.complete = False
+        reading.transcript_import.report.complete = False
         for line in _whole_lines(reading):
-            self._take(reading, line)
-        reading.importing.flush()
+            self._take_line(reading, line)
+        reading.transcript_import.flush()
         _remember(reading)
-        yield from self._news(reading)
+        yield from self._make_news(reading)
 
-    def _take(self, reading: _Reading, line: Line) -> None:
-        for step in reading.reader.read(reading.source.redacted(line)):
-            reading.importing.take(step)
+    def _take_line(self, reading: _Reading, line: SourceLine) -> None:
+        for step in reading.reader.read(reading.source.redact_line(line)):
+            reading.transcript_import.add_step(step)
 
-    def _news(self, reading: _Reading) -> Iterator[News]:
-        report = reading.importing.report
+    def _make_news(self, reading: _Reading) -> Iterator[FileNews]:
+        report = reading.transcript_import.report
         now = (report.entries, report.added, len(report.errors))
-        entries, added, errors = (at - told for at, told in zip(now, reading.told, strict=True))
+        entries, added, errors = (
+            at - told for at, told in zip(now, reading.reported_counts, strict=True)
+        )
         if not (added or errors):
             return
-        yield News(
+        yield FileNews(
             path=report.path,
             format=report.format or "",
             sessions=tuple(report.sessions),
             entries=entries,
             added=added,
             errors=tuple(report.errors[len(report.errors) - errors :]),
-            again=self.again,
+            again=self.is_reread,
         )
-        reading.told = now
-        self.again = False
+        reading.reported_counts = now
+        self.is_reread = False
 
 
-def _followed(source: Source) -> Format | None:
-    return next((one for one in FORMATS.values() if one.begin and one.recognises(source)), None)
+def _find_line_format(source: TranscriptSource) -> Format | None:
+    return next(
+        (one for one in FORMATS.values() if one.begin_reading and one.recognizes(source)), None
+    )
 
 
-def _whole_lines(reading: _Reading) -> Iterator[Line]:
+def _whole_lines(reading: _Reading) -> Iterator[SourceLine]:
     """The lines that were ended since; half a line waits for its other half."""
     file = reading.file
     file.seek(reading.offset)
-    while raw := file.readline(LONGEST + 1):
+    while raw := file.readline(MAX_LINE_BYTES + 1):
         end = reading.offset + len(raw)
-        is_long = len(raw) > LONGEST and not raw.endswith(b"\n")
+        is_long = len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n")
         if is_long:
-            end = _end_of_line(file, end)
+            end = _find_line_end(file, end)
         if end == 0 or not (is_long or raw.endswith(b"\n")):
             return
         reading.offset = end
-        reading.number += not reading.is_within
-        reading.is_within = False
+        reading.number += not reading.is_inside_line
+        reading.is_inside_line = False
         if is_long:
-            problem = f"longer than {LONGEST:,} bytes"
-            yield Line(reading.number, end, problem=problem)
-        elif body := _body(raw, reading.number):
-            yield parse(body, reading.number, end)
+            problem = f"longer than {MAX_LINE_BYTES:,} bytes"
+            yield SourceLine(reading.number, end, problem=problem)
+        elif body := _strip_line(raw, reading.number):
+            yield parse_line(body, reading.number, end)
         file.seek(reading.offset)
 
 
-def _unfinished(reading: _Reading) -> Line | None:
+def _find_unfinished(reading: _Reading) -> SourceLine | None:
     """The last line, where all that it lacks is its end: it is a whole object."""
     reading.file.seek(reading.offset)
-    raw = reading.file.read(LONGEST)
-    body = _body(raw, reading.number + 1)
+    raw = reading.file.read(MAX_LINE_BYTES)
+    body = _strip_line(raw, reading.number + 1)
     if not body.endswith(b"}") or b"\n" in body:
         return None
-    line = parse(body, reading.number + 1, reading.offset + len(raw))
+    line = parse_line(body, reading.number + 1, reading.offset + len(raw))
     if line.problem or not isinstance(line.value, dict):
         return None
-    reading.number += not reading.is_within
+    reading.number += not reading.is_inside_line
     # It may have been ended since it was last looked at.
-    reading.offset, reading.is_within = line.end, not raw.endswith(b"\n")
+    reading.offset, reading.is_inside_line = line.end, not raw.endswith(b"\n")
     _remember(reading)
     return line
 
 
-def _body(raw: bytes, number: int) -> bytes:
+def _strip_line(raw: bytes, number: int) -> bytes:
     return raw.removeprefix(BOM_UTF8).strip() if number == 1 else raw.strip()
 
 
-def _end_of_line(file: BinaryIO, end: int) -> int:
+def _find_line_end(file: BinaryIO, end: int) -> int:
     """Where a line that is too long ends; 0 where it does not yet."""
     while raw := file.readline(1 << 20):
         end += len(raw)
@@ -247,18 +251,18 @@ def _end_of_line(file: BinaryIO, end: int) -> int:
 
 
 def _remember(reading: _Reading) -> None:
-    reading.head, reading.tail = _ends(reading)
+    reading.head, reading.tail = _read_ends(reading)
 
 
 def _is_changed(reading: _Reading) -> bool:
     """Whether what was read is not what is there now."""
-    return _ends(reading) != (reading.head, reading.tail)
+    return _read_ends(reading) != (reading.head, reading.tail)
 
 
-def _ends(reading: _Reading) -> tuple[bytes, bytes]:
+def _read_ends(reading: _Reading) -> tuple[bytes, bytes]:
     file, offset = reading.file, reading.offset
     file.seek(0)
-    head = file.read(min(_COMPARED, offset))
-    file.seek(max(0, offset - _COMPARED))
-    tail = file.read(min(_COMPARED, offset))
+    head = file.read(min(_COMPARED_BYTES, offset))
+    file.seek(max(0, offset - _COMPARED_BYTES))
+    tail = file.read(min(_COMPARED_BYTES, offset))
     return blake2b(head).digest(), blake2b(tail).digest()

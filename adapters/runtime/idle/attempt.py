@@ -20,50 +20,55 @@ from ....domain.errors import (
     StalePlanError,
     StorageError,
 )
-from ....domain.idle import IdleRules
-from ...storage.earlier_calls import logged_context
-from ...storage.event_log.plain_errors import speaking_plainly
-from ..compaction.by_settings import order_by
+from ....domain.idle_rules import IdleRules
+from ...storage.earlier_calls import read_logged_context
+from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.cancellation import Cancellation
-from ..compaction.order import Order
-from ..compaction.outcome import Outcome
+from ..compaction.compaction_request import CompactionRequest
+from ..compaction.from_settings import make_compaction_request
+from ..compaction.outcome import CompactionOutcome
 from ..compaction.summary_chain import SummaryChain
 from ..sessions.session_store import SessionStore
-from .due_sessions import Due, DueSessions
-from .notices import About
+from .due_sessions import DueSession, DueSessionIndex
+from .notices import NoticeKind
 
 logger = logging.getLogger("cutbank.idle")
 
 CACHE_LIFE = timedelta(hours=1)
 """The longest that any provider keeps a prompt in its cache unasked."""
-A_WHILE = timedelta(seconds=30)
+BUSY_PAUSE = timedelta(seconds=30)
 """How long a session is left alone that somebody else is at, or that cannot be stored."""
-UNTIL_SETTLED = timedelta(minutes=10)
+MISCONFIGURED_PAUSE = timedelta(minutes=10)
 """How long a session is left alone of which the settings ask what cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class AttemptResult:
     """What an attempt came to."""
 
-    about: About
+    notice_kind: NoticeKind
     details: Mapping[str, Any] = field(default_factory=dict)
     """What is told of it."""
     is_for_good: bool = False
     """Whether nothing is to be done until something happens in the session."""
-    aside: timedelta | None = None
+    pause: timedelta | None = None
     """How long others go first, where it is due as before."""
-    met_others: bool = False
+    has_met_others: bool = False
     """Whether somebody else was at it."""
-    trouble: Exception | None = None
+    error: Exception | None = None
     """What would keep other sessions from being compacted as well."""
 
 
-class Attempt:
+class IdleAttempt:
     """Carries out what was found due by the rules of when it was begun."""
 
     def __init__(
-        self, store: SessionStore, found: DueSessions, due: Due, rules: IdleRules, worker: str
+        self,
+        store: SessionStore,
+        found: DueSessionIndex,
+        due: DueSession,
+        rules: IdleRules,
+        worker: str,
     ) -> None:
         self.store = store
         self.found = found
@@ -73,39 +78,45 @@ class Attempt:
         self.number = due.attempts + 1
         """Which one it is in a row."""
 
-    def made(self, cancellation: Cancellation) -> Fate:
+    def run(self, cancellation: Cancellation) -> AttemptResult:
         """Compact the session, if it is as it was found; never raises."""
         try:
-            with speaking_plainly(self.store.name):
-                return self._done(self._compacted(cancellation))
+            with translate_storage_errors(self.store.name):
+                return self._make_result(self._compact(cancellation))
         except (NothingToCompactError, NotFoundError) as error:
-            return Fate(About.PASSED_OVER, _why(error), is_for_good=True)
+            return AttemptResult(NoticeKind.PASSED_OVER, _error_details(error), is_for_good=True)
         except (LeaseHeldError, StalePlanError) as error:
-            return Fate(About.PASSED_OVER, _why(error), aside=A_WHILE, met_others=True)
+            return AttemptResult(
+                NoticeKind.PASSED_OVER, _error_details(error), pause=BUSY_PAUSE, has_met_others=True
+            )
         except CompactionCancelledError as error:
-            return Fate(About.PASSED_OVER, _why(error), aside=A_WHILE)
+            return AttemptResult(NoticeKind.PASSED_OVER, _error_details(error), pause=BUSY_PAUSE)
         except LeaseLostError as error:
-            return Fate(About.LOST, _why(error))
+            return AttemptResult(NoticeKind.LOST, _error_details(error))
         except (StorageError, PersistenceError) as error:
             # Not the session's fault, so no attempt is counted in the log: all work has to wait.
-            return Fate(About.FAILED, _why(error), aside=A_WHILE, trouble=error)
+            return AttemptResult(
+                NoticeKind.FAILED, _error_details(error), pause=BUSY_PAUSE, error=error
+            )
         except InvalidSettingError as error:
             # As above; but of other sessions more may be known, such as which model they ask.
-            return Fate(About.FAILED, _why(error), aside=UNTIL_SETTLED)
+            return AttemptResult(
+                NoticeKind.FAILED, _error_details(error), pause=MISCONFIGURED_PAUSE
+            )
         except CutbankError as error:
-            return self._failed(error)
+            return self._make_failure(error)
         except Exception as error:
             # Policies and summarisers may be users' own, and raise anything.
             logger.exception("compacting %r of %r failed", self.due.key, self.due.namespace)
-            return self._failed(error)
+            return self._make_failure(error)
 
-    def order(self) -> Order:
+    def make_request(self) -> CompactionRequest:
         """What is asked for. Raises NothingToCompactError where the view is too small."""
         due, rules = self.due, self.rules
-        order = order_by(
+        order = make_compaction_request(
             self.store.settings,
-            self.found.model_of(due),
-            logged_context(self.store.events, due.namespace, due.key),
+            self.found.find_model(due),
+            read_logged_context(self.store.events, due.namespace, due.key),
             trigger=Trigger.IDLE,
             by=self.worker,
             lease_s=rules.lease_s,
@@ -113,50 +124,52 @@ class Attempt:
             found_at=due.lineage_version,
             activate=rules.activate,
         )
-        if due.in_use < rules.least_utilisation * order.limit:
+        if due.in_use < rules.least_utilization * order.limit:
             raise NothingToCompactError(
                 f"{due.in_use:,} tokens are in use, less than the"
-                f" {rules.least_utilisation:.0%} of {order.limit:,} ({order.limit_source.phrase})"
+                f" {rules.least_utilization:.0%} of {order.limit:,} ({order.limit_source.phrase})"
                 " that idle work begins at"
             )
-        if not rules.may_spend(self.found.spent_on(due)):
+        if not rules.may_spend(self.found.read_session_spend(due)):
             return replace(order, chain=SummaryChain())
         # In idle hours nobody waits: rather than to stand in, it is tried again.
         patient = not rules.is_last(self.number)
-        return replace(order, chain=replace(order.chain, stands_in=not patient))
+        return replace(order, chain=replace(order.chain, has_fallback=not patient))
 
-    def _compacted(self, cancellation: Cancellation) -> Outcome:
+    def _compact(self, cancellation: Cancellation) -> CompactionOutcome:
         due = self.due
         session = self.store.session(due.key, namespace=due.namespace, create=False)
         if session.position != due.position:
             raise StalePlanError("something was said meanwhile")
-        return session.log.compactor().compact(self.order(), cancellation)
+        return session.log.compactor().compact(self.make_request(), cancellation)
 
-    def _done(self, outcome: Outcome) -> Fate:
+    def _make_result(self, outcome: CompactionOutcome) -> AttemptResult:
         if outcome.compacted:
             done = {
                 "boundary": outcome.boundary,
                 "pre_tokens": outcome.pre_tokens,
                 "post_tokens": outcome.post_tokens,
-                "summariser": outcome.summariser,
+                "summariser": outcome.summarizer,
                 "reason": outcome.reason,
             }
-            return Fate(About.DONE, done)
+            return AttemptResult(NoticeKind.DONE, done)
         is_for_good = outcome.boundary is None
-        return Fate(
-            About.PASSED_OVER,
+        return AttemptResult(
+            NoticeKind.PASSED_OVER,
             {"reason": outcome.reason},
             is_for_good=is_for_good,
-            aside=None if is_for_good else A_WHILE,
+            pause=None if is_for_good else BUSY_PAUSE,
         )
 
-    def _failed(self, error: Exception) -> Fate:
+    def _make_failure(self, error: Exception) -> AttemptResult:
         again = None
         if not self.rules.is_last(self.number):
             pause = timedelta(seconds=self.rules.backoff_s * 2 ** (self.number - 1))
             again = self.store.events.clock() + pause
-        return Fate(About.FAILED, {**_why(error), "attempt": self.number, "next_at": again})
+        return AttemptResult(
+            NoticeKind.FAILED, {**_error_details(error), "attempt": self.number, "next_at": again}
+        )
 
 
-def _why(error: Exception) -> dict[str, Any]:
+def _error_details(error: Exception) -> dict[str, Any]:
     return {"reason": str(error) or type(error).__name__}

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from ...storage.event_log.plain_errors import speaking_plainly
+from ...storage.event_log.storage_errors import translate_storage_errors
 from ..sessions.session_store import SessionStore
-from .server_clock import time_of
-from .status import IdleStatus, status_of
-from .upkeep import upkeep_of
+from .idle_status import IdleStatus, read_idle_status
+from .maintenance_runner import make_maintenance
+from .server_clock import read_store_time
 
 
 def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
@@ -15,8 +15,8 @@ def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
     Reads what is new first; `last` is how many of each kind are listed. The rules are those of the
     settings, section `idle`.
     """
-    with speaking_plainly(store.name):
-        now = time_of(store.events)
+    with translate_storage_errors(store.name):
+        now = read_store_time(store.events)
     store.read_models.catch_up(search=False)
-    found = status_of(store.read_models, store.settings.idle.rules(), now, last)
-    return replace(found, chores=tuple(upkeep_of(store).status()))
+    found = read_idle_status(store.read_models, store.settings.idle.make_rules(), now, last)
+    return replace(found, chores=tuple(make_maintenance(store).read_status()))

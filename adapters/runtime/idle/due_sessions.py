@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from ....domain.idle import SPEND_WINDOW
-from ....projections.read_models.moments import moment
+from ....domain.idle_rules import SPEND_WINDOW
+from ....projections.read_models.timestamps import format_timestamp
 from ...storage.read_models.read_models import ReadModels
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueSession:
     """A session that may be compacted."""
 
     id: int
@@ -27,28 +27,28 @@ class Due:
     """Tokens of context, as far as the index knows."""
 
 
-class DueSessions:
+class DueSessionIndex:
     """Asks the index; each answer is as new as the last time that it caught up with the log."""
 
     def __init__(self, models: ReadModels, namespaces: tuple[str, ...] = ()) -> None:
         self.models = models
         self.namespaces = namespaces
 
-    def at(self, now: datetime, limit: int) -> list[Due]:
+    def find_due(self, now: datetime, limit: int) -> list[DueSession]:
         """Those that are due at `now`, whoever has waited longest first: O(found)."""
         where = "due_at <= ?"
         found = [
             row
-            for condition, parameters in self._per_namespace()
-            for row in self.models.file.rows(
+            for condition, parameters in self._namespace_queries()
+            for row in self.models.file.fetch_rows(
                 "SELECT due_at, id, namespace, key, position, served_version,"  # noqa: S608 - ours
                 " attempts + (leased_until IS NOT NULL), last_activity, in_use FROM sessions"
                 f" WHERE {condition}{where} ORDER BY due_at LIMIT ?",
-                (*parameters, moment(now), limit),
+                (*parameters, format_timestamp(now), limit),
             )
         ]
         return [
-            Due(
+            DueSession(
                 id=id,
                 namespace=namespace,
                 key=key,
@@ -64,30 +64,30 @@ class DueSessions:
             ]
         ]
 
-    def count(self, now: datetime) -> int:
+    def count_due(self, now: datetime) -> int:
         """How many are due at `now`."""
         return sum(
-            self.models.file.rows(
+            self.models.file.fetch_rows(
                 f"SELECT count(*) FROM sessions WHERE {condition}due_at <= ?",  # noqa: S608 - as above
-                (*parameters, moment(now)),
+                (*parameters, format_timestamp(now)),
             )[0][0]
-            for condition, parameters in self._per_namespace()
+            for condition, parameters in self._namespace_queries()
         )
 
-    def next_at(self, now: datetime) -> datetime | None:
+    def find_next_due(self, now: datetime) -> datetime | None:
         """When the next one is due after `now`; None where none ever is, as things stand."""
         found = [
             row[0]
-            for condition, parameters in self._per_namespace()
-            for row in self.models.file.rows(
+            for condition, parameters in self._namespace_queries()
+            for row in self.models.file.fetch_rows(
                 f"SELECT min(due_at) FROM sessions WHERE {condition}due_at > ?",  # noqa: S608 - as above
-                (*parameters, moment(now)),
+                (*parameters, format_timestamp(now)),
             )
             if row[0]
         ]
         return datetime.fromisoformat(min(found)) if found else None
 
-    def pass_over(self, due: Due) -> None:
+    def pass_over(self, due: DueSession) -> None:
         """Look at it no more until something happens in it: as it stands, nothing is to be done."""
         with self.models.file.transaction() as db:
             db.conn.execute(
@@ -95,9 +95,9 @@ class DueSessions:
                 (due.id, due.position),
             )
 
-    def model_of(self, due: Due) -> str | None:
+    def find_model(self, due: DueSession) -> str | None:
         """The model that the session's newest call asked."""
-        found = self.models.file.rows(
+        found = self.models.file.fetch_rows(
             "SELECT model FROM model_calls WHERE session_id = ? ORDER BY id DESC LIMIT 1",
             (due.id,),
         )
@@ -105,10 +105,10 @@ class DueSessions:
 
     # Money
 
-    def spent_on(self, due: Due) -> float:
+    def read_session_spend(self, due: DueSession) -> float:
         """Dollars that idle work has spent on the session, for whatever became of it."""
         return float(
-            self.models.file.rows(
+            self.models.file.fetch_rows(
                 "SELECT coalesce(sum(compactions.cost_usd), 0) FROM compactions"
                 " JOIN compaction_requests ON compaction_requests.id = request_id"
                 " WHERE session_id = ? AND worker IS NOT NULL",
@@ -116,22 +116,22 @@ class DueSessions:
             )[0][0]
         )
 
-    def spent_since(self, since: datetime) -> list[tuple[datetime, float]]:
+    def list_spend_since(self, since: datetime) -> list[tuple[datetime, float]]:
         """What idle work has spent from then on, in dollars, oldest first."""
-        found = self.models.file.rows(
+        found = self.models.file.fetch_rows(
             "SELECT recorded_at, compactions.cost_usd FROM compactions"
             " JOIN compaction_requests ON compaction_requests.id = request_id"
             " WHERE recorded_at > ? AND compactions.cost_usd > 0 AND worker IS NOT NULL"
             " ORDER BY recorded_at",
-            (moment(since),),
+            (format_timestamp(since),),
         )
         return [(datetime.fromisoformat(at), cost) for at, cost in found]
 
-    def affordable_at(self, now: datetime, hourly_usd: float | None) -> datetime | None:
+    def find_affordable_time(self, now: datetime, hourly_usd: float | None) -> datetime | None:
         """When the last 60 minutes will have cost less than that; None where they do now."""
         if hourly_usd is None:
             return None
-        spent = self.spent_since(now - SPEND_WINDOW)
+        spent = self.list_spend_since(now - SPEND_WINDOW)
         left = sum(cost for _, cost in spent)
         if not spent or left < hourly_usd:
             return None
@@ -141,7 +141,7 @@ class DueSessions:
                 return at + SPEND_WINDOW
         return now + SPEND_WINDOW
 
-    def _per_namespace(self) -> list[tuple[str, tuple[str, ...]]]:
+    def _namespace_queries(self) -> list[tuple[str, tuple[str, ...]]]:
         """One query for each namespace, so that an index answers it; one for all without any."""
         if not self.namespaces:
             return [("", ())]

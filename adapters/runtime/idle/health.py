@@ -11,9 +11,9 @@ from typing import Any
 
 from ....domain.errors import StorageError
 from ...storage.private_files import make_file, open_new
-from .service_manager import tell_service_manager
+from .service_manager import notify_service_manager
 
-BEAT_S = 2.0
+BEAT_INTERVAL_S = 2.0
 """Between two looks at how the worker does, by a clock that nobody sets."""
 STUCK_AFTER_S = 120.0
 """A worker that has neither looked nor read anything of the log for so long is stuck."""
@@ -48,7 +48,7 @@ class HealthFile:
                 path.unlink(missing_ok=True)
 
 
-class Stillness:
+class StallTimer:
     """Tells work that goes on, however slowly, from work that is stuck."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Stillness:
         self._seen: object = None
         self._since = clock()
 
-    def lasts(self) -> float:
+    def measure_stall(self) -> float:
         """Seconds since it was last seen to move."""
         try:
             seen = self._progress()
@@ -74,7 +74,7 @@ class Health:
     """Says that a worker lives, to the file and to the service manager, as long as it does."""
 
     def __init__(
-        self, file: HealthFile | None, known: dict[str, Any], stillness: Stillness
+        self, file: HealthFile | None, known: dict[str, Any], stillness: StallTimer
     ) -> None:
         self.file = file
         self.known = {"pid": os.getpid(), **known, "started_at": _now()}
@@ -82,12 +82,12 @@ class Health:
 
     def beat(self, told: dict[str, Any]) -> bool:
         """Say how it is; whether the worker is well. One that is stuck says nothing."""
-        still = self.stillness.lasts()
+        still = self.stillness.measure_stall()
         if still > STUCK_AFTER_S:
             return False
         if self.file is not None:
             self.file.write({**self.known, "at": _now(), "still_s": round(still, 1), **told})
-        tell_service_manager("WATCHDOG=1")
+        notify_service_manager("WATCHDOG=1")
         return True
 
     def end(self) -> None:

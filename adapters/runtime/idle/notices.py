@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class About(StrEnum):
+class NoticeKind(StrEnum):
     """What a notice is about."""
 
     STARTED = "started"
@@ -39,10 +39,10 @@ class About(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class WorkerNotice:
     """One thing that happened to a worker; what is not known of it is None."""
 
-    about: About
+    about: NoticeKind
     worker: str
     at: datetime
     session: str | None = None
@@ -61,7 +61,7 @@ class Notice:
     took_s: float | None = None
     chore: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """All that is known, as JSON has it: moments as ISO 8601 in UTC."""
         known = {name: value for name, value in asdict(self).items() if value is not None}
         return {
@@ -70,5 +70,5 @@ class Notice:
         }
 
 
-Heard = Callable[[Notice], None]
+NoticeListener = Callable[[WorkerNotice], None]
 """Hears every notice, in the worker's thread; what it raises is logged, and no more."""

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.recorder import Recorder
 
-TOLERATED = timedelta(seconds=1)
+CLOCK_TOLERANCE = timedelta(seconds=1)
 """A difference that asking alone may make, and that does no harm to leases."""
 
 
@@ -24,14 +24,14 @@ class ServerClock:
 
     def compare(self) -> timedelta:
         """Ask the server; returns by how much the machine's clock is to be put forward."""
-        said = self.recorder.server_time()
+        said = self.recorder.read_server_time()
         if said is not None:
             off = said - self.machine()
-            self.off = off if abs(off) > TOLERATED else timedelta()
+            self.off = off if abs(off) > CLOCK_TOLERANCE else timedelta()
         return self.off
 
 
-def time_of(events: EventStore) -> datetime:
+def read_store_time(events: EventStore) -> datetime:
     """What the workers of a store agree that the time is, for whoever only asks."""
     clock = ServerClock(events.recorder, events.clock)
     clock.compare()

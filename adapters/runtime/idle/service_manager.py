@@ -5,7 +5,7 @@ import socket
 from contextlib import suppress
 
 
-def tell_service_manager(*said: str) -> None:
+def notify_service_manager(*said: str) -> None:
     """`READY=1`, `WATCHDOG=1`, `STOPPING=1`, `STATUS=...`: see sd_notify(3).
 
     Nothing is done where no service manager listens; one that went away is not our trouble.

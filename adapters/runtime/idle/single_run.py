@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..sessions.session_store import SessionStore
-from .notices import About, Heard, Notice
-from .orders import STOPS, Orders
-from .tally import Ended, Tally
-from .upkeep import upkeep_of
-from .worker import IdleWorker
+from .idle_worker import IdleWorker
+from .maintenance_runner import make_maintenance
+from .notice_counts import NoticeCounts, WorkerRun
+from .notices import NoticeKind, NoticeListener, WorkerNotice
+from .stop_signals import STOP_SIGNALS, SignalQueue
 
-PATIENCE_S = 60.0
+_LOOK_INTERVAL_S = 60.0
 """Between two looks while summaries are written; whatever ends is looked at before that."""
-CHORES_PAUSE_S = 0.2
-OFTEN = 3
+MAINTENANCE_PAUSE_S = 0.2
+MAX_PASSED_OVER = 3
 """How often one session is passed over in a run before nothing more is awaited of it."""
 
 
@@ -21,58 +21,65 @@ class SingleRun:
     """Looks, and looks again whenever something is done with, until nothing is left to do."""
 
     def __init__(
-        self, store: SessionStore, *, heard: Sequence[Heard] = (), grace_s: float = 30.0
+        self,
+        store: SessionStore,
+        *,
+        listeners: Sequence[NoticeListener] = (),
+        grace_s: float = 30.0,
     ) -> None:
-        self.tally = Tally()
+        self.tally = NoticeCounts()
         self.grace_s = grace_s
-        self.orders = Orders()
-        listeners: list[Heard] = [self.tally, self._hear, *heard]
-        self.worker = IdleWorker(store, heard=listeners, upkeep=upkeep_of(store))
-        self.worker.on_free = self.orders.nudge
-        self._found: Notice | None = None
+        self.orders = SignalQueue()
+        notified: list[NoticeListener] = [self.tally, self._receive, *listeners]
+        self.worker = IdleWorker(store, listeners=notified, maintenance=make_maintenance(store))
+        self.worker.on_free = self.orders.wake
+        self._found: WorkerNotice | None = None
         self._passed_over: Counter[tuple[str | None, str | None]] = Counter()
 
-    def work(self) -> Ended:
+    def run(self) -> WorkerRun:
         """Do what is due; told to stop, cancel what runs and wait for it for the grace time."""
-        with self.orders.heard():
+        with self.orders.listen():
             is_whole = False
             try:
-                is_whole = self._work()
+                is_whole = self._run_due()
             finally:
                 has_ended = self.worker.stop(self.grace_s)
         trouble = self.tally.trouble or (None if is_whole else "it was told to stop")
-        left = 0 if has_ended else len(self.worker.running)
-        return Ended(self.worker.name, self.tally.counts, trouble, left)
+        left = 0 if has_ended else len(self.worker.running_attempts)
+        return WorkerRun(self.worker.name, self.tally.counts, trouble, left)
 
-    def _work(self) -> bool:
+    def _run_due(self) -> bool:
         """Whether nothing that is due was left."""
         while True:
             self._found = None
             self.worker.look()
-            if not self.worker.running and self._is_over():
-                return self._is_kept()
-            if self.worker.running and self.orders.next(PATIENCE_S) in STOPS:
+            if not self.worker.running_attempts and self._is_over():
+                return self._wait_for_maintenance()
+            if (
+                self.worker.running_attempts
+                and self.orders.wait_next(_LOOK_INTERVAL_S) in STOP_SIGNALS
+            ):
                 return False
 
     def _is_over(self) -> bool:
         found = self._found
         # Without an answer, or where all has to wait, there is nothing to do now.
-        if found is None or found.about is not About.LOOKED or not found.due:
+        if found is None or found.about is not NoticeKind.LOOKED or not found.due:
             return True
-        return max(self._passed_over.values(), default=0) >= OFTEN
+        return max(self._passed_over.values(), default=0) >= MAX_PASSED_OVER
 
-    def _is_kept(self) -> bool:
+    def _wait_for_maintenance(self) -> bool:
         """Wait for chores that were begun meanwhile; whether they came to their end."""
-        while not self.worker.wait(CHORES_PAUSE_S):
-            if self.orders.next(0) in STOPS:
+        while not self.worker.wait(MAINTENANCE_PAUSE_S):
+            if self.orders.wait_next(0) in STOP_SIGNALS:
                 return False
         return True
 
-    def _hear(self, notice: Notice) -> None:
+    def _receive(self, notice: WorkerNotice) -> None:
         match notice.about:
-            case About.LOOKED | About.WAITING | About.DATABASE_AWAY:
+            case NoticeKind.LOOKED | NoticeKind.WAITING | NoticeKind.DATABASE_AWAY:
                 self._found = notice
-            case About.PASSED_OVER:
+            case NoticeKind.PASSED_OVER:
                 self._passed_over[notice.namespace, notice.session] += 1
             case _:
                 pass

@@ -1,6 +1,6 @@
 """What is asked of the read models for the status of idle work; `:namespaces` is a JSON list."""
 
-RUNNING = """
+RUNNING_QUERY = """
     SELECT sessions.key, sessions.namespace, lineages.name, worker, requested_at,
         compaction_requests.leased_until
     FROM compaction_requests
@@ -11,7 +11,7 @@ RUNNING = """
             OR sessions.namespace IN (SELECT value FROM json_each(:namespaces)))
     ORDER BY requested_at
 """
-PREPARED = """
+PREPARED_QUERY = """
     SELECT sessions.key, sessions.namespace, lineages.name, prepared, pre_tokens, post_tokens,
         recorded_at, count(*) OVER ()
     FROM lineages
@@ -22,7 +22,7 @@ PREPARED = """
             OR sessions.namespace IN (SELECT value FROM json_each(:namespaces)))
     ORDER BY recorded_at DESC LIMIT :last
 """
-DONE = """
+DONE_QUERY = """
     SELECT sessions.key, sessions.namespace, worker, compactions.boundary, pre_tokens, post_tokens,
         summariser, cost_usd, requested_at, recorded_at
     FROM compactions
@@ -33,7 +33,7 @@ DONE = """
             OR sessions.namespace IN (SELECT value FROM json_each(:namespaces)))
     ORDER BY recorded_at DESC LIMIT :last
 """
-COUNTED_DONE = """
+DONE_COUNT_QUERY = """
     SELECT count(*), coalesce(sum(ended_at > :day_ago), 0)
     FROM compaction_requests
     JOIN lineages ON lineages.id = lineage_id
@@ -42,7 +42,7 @@ COUNTED_DONE = """
         AND (:namespaces IS NULL
             OR sessions.namespace IN (SELECT value FROM json_each(:namespaces)))
 """
-FAILED = """
+FAILED_QUERY = """
     SELECT sessions.key, sessions.namespace, worker, reason, recorded_at, sessions.attempts,
         due_at, failed_at
     FROM compactions
@@ -54,13 +54,13 @@ FAILED = """
             OR sessions.namespace IN (SELECT value FROM json_each(:namespaces)))
     ORDER BY recorded_at DESC LIMIT :last
 """
-COUNTED_FAILING = """
+FAILING_COUNT_QUERY = """
     SELECT count(*), coalesce(sum(attempts >= :attempts), 0)
     FROM sessions WHERE attempts > 0
         AND (:namespaces IS NULL
             OR sessions.namespace IN (SELECT value FROM json_each(:namespaces)))
 """
-SPENT = """
+SPENT_QUERY = """
     SELECT coalesce(sum(compactions.cost_usd), 0)
     FROM compactions
     JOIN sessions ON sessions.id = session_id

@@ -10,14 +10,14 @@ from eventsourcing.persistence import PersistenceError
 
 from ....domain.errors import CutbankError, StorageError
 from ...storage.event_log.recorder import ImportRow
-from ...transcripts.formats.catalog import recognise
-from ...transcripts.formats.source import Source
+from ...transcripts.formats.catalog import recognize_format
+from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
 from ..archive.packing import is_gzip
 from ..archive.restoring import restore_archive
 from ..sessions.session_store import SessionStore
-from .links import Links
-from .stamps import stamp_of
+from .file_stamps import make_file_stamp
+from .sub_agent_links import SubAgentLinks
 from .transcript_import import TranscriptImport
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ NOT_A_TRANSCRIPT = "not a transcript"
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ImportOptions:
     """How the files of one import are taken in."""
 
     namespace: str | None = None
@@ -37,13 +37,13 @@ class Manner:
     """Whether secrets are replaced before anything is stored."""
 
     @property
-    def place(self) -> str:
+    def target_namespace(self) -> str:
         """Where the sessions of transcripts go."""
         return self.namespace or "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedFile:
     """A file that is to be imported."""
 
     path: Path
@@ -56,22 +56,22 @@ class FileImport:
     """One file's import. What is wrong in it is reported, and the rest imported."""
 
     store: SessionStore
-    manner: Manner
-    wanted: Wanted
-    links: Links = field(default_factory=Links)
+    manner: ImportOptions
+    file: WantedFile
+    links: SubAgentLinks = field(default_factory=SubAgentLinks)
     """Carries from file to file which call started which sub-agent."""
-    heard: Callable[[int], None] | None = None
-    unsettled: ImportRow | None = None
+    report_bytes: Callable[[int], None] | None = None
+    unsettled_row: ImportRow | None = None
     """Says that the file need not be read again: true once the sub-agents are stored, too, that
     only this file knows the calls of."""
 
     def run(self) -> FileReport:
         """Import it. Raises what the database does; what the file does is in the report."""
-        path = self.wanted.path
-        redactor = redactor_of(path) if self.manner.redacts else None
-        report = FileReport(path=redactor.text(str(path)) if redactor else str(path))
+        path = self.file.path
+        redactor = make_redactor(path) if self.manner.redacts else None
+        report = FileReport(path=redactor.redact_text(str(path)) if redactor else str(path))
         try:
-            report = self._read(report, redactor)
+            report = self._import_transcript(report, redactor)
         except OSError as error:
             report.errors.append(f"{report.path}: cannot be read: {error.strerror or error}")
         except (StorageError, PersistenceError, sqlite3.Error):
@@ -84,30 +84,30 @@ class FileImport:
             report.redacted = redactor.found
         return report
 
-    def _read(self, report: FileReport, redactor: "Redactor | None") -> FileReport:
-        path = self.wanted.path
-        source = Source(path, redact=redactor)
+    def _import_transcript(self, report: FileReport, redactor: "Redactor | None") -> FileReport:
+        path = self.file.path
+        source = TranscriptSource(path, redact=redactor)
         report.bytes = source.size
-        stamp = stamp_of(path, redacts=self.manner.redacts)
+        stamp = make_file_stamp(path, redacts=self.manner.redacts)
         if is_gzip(path):
             return self._restore(report)
-        found = recognise(source)
+        found = recognize_format(source)
         if found is None:
             self._report_unknown(report)
             return report
         report.format = found.name
         importing = TranscriptImport(
             self.store,
-            self.manner.place,
-            place_of(path, redactor),
+            self.manner.target_namespace,
+            make_source_name(path, redactor),
             report,
-            heard=self.heard,
+            heard=self.report_bytes,
             links=self.links,
             stamp=stamp,
         )
         try:
             for step in found.read(source):
-                importing.take(step)
+                importing.add_step(step)
             importing.finish()
         except OSError as error:
             report.errors.append(f"{report.path}: reading stopped: {error.strerror or error}")
@@ -115,7 +115,7 @@ class FileImport:
             if not report.complete:
                 # Whatever ended the reading, what was read is kept and marked as it is.
                 importing.flush()
-        self.unsettled = importing.unsettled
+        self.unsettled_row = importing.unsettled
         return report
 
     def _restore(self, report: FileReport) -> FileReport:
@@ -125,43 +125,45 @@ class FileImport:
             report.errors.append(f"{report.path}: {reason}")
             return report
         namespace, size = self.manner.namespace, report.bytes
-        found = restore_archive(self.store, self.wanted.path, namespace=namespace, heard=self.heard)
+        found = restore_archive(
+            self.store, self.file.path, namespace=namespace, heard=self.report_bytes
+        )
         found.bytes = size
         return found
 
     def _report_unknown(self, report: FileReport) -> None:
-        path = self.wanted.path
-        if self.wanted.is_named or path.suffix == ".jsonl":
+        path = self.file.path
+        if self.file.is_named or path.suffix == ".jsonl":
             report.errors.append(f"{report.path}: no known transcript format; nothing was imported")
         else:
             # Settings, notes and the like have the same endings, and lie in the same folders.
             report.passed = NOT_A_TRANSCRIPT
 
 
-def unchanged(store: SessionStore, manner: Manner, path: Path) -> FileReport | None:
+def report_unchanged(store: SessionStore, manner: ImportOptions, path: Path) -> FileReport | None:
     """The report of a file that was imported before and is still the same; None of any other."""
     try:
-        stamp = stamp_of(path, redacts=manner.redacts)
-        redactor = redactor_of(path) if manner.redacts else None
-        source, size = place_of(path, redactor), Source(path).size
+        stamp = make_file_stamp(path, redacts=manner.redacts)
+        redactor = make_redactor(path) if manner.redacts else None
+        source, size = make_source_name(path, redactor), TranscriptSource(path).size
     except OSError:
         return None  # it is said where it is read
-    row = store.events.recorder.select_import(manner.place, source)
+    row = store.events.recorder.select_import(manner.target_namespace, source)
     if not (row and row.complete and row.stamp == stamp):
         return None
     sessions = [row.session] if row.session else []
-    shown = redactor.text(str(path)) if redactor else str(path)
+    shown = redactor.redact_text(str(path)) if redactor else str(path)
     return FileReport(shown, row.format, size, UNCHANGED, sessions=sessions, complete=True)
 
 
-def redactor_of(path: Path) -> "Redactor":
+def make_redactor(path: Path) -> "Redactor":
     """What leaves secrets out of one file. Raises ImportFileError without the extra."""
     from ...transcripts.redaction.redactor import Redactor  # noqa: PLC0415 - only there with the extra
 
     return Redactor(str(path))
 
 
-def place_of(path: Path, redactor: "Redactor | None") -> str:
+def make_source_name(path: Path, redactor: "Redactor | None") -> str:
     """What a transcript is called where it is written down how far it was read."""
     place = str(path.resolve())
-    return redactor.text(place) if redactor else place
+    return redactor.redact_text(place) if redactor else place

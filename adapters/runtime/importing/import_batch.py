@@ -6,49 +6,55 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ....domain.blocks import BY_ASSISTANT, AnyBlock, Block, Origin, ToolCall, ToolResult
-from ....domain.compaction import RECORDED
+from ....domain.blocks import ASSISTANT_KINDS, AnyBlock, Block, Origin, ToolCall, ToolResult
+from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.errors import DuplicateToolCallError, OrphanToolResultError
 from ....domain.ranges import Ranges
 from ....domain.session import Session
 from ....domain.session_events import BlocksRetracted, ToolCallAbandoned, ToolCalled
-from ....projections.recorded import Recorded
-from ...storage.event_log.event_mapper import dumps
+from ....projections.recorded_event import RecordedEvent
+from ...storage.event_log.event_mapper import dump_json
 from ...storage.event_log.recorder import AppendKey
 from ...storage.view_reader import ViewReader
-from ...transcripts.formats.steps import Append, Asked, Begin, Call, Problem
+from ...transcripts.formats.steps import (
+    Append,
+    ReportedCall,
+    RequestParameters,
+    SessionStart,
+    SourceProblem,
+)
 from ..sessions.session_log import SessionLog
 from ..sessions.session_store import SessionStore
 from ..sessions.stored_session import StoredSession
 
-Batched = Append | Call | Asked | Problem
+BatchStep = Append | ReportedCall | RequestParameters | SourceProblem
 """The steps that are stored many at a time; a problem only where a result wants its call."""
-REFUSED = "refused"
+REFUSED_ENTRY = "refused"
 """The name of notes that hold what could not be read."""
-NEVER_ANSWERED = "never answered in the source"
-AT_ONCE = 500
+UNANSWERED_REASON = "never answered in the source"
+BATCH_STEPS = 500
 """Events that are read at a time."""
 
 
 @dataclass
-class Target:
+class ImportTarget:
     """One session that steps go to."""
 
-    begin: Begin
+    begin: SessionStart
     title: str | None = None
     session: StoredSession | None = None
     positions: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Source id to the positions of its first and last block."""
-    stored: dict[str, int] | None = None
+    stored_keys: dict[str, int] | None = None
     """What this import stored under which key, where it opened the session; else None, for then
     the database knows more."""
 
 
-class DecidedBatch:
+class ImportBatch:
     """A batch decided on the sessions as they are; counted only once it is stored."""
 
     def __init__(
-        self, store: SessionStore, namespace: str, batch: list[tuple[Target, Batched]]
+        self, store: SessionStore, namespace: str, batch: list[tuple[ImportTarget, BatchStep]]
     ) -> None:
         self.store = store
         self.namespace = namespace
@@ -56,10 +62,10 @@ class DecidedBatch:
         self.keys: list[AppendKey] = []
         self._turns: dict[tuple[str, int], int] = {}
         """Session and position of a call to its turn."""
-        self._taken: dict[tuple[str, str], tuple[Target, int]] = {}
+        self._taken: dict[tuple[str, str], tuple[ImportTarget, int]] = {}
         """Session and key to where the step of that key now stands."""
         self._recorded: dict[str, int] = {}
-        self._places: dict[tuple[str, str], tuple[Target, tuple[int, int]]] = {}
+        self._places: dict[tuple[str, str], tuple[ImportTarget, tuple[int, int]]] = {}
         """Session and source id to the positions of the entry's first and last block."""
         self._open_elsewhere: dict[str, list[tuple[str, int]]] | None = None
         """The open calls of other sessions: the session and position of each."""
@@ -76,33 +82,33 @@ class DecidedBatch:
         for target, step in batch:
             self._decide(target, step)
 
-    def settle(self) -> None:
+    def mark_stored(self) -> None:
         """The batch is stored: later steps may name what is in it."""
         for (_, source_id), (target, at) in self._places.items():
             target.positions[source_id] = at
         for (_, key), (target, position) in self._taken.items():
-            if target.stored is not None:
-                target.stored[key] = position
+            if target.stored_keys is not None:
+                target.stored_keys[key] = position
 
-    def _decide(self, target: Target, step: Batched) -> None:
-        if isinstance(step, Problem):
+    def _decide(self, target: ImportTarget, step: BatchStep) -> None:
+        if isinstance(step, SourceProblem):
             self._answer_or_refuse(target, step)
             return
-        session = self._session(target)
-        if known := self._known(target, session, step.key):
+        session = self._get_session(target)
+        if known := self._find_known(target, session, step.key):
             if isinstance(step, Append):
-                self._placed_at(target, step, known)
+                self._set_position(target, step, known)
             return
         match step:
-            case Call():
+            case ReportedCall():
                 try:
-                    session.record_call(step.fields | self._coordinate(target, session, step))
+                    session.record_call(step.fields | self._make_coordinate(target, session, step))
                 except ValidationError as error:
                     self._leave_out("what a call reported", error)
                     return
-            case Asked():
+            case RequestParameters():
                 try:
-                    if not _ask(session, step):
+                    if not _record_request(session, step):
                         return
                 except ValidationError as error:
                     # A log holds JSON, but none that Python cannot follow to its bottom.
@@ -111,19 +117,19 @@ class DecidedBatch:
             case Append():
                 self._append(target, session, step)
                 self.added += 1
-                self._placed_at(target, step, (session.version, session.version))
+                self._set_position(target, step, (session.version, session.version))
         self._keep_key(target, session, step.key)
 
     def _leave_out(self, what: str, error: ValidationError) -> None:
         reason = error.errors(include_url=False, include_input=False)[0]["msg"]
         self.errors.append(f" {what}: {reason}; left out")
 
-    def _keep_key(self, target: Target, session: Session, key: str) -> None:
+    def _keep_key(self, target: ImportTarget, session: Session, key: str) -> None:
         at = session.version
         self._taken[target.begin.key, key] = (target, at)
         self.keys.append(AppendKey(session.id, key, at, at))
 
-    def _append(self, target: Target, session: Session, step: Append) -> None:
+    def _append(self, target: ImportTarget, session: Session, step: Append) -> None:
         try:
             self._append_block(target, session, step.block)
         except (OrphanToolResultError, DuplicateToolCallError) as error:
@@ -131,23 +137,23 @@ class DecidedBatch:
             origin = step.block.origin or Origin(format="")
             where = f"{origin.line}: " if origin.line else " "
             self.errors.append(f"{where}entry {step.source_id}: {error}")
-            kept = dumps(step.block.model_dump(mode="json")).decode()
+            kept = dump_json(step.block.model_dump(mode="json")).decode()
             refused = origin.model_copy(update={"refused": str(error)})
             session.append(Block.note(kept, name=str(step.block.kind), origin=refused))
 
-    def _answer_or_refuse(self, target: Target, step: Problem) -> None:
+    def _answer_or_refuse(self, target: ImportTarget, step: SourceProblem) -> None:
         """Append a result whose call is in another file; else keep it raw."""
-        session, append = self._session(target), step.append
+        session, append = self._get_session(target), step.append
         assert append is not None
         assert step.key is not None
         assert isinstance(append.block, ToolResult)
-        if known := self._known(target, session, append.key):
-            self._placed_at(target, append, known)
+        if known := self._find_known(target, session, append.key):
+            self._set_position(target, append, known)
             self.answered += 1
             return
-        is_refused = self._known(target, session, step.key) is not None
+        is_refused = self._find_known(target, session, step.key) is not None
         if (is_refused or not self._is_open(target, session, append.block.tool_call_id)) and (
-            call := self._call_elsewhere(target, append.block.tool_call_id)
+            call := self._find_call_elsewhere(target, append.block.tool_call_id)
         ):
             self._append_block(target, session, call)
             self._keep_key(target, session, f"{append.key}:call")
@@ -164,16 +170,16 @@ class DecidedBatch:
                 follows=step.follows,
                 refused=step.reason,
             )
-            session.append(Block.note(step.raw or "", name=REFUSED, origin=origin))
+            session.append(Block.note(step.raw or "", name=REFUSED_ENTRY, origin=origin))
             self._keep_key(target, session, step.key)
             self.errors.append(f"{step.line}: {step.reason}")
         else:
             self.answered += 1
-            self._placed_at(target, append, (session.version, session.version))
+            self._set_position(target, append, (session.version, session.version))
             self._keep_key(target, session, append.key)
         self.added += 1
 
-    def _call_elsewhere(self, target: Target, call: str) -> ToolCall | None:
+    def _find_call_elsewhere(self, target: ImportTarget, call: str) -> ToolCall | None:
         """The call where it is open in the one other session that has it: the file of this session
         goes on where that one's ended."""
         if self._open_elsewhere is None:
@@ -181,29 +187,29 @@ class DecidedBatch:
             events = self.store.events
             for stream in events.recorder.select_streams(self.namespace):
                 if stream.lineage is None and stream.session != target.begin.key:
-                    chain = events.session_chain(self.namespace, stream.session)
-                    for id, position in events.head(chain)[1].open_calls.items():
+                    chain = events.find_session_chain(self.namespace, stream.session)
+                    for id, position in events.read_head(chain)[1].open_calls.items():
                         at = (stream.session, position)
                         self._open_elsewhere.setdefault(id, []).append(at)
         match self._open_elsewhere.get(call):
-            case [(key, position)] if not self._is_of_one_file(target, key):
-                chain = self.store.events.session_chain(self.namespace, key)
+            case [(key, position)] if not self._is_same_family(target, key):
+                chain = self.store.events.find_session_chain(self.namespace, key)
                 (found,) = self.store.events.read(chain, Ranges.of([position]))
                 assert isinstance(found.event, ToolCalled), "an open call stands there"
                 return found.event.block.model_copy(update={"origin": None})
             case _:
                 return None
 
-    def _is_of_one_file(self, target: Target, other: str) -> bool:
+    def _is_same_family(self, target: ImportTarget, other: str) -> bool:
         """Whether both are of one family of sub-agents and branches, which a file may hold: there
         the reader knows which call a result answers."""
         begin = target.begin
         above = begin.parent_key or begin.fork_of
-        return self._root(above or begin.key) == self._root(other)
+        return self._find_root(above or begin.key) == self._find_root(other)
 
-    def _root(self, key: str) -> str:
+    def _find_root(self, key: str) -> str:
         """The session that one works for, or branched off from, at the very beginning."""
-        while self.store.events.session(self.namespace, key) is not None:
+        while self.store.events.load_session(self.namespace, key) is not None:
             session = StoredSession(SessionLog(self.store.context, self.namespace, key))
             above = session.log.parent or session.log.forked_from
             if above is None:
@@ -211,97 +217,101 @@ class DecidedBatch:
             key = above.key
         return key
 
-    def _append_block(self, target: Target, session: Session, block: AnyBlock) -> None:
+    def _append_block(self, target: ImportTarget, session: Session, block: AnyBlock) -> None:
         if isinstance(block, ToolResult):
             self._reopen(target, session, block.tool_call_id)
-        elif block.kind in BY_ASSISTANT:
-            self._abandon(target, session)
+        elif block.kind in ASSISTANT_KINDS:
+            self._cancel_calls(target, session)
         session.append(block)
         if isinstance(block, ToolCall):
             self._turns[target.begin.key, session.version] = session.state.turn
 
-    def _abandon(self, target: Target, session: Session) -> None:
+    def _cancel_calls(self, target: ImportTarget, session: Session) -> None:
         """Close the calls of earlier turns: the model goes on without their results."""
         for call, position in list(session.state.open_calls.items()):
-            if self._turn_of(target, position) < session.state.turn:
-                session.abandon(call, NEVER_ANSWERED)
+            if self._find_turn(target, position) < session.state.turn:
+                session.cancel_tool_call(call, UNANSWERED_REASON)
                 at = (session.version, position)
                 self._abandoned.setdefault(target.begin.key, {})[call] = at
                 self.abandoned += 1
 
-    def _is_open(self, target: Target, session: Session, call: str) -> bool:
+    def _is_open(self, target: ImportTarget, session: Session, call: str) -> bool:
         """Whether a result of the call can be appended, if need be by opening the call again."""
         if call in session.state.open_calls:
             return True
         # Where a compaction of the source's own stands for that call, it would be undone.
-        closed = self._abandoned_of(target, session).get(call)
-        return closed is not None and closed[0] > self._compacted_up_to(target)
+        closed = self._find_cancelled(target, session).get(call)
+        return closed is not None and closed[0] > self._compacted_position(target)
 
-    def _reopen(self, target: Target, session: Session, call: str) -> None:
+    def _reopen(self, target: ImportTarget, session: Session, call: str) -> None:
         """Take back that a call was closed without a result: here the result comes after all."""
         if call not in session.state.open_calls and self._is_open(target, session, call):
-            at, position = self._abandoned_of(target, session).pop(call)
+            at, position = self._find_cancelled(target, session).pop(call)
             session.retract(Ranges.of([at]), {call: position}, "answered later")
             self.abandoned -= 1
 
-    def _abandoned_of(self, target: Target, session: Session) -> dict[str, tuple[int, int]]:
+    def _find_cancelled(self, target: ImportTarget, session: Session) -> dict[str, tuple[int, int]]:
         """The calls that were closed without a result: where that was, and where each call is."""
         key = target.begin.key
         decided = self._abandoned.setdefault(key, {})
         if key not in self._looked_for:
             self._looked_for.add(key)
-            decided |= _closed_calls(self._log(key, session.stored_version)) | decided
+            decided |= _find_closed_calls(self._read_log(key, session.stored_version)) | decided
         return decided
 
-    def _log(self, key: str, last: int) -> Iterator[Recorded]:
+    def _read_log(self, key: str, last: int) -> Iterator[RecordedEvent]:
         events = self.store.events
-        chain = events.session_chain(self.namespace, key)
-        for first in range(1, last + 1, AT_ONCE):
-            yield from events.read(chain, Ranges.span(first, min(first + AT_ONCE - 1, last)))
+        chain = events.find_session_chain(self.namespace, key)
+        for first in range(1, last + 1, BATCH_STEPS):
+            yield from events.read(chain, Ranges.span(first, min(first + BATCH_STEPS - 1, last)))
 
-    def _turn_of(self, target: Target, position: int) -> int:
+    def _find_turn(self, target: ImportTarget, position: int) -> int:
         """The turn of the call at that position."""
         key = target.begin.key
         if (key, position) not in self._turns:
-            chain = self.store.events.session_chain(self.namespace, key)
+            chain = self.store.events.find_session_chain(self.namespace, key)
             (found,) = self.store.events.read(chain, Ranges.of([position]))
             assert isinstance(found.event, ToolCalled), "an open call stands there"
             self._turns[key, position] = found.event.turn
         return self._turns[key, position]
 
-    def _compacted_up_to(self, target: Target) -> int:
+    def _compacted_position(self, target: ImportTarget) -> int:
         """The last position that the source's own newest compaction saw."""
         key = target.begin.key
         if not self._recorded_version(key):
             return 0
-        reader = ViewReader(self.store.events, self.namespace, key, RECORDED)
-        boundary = reader.view().boundary
+        reader = ViewReader(self.store.events, self.namespace, key, RECORDED_LINEAGE)
+        boundary = reader.read_view().boundary
         return boundary.after if boundary else 0
 
-    def _session(self, target: Target) -> Session:
+    def _get_session(self, target: ImportTarget) -> Session:
         key = target.begin.key
         if key not in self.sessions:
             events = self.store.events
-            found = events.session(self.namespace, key)
+            found = events.load_session(self.namespace, key)
             assert found is not None, "the session was opened before its batch"
             self.sessions[key] = found
         return self.sessions[key]
 
-    def _known(self, target: Target, session: Session, key: str) -> tuple[int, int] | None:
+    def _find_known(
+        self, target: ImportTarget, session: Session, key: str
+    ) -> tuple[int, int] | None:
         if taken := self._taken.get((target.begin.key, key)):
             return (taken[1], taken[1])
-        if target.stored is not None:
-            position = target.stored.get(key)
+        if target.stored_keys is not None:
+            position = target.stored_keys.get(key)
             return (position, position) if position else None
         found = self.store.events.select_key(session.id, key)
         return (found.first, found.last) if found else None
 
-    def _coordinate(self, target: Target, session: Session, call: Call) -> dict[str, Any]:
+    def _make_coordinate(
+        self, target: ImportTarget, session: Session, call: ReportedCall
+    ) -> dict[str, Any]:
         """What the call saw: all before its answer, on the lineage that the source itself kept."""
-        before = self._placed(target, call.before) if call.before else None
+        before = self._find_position(target, call.first_answer_id) if call.first_answer_id else None
         return {
             "position": max(1, before[0] - 1) if before else session.version,
-            "lineage": RECORDED,
+            "lineage": RECORDED_LINEAGE,
             "lineage_version": self._recorded_version(target.begin.key),
         }
 
@@ -309,23 +319,23 @@ class DecidedBatch:
         """How far the source's own lineage goes: a compaction begins another batch."""
         if key not in self._recorded:
             events = self.store.events
-            chain = events.lineage_chain(self.namespace, key, RECORDED)
-            self._recorded[key] = events.lineage_state(chain)[0] if chain.segments else 0
+            chain = events.find_lineage_chain(self.namespace, key, RECORDED_LINEAGE)
+            self._recorded[key] = events.read_lineage_state(chain)[0] if chain.segments else 0
         return self._recorded[key]
 
-    def _placed_at(self, target: Target, step: Append, at: tuple[int, int]) -> None:
+    def _set_position(self, target: ImportTarget, step: Append, at: tuple[int, int]) -> None:
         if step.source_id:
-            earlier = self._placed(target, step.source_id)
+            earlier = self._find_position(target, step.source_id)
             span = (earlier[0] if earlier else at[0], at[1])
             self._places[target.begin.key, step.source_id] = (target, span)
 
-    def _placed(self, target: Target, source_id: str) -> tuple[int, int] | None:
+    def _find_position(self, target: ImportTarget, source_id: str) -> tuple[int, int] | None:
         if found := self._places.get((target.begin.key, source_id)):
             return found[1]
         return target.positions.get(source_id)
 
 
-def _ask(session: Session, step: Asked) -> bool:
+def _record_request(session: Session, step: RequestParameters) -> bool:
     """Record what requests hold from here on; tells whether anything was said."""
     before = session.version
     if step.system_prompt is not None:
@@ -337,7 +347,7 @@ def _ask(session: Session, step: Asked) -> bool:
     return session.version > before
 
 
-def _closed_calls(log: Iterable[Recorded]) -> dict[str, tuple[int, int]]:
+def _find_closed_calls(log: Iterable[RecordedEvent]) -> dict[str, tuple[int, int]]:
     """The calls that are closed without a result at the end of a log, each with where."""
     closed: dict[str, tuple[int, int]] = {}
     for recorded in log:

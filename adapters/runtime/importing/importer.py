@@ -6,19 +6,19 @@ from contextlib import closing
 from pathlib import Path
 
 from ....domain.errors import ImportFileError
-from ...storage.event_log.plain_errors import speaking_plainly
 from ...storage.event_log.recorder import ImportRow
+from ...storage.event_log.storage_errors import translate_storage_errors
 from ...transcripts.formats.catalog import find_transcripts
-from ...transcripts.formats.source import Source
+from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
-from .file_import import FileImport, Manner, Wanted, unchanged
-from .links import Links
+from .file_import import FileImport, ImportOptions, WantedFile, report_unchanged
+from .sub_agent_links import SubAgentLinks
 
 Progress = Callable[[int, int], None]
-Heard = Callable[[int], None]
+ReportBytes = Callable[[int], None]
 
-WORTH_A_PROCESS = 40_000_000
+MIN_BYTES_PER_PROCESS = 40_000_000
 """Bytes that one process more imports in the time that it takes to start, and be waited for."""
 
 
@@ -55,21 +55,21 @@ def import_path(
     """
     yield from import_files(
         store,
-        wanted(path),
-        Manner(namespace, redact),
+        list_wanted_files(path),
+        ImportOptions(namespace, redact),
         progress=progress,
         skip_unchanged=skip_unchanged,
         jobs=jobs,
     )
 
 
-def wanted(path: Path) -> list[Wanted]:
+def list_wanted_files(path: Path) -> list[WantedFile]:
     """What is to be imported where somebody named `path`."""
     if not path.exists():
         raise ImportFileError(f"{path} does not exist")
     if not path.is_dir():
-        return [Wanted(path)]
-    files = [Wanted(file, is_named=file == path) for file in find_transcripts(path)]
+        return [WantedFile(path)]
+    files = [WantedFile(file, is_named=file == path) for file in find_transcripts(path)]
     if not files:
         raise ImportFileError(f"{path} holds no transcripts")
     return files
@@ -77,8 +77,8 @@ def wanted(path: Path) -> list[Wanted]:
 
 def import_files(
     store: SessionStore,
-    files: Sequence[Wanted],
-    manner: Manner,
+    files: Sequence[WantedFile],
+    manner: ImportOptions,
     *,
     progress: Progress | None = None,
     skip_unchanged: bool = False,
@@ -86,17 +86,17 @@ def import_files(
 ) -> Generator[FileReport]:
     """Import these files, in their order; one report each, those that are passed over first."""
     if skip_unchanged:
-        changed: list[Wanted] = []
+        changed: list[WantedFile] = []
         for file in files:
-            with speaking_plainly(store.name):
-                report = unchanged(store, manner, file.path)
+            with translate_storage_errors(store.name):
+                report = report_unchanged(store, manner, file.path)
             if report:
                 yield report
             else:
                 changed.append(file)
         files = changed
-    total = sum(_size(file.path) for file in files)
-    processes = _processes(store, len(files), total, jobs)
+    total = sum(_file_size(file.path) for file in files)
+    processes = _count_processes(store, len(files), total, jobs)
     unsettled = list[ImportRow]()
 
     def heard(done: int) -> None:
@@ -104,52 +104,52 @@ def import_files(
             progress(done, total)
 
     if processes == 1:
-        yield from _one_by_one(store, files, manner, heard, unsettled)
+        yield from _import_in_turn(store, files, manner, heard, unsettled)
     else:
-        yield from _together(store, files, manner, heard, unsettled, processes)
-    with speaking_plainly(store.name):
+        yield from _import_in_parallel(store, files, manner, heard, unsettled, processes)
+    with translate_storage_errors(store.name):
         # All was read: those whose sub-agents had not been stored need not be read again, either.
         store.events.save(imports=unsettled)
 
 
-def _one_by_one(
+def _import_in_turn(
     store: SessionStore,
-    files: Sequence[Wanted],
-    manner: Manner,
-    heard: Heard,
+    files: Sequence[WantedFile],
+    manner: ImportOptions,
+    heard: ReportBytes,
     unsettled: list[ImportRow],
 ) -> Generator[FileReport]:
-    links = Links()
+    links = SubAgentLinks()
     done = 0
     for file in files:
 
         def heard_of_file(offset: int, before: int = done) -> None:
             heard(before + offset)
 
-        with speaking_plainly(store.name):
+        with translate_storage_errors(store.name):
             importing = FileImport(store, manner, file, links, heard_of_file)
             report = importing.run()
-        if importing.unsettled:
-            unsettled.append(importing.unsettled)
+        if importing.unsettled_row:
+            unsettled.append(importing.unsettled_row)
         yield report
         done += report.bytes
         heard(done)
 
 
-def _together(  # noqa: PLR0917 - all but one are its caller's own
+def _import_in_parallel(  # noqa: PLR0917 - all but one are its caller's own
     store: SessionStore,
-    files: Sequence[Wanted],
-    manner: Manner,
-    heard: Heard,
+    files: Sequence[WantedFile],
+    manner: ImportOptions,
+    heard: ReportBytes,
     unsettled: list[ImportRow],
     processes: int,
 ) -> Generator[FileReport]:
-    from .crew import Crew  # noqa: PLC0415 - threads and processes, for few files not needed
+    from .import_pool import ImportPool  # noqa: PLC0415 - threads and processes, for few files not needed
 
     assert store.context.opening is not None, "else there is one process"
-    crew = Crew(store.context.opening, manner, files, processes)
+    crew = ImportPool(store.context.opening, manner, files, processes)
     done = 0
-    with closing(crew.reports()) as found:
+    with closing(crew.import_all()) as found:
         for one in found:
             if isinstance(one, FileReport):
                 yield one
@@ -159,24 +159,24 @@ def _together(  # noqa: PLR0917 - all but one are its caller's own
     unsettled += crew.unsettled
 
 
-def _processes(store: SessionStore, files: int, size: int, jobs: int | None) -> int:
+def _count_processes(store: SessionStore, files: int, size: int, jobs: int | None) -> int:
     """How many processes import; 1 is this one."""
     opening = store.context.opening
-    if files < 2 or jobs == 1 or opening is None or store.events.recorder.storage() is None:
+    if files < 2 or jobs == 1 or opening is None or store.events.recorder.get_storage() is None:
         return 1  # a database in memory is this process's alone
     if jobs is not None:
         return min(jobs, files)
-    return min(_cores(), files, 1 + size // WORTH_A_PROCESS)
+    return min(_count_cores(), files, 1 + size // MIN_BYTES_PER_PROCESS)
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     try:
-        return Source(path).size
+        return TranscriptSource(path).size
     except OSError:
         return 0
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     """Those that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

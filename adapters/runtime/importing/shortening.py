@@ -4,46 +4,48 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ....domain.blocks import ToolResult
-from ....domain.compaction import RECORDED, lineage_id
+from ....domain.compaction import RECORDED_LINEAGE, derive_lineage_id
 from ....domain.compaction_events import Replacement
 from ....domain.ranges import Ranges
-from ....domain.token_budget import estimate_text
+from ....domain.token_estimate import estimate_text
 from ...storage.event_log.recorder import AppendKey
 from ...storage.view_reader import ViewReader
-from ...transcripts.formats.steps import Instead, Shortened
+from ...transcripts.formats.steps import ReplacementText, SourceShortening
 from ..sessions.stored_session import StoredSession
 
 
-def shorten(session: StoredSession, placed: Mapping[str, tuple[int, int]], step: Shortened) -> None:
+def record_shortening(
+    session: StoredSession, placed: Mapping[str, tuple[int, int]], step: SourceShortening
+) -> None:
     """Draw a boundary that keeps all that the recorded lineage shows, some of it as other words.
 
     `placed` has the positions of the first and last block of each entry. Where none of the blocks
     is shown any more, there is nothing to draw.
     """
     events, namespace, key = session.log.events, session.namespace, session.key
-    with events.deciding_on(lineage_id(namespace, key, RECORDED)):
-        reader = ViewReader(events, namespace, key, RECORDED)
-        view = reader.view()
+    with events.lock_streams(derive_lineage_id(namespace, key, RECORDED_LINEAGE)):
+        reader = ViewReader(events, namespace, key, RECORDED_LINEAGE)
+        view = reader.read_view()
         shown = {entry.position: entry for entry in view.entries}
-        texts = texts_instead(session, placed, step.instead)
+        texts = find_replacement_texts(session, placed, step.replacements)
         if not texts.keys() & shown.keys():
             return
         earlier, summary = view.boundary, view.summary
         if earlier:
             texts = {one.position: one.text for one in earlier.replacements} | texts
-        head = events.head(events.session_chain(namespace, key))[0]
+        head = events.read_head(events.find_session_chain(namespace, key))[0]
         base = earlier.after if earlier else 0
-        retracted = reader.retracted(head)
+        retracted = reader.read_retracted(head)
         kept = ((earlier.kept if earlier else Ranges()) | Ranges.span(base + 1, head)) - retracted
-        events.refresh(lineage_id(namespace, key, RECORDED))
-        lineage = events.opened_compaction(namespace, key, RECORDED)
+        events.refresh(derive_lineage_id(namespace, key, RECORDED_LINEAGE))
+        lineage = events.open_compaction(namespace, key, RECORDED_LINEAGE)
         saved = sum(
             shown[position].tokens - estimate_text(text)
             for position, text in texts.items()
             if position in shown
         )
         pre_tokens = step.pre_tokens or view.tokens
-        boundary = lineage.draw(
+        boundary = lineage.record_boundary(
             {
                 "after": head,
                 "first_kept": kept.runs[0][0],
@@ -55,27 +57,29 @@ def shorten(session: StoredSession, placed: Mapping[str, tuple[int, int]], step:
                     if position in kept
                 ),
                 "trigger": step.trigger,
-                "policy": RECORDED,
+                "policy": RECORDED_LINEAGE,
                 "pre_tokens": pre_tokens,
                 "post_tokens": step.post_tokens or max(0, pre_tokens - saved),
                 "previous": lineage.state.active or None,
                 "source_time": step.source_time,
-                "partial": step.partial,
+                "partial": step.partial_reason,
             },
-            _carried(summary) if summary else None,
-            planned_on=lineage.state.decided,
+            _carry_summary(summary) if summary else None,
+            based_on=lineage.state.decided,
             activate_at=head,
         )
         events.save(lineage, keys=[AppendKey(session.log.id, step.key, boundary, boundary)])
 
 
-def _carried(summary: Any) -> dict[str, Any]:
+def _carry_summary(summary: Any) -> dict[str, Any]:
     """The summary that was served before stands for the same as before."""
     return {name: getattr(summary, name) for name in ("text", "covers", "summariser", "tokens")}
 
 
-def texts_instead(
-    session: StoredSession, placed: Mapping[str, tuple[int, int]], instead: Iterable[Instead]
+def find_replacement_texts(
+    session: StoredSession,
+    placed: Mapping[str, tuple[int, int]],
+    instead: Iterable[ReplacementText],
 ) -> dict[int, str]:
     """What is shown at which position."""
     texts: dict[int, str] = {}

@@ -5,36 +5,36 @@ from collections.abc import Callable
 from eventsourcing.persistence import IntegrityError
 
 from ....domain.blocks import AnyBlock, Block, Origin, ToolCall
-from ....domain.compaction import RECORDED
-from ....domain.session import session_id
+from ....domain.compaction import RECORDED_LINEAGE
+from ....domain.session import derive_session_id
 from ....domain.session_events import Parent
-from ....domain.token_budget import characters
+from ....domain.token_estimate import count_characters
 from ...storage.event_log.recorder import ImportRow
 from ...transcripts.formats.steps import (
     Append,
-    Aside,
-    Asked,
-    Begin,
-    Call,
-    Compacted,
-    EntryRead,
-    Linked,
-    Problem,
+    EntryEnd,
+    ImportStep,
+    RawEntry,
+    ReportedCall,
+    RequestParameters,
     Rewind,
-    Shortened,
-    Skipped,
-    Step,
-    Unknown,
+    SessionStart,
+    SkippedEntry,
+    SourceCompaction,
+    SourceProblem,
+    SourceShortening,
+    SubAgentLink,
+    UnknownEntry,
 )
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
 from ..sessions.stored_session import StoredSession
-from .import_batch import NEVER_ANSWERED, REFUSED, Batched, DecidedBatch, Target
-from .links import Links, name_parents, not_stored
-from .recorded import compact, rewind
-from .shortening import shorten
+from .import_batch import REFUSED_ENTRY, UNANSWERED_REASON, BatchStep, ImportBatch, ImportTarget
+from .shortening import record_shortening
+from .source_decisions import record_rewind, record_source_compaction
+from .sub_agent_links import SubAgentLinks, find_unstored_links, record_parents
 
-BATCH_CHARACTERS = 4_000_000
+MAX_BATCH_CHARACTERS = 4_000_000
 """How much text one transaction holds at most, but for a single larger block."""
 
 
@@ -49,13 +49,13 @@ class TranscriptImport:
         report: FileReport,
         *,
         heard: Callable[[int], None] | None,
-        links: Links,
+        links: SubAgentLinks,
         stamp: str | None = None,
     ) -> None:
         self.links = links
         self.stamp = stamp
         """What the file was like when its reading began."""
-        self.told: list[Linked] = []
+        self.told: list[SubAgentLink] = []
         """Of which calls this file says which sub-agents they started."""
         self.unsettled: ImportRow | None = None
         self.store = store
@@ -63,58 +63,58 @@ class TranscriptImport:
         self.source = source
         self.report = report
         self.heard = heard
-        self.targets: dict[str, Target] = {}
-        self.current: Target | None = None
-        self.batch: list[tuple[Target, Batched]] = []
+        self.targets: dict[str, ImportTarget] = {}
+        self.current: ImportTarget | None = None
+        self.batch: list[tuple[ImportTarget, BatchStep]] = []
         self.batched = 0
         self.offset = 0
-        self.early: list[Problem] = []
+        self.early: list[SourceProblem] = []
         """What could not be read so far, where no session has begun."""
 
-    def take(self, step: Step) -> None:
+    def add_step(self, step: ImportStep) -> None:
         match step:
-            case Begin(key=key):
+            case SessionStart(key=key):
                 if step.fork_of and key not in self.targets:
                     self.flush()  # it begins at what is stored by then
                 if key not in self.targets:
                     if not self.targets:
                         self.links.begin(key)
-                    self.targets[key] = Target(step)
+                    self.targets[key] = ImportTarget(step)
                 self.current = self.targets[key]
                 self.current.title = step.title or self.current.title
                 self._keep_early()
-            case Linked():
+            case SubAgentLink():
                 self.told.append(step)
-                self.links.tell(step)
-                name_parents(self.store, self.namespace, [step])
+                self.links.add_link(step)
+                record_parents(self.store, self.namespace, [step])
             case Append(block=block):
-                self._count(block, served=step.served)
-                self._batch(step, characters(block))
-            case Call() | Asked():
-                self._batch(step, 0)
-            case Aside():
-                self._note(step)
-            case Unknown(type=kind):
+                self._count(block, served=step.is_server_call)
+                self._add_to_batch(step, count_characters(block))
+            case ReportedCall() | RequestParameters():
+                self._add_to_batch(step, 0)
+            case RawEntry():
+                self._add_note(step)
+            case UnknownEntry(type=kind):
                 self.report.unknown[kind] = self.report.unknown.get(kind, 0) + 1
                 line = step.line or self.report.entries + 1
                 self.report.unknown_at.setdefault(kind, f"{self.report.path}:{line}")
-                self._note(step)
-            case Rewind() | Compacted() | Shortened():
-                self.report.compactions += isinstance(step, Compacted)
-                self._decide(step)
-            case Skipped(reason=reason):
+                self._add_note(step)
+            case Rewind() | SourceCompaction() | SourceShortening():
+                self.report.compactions += isinstance(step, SourceCompaction)
+                self._record_decision(step)
+            case SkippedEntry(reason=reason):
                 self.report.skipped[reason] = self.report.skipped.get(reason, 0) + 1
-            case Problem(append=Append(block=block)):
-                self._batch(step, characters(block))
-            case Problem(line=line, reason=reason, key=named, raw=raw):
+            case SourceProblem(append=Append(block=block)):
+                self._add_to_batch(step, count_characters(block))
+            case SourceProblem(line=line, reason=reason, key=named, raw=raw):
                 self.report.errors.append(f"{self.report.path}:{line}: {reason}")
                 if self.current is None:
                     self.early.append(step)
                 elif named and raw:
                     kept = None if step.is_part else line
-                    note = Unknown(named, REFUSED, raw, line=kept, follows=step.follows)
-                    self._note(note, reason)
-            case EntryRead(outcome=outcome, offset=offset):
+                    note = UnknownEntry(named, REFUSED_ENTRY, raw, line=kept, follows=step.follows)
+                    self._add_note(note, reason)
+            case EntryEnd(outcome=outcome, offset=offset):
                 self.report.entries += 1
                 self.report.imported += outcome == "imported"
                 self.report.tool_results += step.answers
@@ -128,63 +128,67 @@ class TranscriptImport:
         early, self.early = self.early, []
         for step in early:
             if step.key and step.raw:
-                note = Unknown(step.key, REFUSED, step.raw, line=step.line, follows=step.follows)
-                self._note(note, step.reason)
+                note = UnknownEntry(
+                    step.key, REFUSED_ENTRY, step.raw, line=step.line, follows=step.follows
+                )
+                self._add_note(note, step.reason)
 
     def finish(self) -> None:
         """The file was read to its end."""
         self.flush()
-        self.entitle()
-        self.abandon_orphans()
+        self.set_titles()
+        self.cancel_orphan_calls()
         self.links.end(self.targets)
         known = [self.links.known[key] for key in self.targets if key in self.links.known]
-        name_parents(self.store, self.namespace, [*self.told, *known])
+        record_parents(self.store, self.namespace, [*self.told, *known])
         self.report.complete = True
-        row = self._row()
-        if row.stamp and any(not_stored(self.store, self.namespace, self.told)):
+        row = self._make_row()
+        if row.stamp and any(find_unstored_links(self.store, self.namespace, self.told)):
             # Were it passed over from now on, those would never know which call started them.
             self.unsettled, row = row, row._replace(stamp=None)
         self.store.events.save(imports=[row])
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """The file ends here for now, and may go on."""
         self.flush()
-        self.entitle()
+        self.set_titles()
         self.report.complete = True
-        self.store.events.save(imports=[self._row()])
+        self.store.events.save(imports=[self._make_row()])
 
     def flush(self) -> None:
         """Store the batch in one transaction, with how far the file was read."""
         batch, self.batch, self.batched = self.batch, [], 0
         for target, _ in batch:
-            self._open(target)
+            self._open_session(target)
         events = self.store.events
         while batch:
-            with events.deciding_on(*{session_id(self.namespace, it.begin.key) for it, _ in batch}):
-                decided = DecidedBatch(self.store, self.namespace, batch)
+            with events.lock_streams(
+                *{derive_session_id(self.namespace, it.begin.key) for it, _ in batch}
+            ):
+                decided = ImportBatch(self.store, self.namespace, batch)
                 try:
                     events.save(
-                        *decided.sessions.values(), keys=decided.keys, imports=[self._row()]
+                        *decided.sessions.values(), keys=decided.keys, imports=[self._make_row()]
                     )
                 except IntegrityError:
                     # Somebody else appended to one of the sessions: decide again on what is stored.
                     for session in decided.sessions.values():
                         events.evict(session.id)
                     for target, _ in batch:
-                        target.stored = None
+                        target.stored_keys = None
                     continue
                 except BaseException:
                     for session in decided.sessions.values():
                         events.evict(session.id)
                     raise
-            decided.settle()
+            decided.mark_stored()
             self.report.added += decided.added
             self.report.abandoned += decided.abandoned
             self.report.tool_results += decided.answered
             self.report.errors += [f"{self.report.path}:{error}" for error in decided.errors]
             return
 
-    def _row(self) -> ImportRow:
+    def _make_row(self) -> ImportRow:
         session = next((t.begin.key for t in self.targets.values() if t.session), None)
         complete = self.report.complete
         # What is wrong with a file is said at each import, so it is read at each.
@@ -203,7 +207,7 @@ class TranscriptImport:
         self.report.tool_calls += served or block.kind == "tool_call"
         self.report.tool_results += block.kind == "tool_result"
 
-    def _note(self, step: Aside | Unknown, refused: str | None = None) -> None:
+    def _add_note(self, step: RawEntry | UnknownEntry, refused: str | None = None) -> None:
         """Keep an entry raw. Its origin without a rest says that the text is all of it."""
         origin = Origin(
             format=self.report.format or "",
@@ -213,17 +217,17 @@ class TranscriptImport:
             refused=refused,
         )
         note = Block.note(step.raw, name=step.type, origin=origin)
-        self._batch(Append(step.key, note, step.source_id), len(step.raw))
+        self._add_to_batch(Append(step.key, note, step.source_id), len(step.raw))
 
-    def _batch(self, step: Batched, size: int) -> None:
+    def _add_to_batch(self, step: BatchStep, size: int) -> None:
         if self.current is None:
             return  # a reader begins a session before it says what is in it
-        if self.batch and self.batched + size > BATCH_CHARACTERS:
+        if self.batch and self.batched + size > MAX_BATCH_CHARACTERS:
             self.flush()
         self.batch.append((self.current, step))
         self.batched += size
 
-    def _open(self, target: Target) -> StoredSession:
+    def _open_session(self, target: ImportTarget) -> StoredSession:
         if target.session is None:
             begin = target.begin
             parent = None
@@ -234,11 +238,11 @@ class TranscriptImport:
                     key=begin.parent_key,
                     tool_call_id=begin.parent_call or (link.parent_call if link else None),
                 )
-            is_new = self.store.events.session(self.namespace, begin.key) is None
+            is_new = self.store.events.load_session(self.namespace, begin.key) is None
             if is_new:
-                target.stored = {}  # nothing in it yet that would have to be looked for
+                target.stored_keys = {}  # nothing in it yet that would have to be looked for
             if is_new and begin.fork_of:
-                target.session = self._forked(target, begin.fork_of)
+                target.session = self._open_fork(target, begin.fork_of)
             else:
                 target.session = self.store.session(
                     begin.key,
@@ -251,27 +255,27 @@ class TranscriptImport:
             self.report.sessions.append(begin.key)
         return target.session
 
-    def _forked(self, target: Target, fork_of: str) -> StoredSession:
+    def _open_fork(self, target: ImportTarget, fork_of: str) -> StoredSession:
         """A branch: it leaves the session that holds the last entry that both share."""
         begin, origin = target.begin, self.targets[fork_of]
         while begin.fork_at not in origin.positions and origin.begin.fork_of:
             origin = self.targets[origin.begin.fork_of]
         shared = origin.positions.get(begin.fork_at or "")
-        return self._open(origin).fork(
+        return self._open_session(origin).fork(
             begin.key,
             at=shared[1] if shared else 1,  # where they share nothing but a beginning
-            lineage=RECORDED,
+            lineage=RECORDED_LINEAGE,
             source=self.report.format,
             title=target.title,
         )
 
-    def entitle(self) -> None:
+    def set_titles(self) -> None:
         """Give the sessions the titles that the source ended with."""
         for target in self.targets.values():
             if target.session and target.title and target.session.log.title != target.title:
                 target.session.configure(title=target.title)
 
-    def abandon_orphans(self) -> None:
+    def cancel_orphan_calls(self) -> None:
         """Close the calls without a result that stand before the prompt that the source ends with.
 
         Left open they would stay in every view for ever.
@@ -283,26 +287,26 @@ class TranscriptImport:
             calls = session.recall(*state.open_calls.values()) if state.open_calls else []
             for call in calls:
                 if call.turn < state.turn and isinstance(call.block, ToolCall):
-                    session.cancel_tool_call(call.block.tool_call_id, NEVER_ANSWERED)
+                    session.cancel_tool_call(call.block.tool_call_id, UNANSWERED_REASON)
                     self.report.abandoned += 1
 
-    def _decide(self, step: Rewind | Compacted | Shortened) -> None:
+    def _record_decision(self, step: Rewind | SourceCompaction | SourceShortening) -> None:
         """Take over what the source decided on the session, as far as it is stored by then."""
         self.flush()
         target = self.current
         if target and target.begin.fork_of:
-            self._open(target)  # there is something in it from the first on
+            self._open_session(target)  # there is something in it from the first on
         if target is None or (session := target.session) is None:
             return
         while not self.store.events.select_key(session.log.id, step.key):
             try:
                 match step:
                     case Rewind():
-                        rewind(session, target.positions, step)
-                    case Compacted():
-                        compact(session, target.positions, step)
-                    case Shortened():
-                        shorten(session, target.positions, step)
+                        record_rewind(session, target.positions, step)
+                    case SourceCompaction():
+                        record_source_compaction(session, target.positions, step)
+                    case SourceShortening():
+                        record_shortening(session, target.positions, step)
             except IntegrityError:
                 continue  # somebody else wrote to the session meanwhile: decide again on that
             return

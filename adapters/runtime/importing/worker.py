@@ -18,21 +18,21 @@ from time import monotonic
 from typing import Any
 
 from ....domain.errors import CutbankError
-from ...storage.event_log.plain_errors import speaking_plainly
-from ...transcripts.formats.steps import Linked
+from ...storage.event_log.storage_errors import translate_storage_errors
+from ...transcripts.formats.steps import SubAgentLink
 from ..sessions.session_store import SessionStore, open_store
-from .file_import import FileImport, Manner, Wanted
-from .links import Links
+from .file_import import FileImport, ImportOptions, WantedFile
+from .sub_agent_links import SubAgentLinks
 
-HEARD_EVERY_S = 0.1
-Say = Callable[..., None]
-Message = dict[str, Any]
+REPORT_INTERVAL_S = 0.1
+SendMessage = Callable[..., None]
+WireMessage = dict[str, Any]
 
 
-class SharedLinks(Links):
+class SharedLinks(SubAgentLinks):
     """Asks the process that leads the import, which every file is told of."""
 
-    def __init__(self, say: Say, answers: SimpleQueue[Message]) -> None:
+    def __init__(self, say: SendMessage, answers: SimpleQueue[WireMessage]) -> None:
         super().__init__()
         self.say = say
         self.answers = answers
@@ -41,8 +41,8 @@ class SharedLinks(Links):
         """Wait until no other process has a file of this session in hand."""
         self._ask(begin=key)
 
-    def tell(self, link: Linked) -> None:
-        super().tell(link)
+    def add_link(self, link: SubAgentLink) -> None:
+        super().add_link(link)
         self.say(link=astuple(link))
 
     def end(self, keys: Iterable[str]) -> None:
@@ -51,7 +51,7 @@ class SharedLinks(Links):
     def _ask(self, **question: Any) -> None:
         self.say(**question)
         for link in self.answers.get()["links"]:
-            super().tell(Linked(*link))
+            super().add_link(SubAgentLink(*link))
 
 
 def main() -> None:
@@ -60,8 +60,8 @@ def main() -> None:
     # this process ignore its own.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.getLogger("cutbank.storage").disabled = True  # its parent has said it
-    say = _speaker()
-    orders: SimpleQueue[Message] = SimpleQueue()
+    say = _make_sender()
+    orders: SimpleQueue[WireMessage] = SimpleQueue()
     try:
         Thread(target=_listen, args=(orders,), daemon=True).start()
         _work(orders, say)
@@ -71,9 +71,9 @@ def main() -> None:
         say(refused=str(error))
 
 
-def _work(orders: SimpleQueue[Message], say: Say) -> None:
+def _work(orders: SimpleQueue[WireMessage], say: SendMessage) -> None:
     first = orders.get()
-    manner = Manner(**first["manner"])
+    manner = ImportOptions(**first["manner"])
     opening = first["open"]
     counter = opening.pop("counter")
     with open_store(opening.pop("address"), **opening) as store:
@@ -82,26 +82,32 @@ def _work(orders: SimpleQueue[Message], say: Say) -> None:
         links = SharedLinks(say, orders)
         while True:
             order = orders.get()
-            wanted = Wanted(Path(order["path"]), order["is_named"])
-            with speaking_plainly(store.name):
+            wanted = WantedFile(Path(order["path"]), order["is_named"])
+            with translate_storage_errors(store.name):
                 _import(store, manner, wanted, links, say)
 
 
-def _import(store: SessionStore, manner: Manner, wanted: Wanted, links: Links, say: Say) -> None:
+def _import(
+    store: SessionStore,
+    manner: ImportOptions,
+    wanted: WantedFile,
+    links: SubAgentLinks,
+    say: SendMessage,
+) -> None:
     due = 0.0
 
     def heard(offset: int) -> None:
         nonlocal due
         if (now := monotonic()) > due:
-            due = now + HEARD_EVERY_S
+            due = now + REPORT_INTERVAL_S
             say(heard=offset)
 
     importing = FileImport(store, manner, wanted, links, heard)
     report = importing.run()
-    say(report=asdict(report), unsettled=importing.unsettled)
+    say(report=asdict(report), unsettled=importing.unsettled_row)
 
 
-def _listen(orders: SimpleQueue[Message]) -> None:
+def _listen(orders: SimpleQueue[WireMessage]) -> None:
     # Unbuffered: a buffer's lock would be held when the process ends.
     with open(0, "rb", buffering=0, closefd=False) as lines:
         for line in lines:
@@ -110,7 +116,7 @@ def _listen(orders: SimpleQueue[Message]) -> None:
     signal.pthread_kill(main_thread().ident or 0, signal.SIGINT)
 
 
-def _speaker() -> Say:
+def _make_sender() -> SendMessage:
     """Says things to whoever started this process; whatever else prints goes to its errors."""
     answers = os.fdopen(os.dup(1), "w", encoding="ascii", newline="\n")
     os.dup2(2, 1)

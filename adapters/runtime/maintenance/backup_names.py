@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 UNFINISHED = ".unfinished"
 """The ending of a backup that is being made."""
-_BESIDE = ("", "-journal", "-wal", "-shm")
+_FILE_SUFFIXES = ("", "-journal", "-wal", "-shm")
 """What SQLite keeps beside a file that is written."""
 _MOMENT = "%Y%m%dT%H%M%SZ"
 
@@ -22,36 +22,38 @@ class BackupNames:
     log: str
     mark: str
 
-    def at(self, moment: datetime) -> str:
+    def make_name(self, moment: datetime) -> str:
         return f"{self.log}-{self.mark}-{moment.astimezone(UTC).strftime(_MOMENT)}.db"
 
-    def moment(self, name: str) -> datetime | None:
+    def parse_moment(self, name: str) -> datetime | None:
         """When a backup of that name was made; None of any other name."""
-        found = self._pattern(r"\.db").fullmatch(name)
+        found = self._make_pattern(r"\.db").fullmatch(name)
         if not found:
             return None
         try:
             moment = datetime.strptime(found[1], _MOMENT).replace(tzinfo=UTC)
         except ValueError:
             return None
-        return moment if self.at(moment) == name else None
+        return moment if self.make_name(moment) == name else None
 
     def is_unfinished(self, name: str) -> bool:
         """Whether a backup was begun under that name that nobody finished."""
-        endings = "|".join(_BESIDE)
-        return bool(self._pattern(rf"\.db{re.escape(UNFINISHED)}(?:{endings})").fullmatch(name))
+        endings = "|".join(_FILE_SUFFIXES)
+        return bool(
+            self._make_pattern(rf"\.db{re.escape(UNFINISHED)}(?:{endings})").fullmatch(name)
+        )
 
-    def superfluous(self, names: Iterable[str], newest: str, keep: int) -> list[str]:
+    def list_superfluous(self, names: Iterable[str], newest: str, keep: int) -> list[str]:
         """What may go so that `keep` are left: never `newest`, nor what has another name.
 
         `newest` is the one that was just made; a clock that was set back may say otherwise.
         """
-        found = {name: moment for name in names if (moment := self.moment(name))}
+        found = {name: moment for name in names if (moment := self.parse_moment(name))}
         found.pop(newest, None)
         by_age = sorted(found, key=lambda name: found[name], reverse=True)
         return by_age[max(0, keep - 1) :]
 
-    def _pattern(self, ending: str) -> re.Pattern[str]:
+    def _make_pattern(self, ending: str) -> re.Pattern[str]:
         return re.compile(
             rf"{re.escape(self.log)}-{self.mark}-(\d{{8}}T\d{{6}}Z){ending}", re.ASCII
         )

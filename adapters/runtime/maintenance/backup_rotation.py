@@ -11,16 +11,16 @@ from pathlib import Path
 
 from ....domain.errors import StorageError
 from ...storage.event_log.addresses import is_postgres
-from ...storage.event_log.plain_errors import speaking_plainly
-from ...storage.event_log.storage import Storage
-from ...storage.sqlite import schema
-from ...storage.sqlite.address import path_of
+from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.event_log.storage_tasks import Storage
+from ...storage.sqlite import sqlite_schema
+from ...storage.sqlite.database_file import find_database_path
 from ..sessions.session_store import SessionStore
 from .backup_names import UNFINISHED, BackupNames
-from .chore import GoOn, Work
-from .chore_record import ChoreRecord
+from .maintenance_task import ShouldContinue, TaskResult
+from .task_record import TaskRecord
 
-_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+_NOT_FOR_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 @dataclass
@@ -28,21 +28,21 @@ class BackupRotation:
     """Whoever is killed leaves an unfinished file, which the next run removes; and no less."""
 
     store: SessionStore
-    place: Storage
-    every: timedelta
+    task_store: Storage
+    interval: timedelta
     folder: Path
-    keep: int
+    kept_backups: int
     name: str = "backup"
 
-    def run(self, record: ChoreRecord, go_on: GoOn) -> Work:
+    def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
         del record, go_on  # a backup is one read of the log: it is not stopped in the middle
         newest = self.store.events.recorder.max_notification_id()
         if not newest:
-            return Work(note="the log is empty")
+            return TaskResult(note="the log is empty")
         try:
-            names = self._names()
+            names = self._make_names()
             self._sweep(names)
-            made = self._made(names, newest)
+            made = self._make_backup(names, newest)
             self._rotate(names, made)
             size = made.stat().st_size
         except OSError as error:
@@ -50,25 +50,25 @@ class BackupRotation:
                 f"no backup can be kept in {self.folder}: {error.strerror or error}; "
                 "check the folder, or set chores.backup_folder"
             ) from error
-        return Work(note=f"{made.name}, {size:,} bytes")
+        return TaskResult(note=f"{made.name}, {size:,} bytes")
 
-    def _made(self, names: BackupNames, newest: int) -> Path:
+    def _make_backup(self, names: BackupNames, newest: int) -> Path:
         """A whole backup under its own name."""
-        target = self._free_path(names, self.store.events.clock())
+        target = self._find_free_path(names, self.store.events.clock())
         unfinished = Path(f"{target}{UNFINISHED}")
         try:
             self.store.backup(unfinished)
-            _check(unfinished, newest)
+            _check_backup(unfinished, newest)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
         unfinished.rename(target)
-        _sync(self.folder)
+        _sync_folder(self.folder)
         return target
 
     def _rotate(self, names: BackupNames, made: Path) -> None:
         there = [found.name for found in self.folder.iterdir() if _is_file(found)]
-        for name in names.superfluous(there, made.name, self.keep):
+        for name in names.list_superfluous(there, made.name, self.kept_backups):
             (self.folder / name).unlink(missing_ok=True)
 
     def _sweep(self, names: BackupNames) -> None:
@@ -77,30 +77,30 @@ class BackupRotation:
             if names.is_unfinished(found.name) and _is_file(found):
                 found.unlink(missing_ok=True)
 
-    def _free_path(self, names: BackupNames, moment: datetime) -> Path:
+    def _find_free_path(self, names: BackupNames, moment: datetime) -> Path:
         """No backup takes the place of another, whatever the clock says."""
-        while (path := self.folder / names.at(moment)).exists():
+        while (path := self.folder / names.make_name(moment)).exists():
             moment += timedelta(seconds=1)
         return path
 
-    def _names(self) -> BackupNames:
+    def _make_names(self) -> BackupNames:
         """Of the log's place and its first event: of two copies of a log each has its own."""
         address = self.store.name
-        path = None if is_postgres(address) else path_of(address)
+        path = None if is_postgres(address) else find_database_path(address)
         (first,) = self.store.events.recorder.select_notifications(1, 1)
         mark = blake2b(f"{path or address}\n".encode(), digest_size=4)
         mark.update(f"{first.originator_id}\n".encode() + first.state)
         called = path.stem if path else address.partition("?")[0].rpartition("/")[2]
-        return BackupNames(_NO_NAME.sub("_", called)[:80] or "log", mark.hexdigest())
+        return BackupNames(_NOT_FOR_NAMES.sub("_", called)[:80] or "log", mark.hexdigest())
 
 
-def _check(backup: Path, newest: int) -> None:
+def _check_backup(backup: Path, newest: int) -> None:
     """Raise StorageError where it does not open, is damaged, or lacks what was there before."""
     with (
-        speaking_plainly(str(backup)),
+        translate_storage_errors(str(backup)),
         closing(sqlite3.connect(f"{backup.resolve().as_uri()}?mode=ro", uri=True)) as found,
     ):
-        is_current = schema.is_current(found, str(backup))
+        is_current = sqlite_schema.is_current_schema(found, str(backup))
         (held,) = found.execute(
             "SELECT coalesce(max(notification_id), 0) FROM stored_events"
         ).fetchone()
@@ -114,7 +114,7 @@ def _is_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     """Let the new name reach the disk before an old one goes."""
     if os.name != "posix":
         return

@@ -3,13 +3,13 @@
 from eventsourcing.persistence import IntegrityError
 
 from ....domain.errors import ConflictError, InvalidPositionError
-from ....domain.session import Session, session_id
+from ....domain.session import Session, derive_session_id
 from ....domain.session_events import Fork
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 
 
-def fork(
+def store_fork(
     events: EventStore,
     parent: ViewReader,
     key: str,
@@ -25,18 +25,18 @@ def fork(
     """
     namespace = parent.namespace
     taken = f"session {key!r} exists already: choose another key"
-    with events.deciding_on(session_id(namespace, key)):
-        position, state = events.head(events.session_chain(namespace, parent.key), at)
+    with events.lock_streams(derive_session_id(namespace, key)):
+        position, state = events.read_head(events.find_session_chain(namespace, parent.key), at)
         if at is not None and position != at:
             raise InvalidPositionError(f"#{at} does not exist: the session ends at #{position}")
-        if events.session(namespace, key) is not None:
+        if events.load_session(namespace, key) is not None:
             raise ConflictError(taken)
-        in_effect = parent.state_in_effect(position)[1]
+        in_effect = parent.read_state_in_effect(position)[1]
         forked = Session.fork(
             namespace,
             key,
             clock=events.clock,
-            subject=events.subject(namespace, parent.key),
+            subject=events.find_subject(namespace, parent.key),
             fork=Fork(
                 namespace=namespace,
                 key=parent.key,
@@ -47,7 +47,7 @@ def fork(
             at=state,
             source=source,
             title=title,
-            project=events.opened(namespace, parent.key).project,
+            project=events.read_opening(namespace, parent.key).project,
         )
         try:
             events.save(forked)

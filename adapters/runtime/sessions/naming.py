@@ -6,7 +6,7 @@ from ....domain.errors import InvalidPositionError
 from ....domain.ranges import Ranges
 
 
-def positions_of(positions: Iterable[int | Ranges]) -> Ranges:
+def collect_positions(positions: Iterable[int | Ranges]) -> Ranges:
     """All that was named one by one or in ranges; InvalidPositionError where that is nothing."""
     wanted = Ranges()
     for position in positions:

@@ -7,15 +7,15 @@ from ....domain.blocks import AnyBlock, ToolResult
 from ....domain.errors import InvalidPositionError
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
-from ....projections.recorded import Recorded
+from ....projections.recorded_event import RecordedEvent
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 
-PAGE = 500
+RECALL_PAGE_EVENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecalledBlock:
     """One block, as it was recorded."""
 
     position: int
@@ -27,25 +27,25 @@ class Recalled:
         return f"#{self.position}"
 
 
-def recall(
+def recall_blocks(
     store: EventStore, chain: Chain, wanted: Ranges | None, search: str | None
-) -> list[Recalled]:
+) -> list[RecalledBlock]:
     """The wanted blocks, or all that ever were; with `search`, those of them that hold the text.
 
     Raises InvalidPositionError for what does not exist, and for single positions that are no block.
     """
     if wanted is None and search is None:
         raise InvalidPositionError("nothing to recall: give handles, or text to search")
-    head = store.head(chain)[0]
+    head = store.read_head(chain)[0]
     if wanted is None:
         wanted = Ranges.span(1, head)
     elif wanted.runs[-1][1] > head:
         raise InvalidPositionError(
             f"#{wanted.runs[-1][1]} does not exist: the session ends at #{head}"
         )
-    blocks = recalled(store, chain, wanted)
+    blocks = read_recalled(store, chain, wanted)
     if search is not None:
-        return list(found_in(blocks, search))
+        return list(filter_by_text(blocks, search))
     found = list(blocks)
     missing = wanted - Ranges.of(block.position for block in found)
     if missing and all(first == last for first, last in wanted.runs):
@@ -53,17 +53,17 @@ def recall(
     return found
 
 
-def recalled(store: EventStore, chain: Chain, positions: Ranges) -> Iterator[Recalled]:
+def read_recalled(store: EventStore, chain: Chain, positions: Ranges) -> Iterator[RecalledBlock]:
     """The blocks at these positions in order, read page by page."""
     for first, last in positions.runs:
-        for start in range(first, last + 1, PAGE):
-            page = Ranges.span(start, min(last, start + PAGE - 1))
+        for start in range(first, last + 1, RECALL_PAGE_EVENTS):
+            page = Ranges.span(start, min(last, start + RECALL_PAGE_EVENTS - 1))
             for recorded in store.read(chain, page):
-                if (block := block_of(recorded)) is not None:
+                if (block := make_recalled(recorded)) is not None:
                     yield block
 
 
-def block_of(recorded: Recorded) -> Recalled | None:
+def make_recalled(recorded: RecordedEvent) -> RecalledBlock | None:
     """The block that an event stands for; None where it stands for none."""
     position = recorded.position
     match recorded.event:
@@ -72,15 +72,15 @@ def block_of(recorded: Recorded) -> Recalled | None:
             | ToolCalled(block=block, turn=turn)
             | ToolReturned(block=block, turn=turn)
         ):
-            return Recalled(position, block, turn)
+            return RecalledBlock(position, block, turn)
         case ToolCallAbandoned(tool_call_id=call, reason=reason, turn=turn):
             answer = ToolResult(tool_call_id=call, content=reason, is_error=True)
-            return Recalled(position, answer, turn)
+            return RecalledBlock(position, answer, turn)
         case _:
             return None
 
 
-def found_in(blocks: Iterable[Recalled], text: str) -> Iterator[Recalled]:
+def filter_by_text(blocks: Iterable[RecalledBlock], text: str) -> Iterator[RecalledBlock]:
     """Those that hold the text, whatever its case."""
     wanted = text.casefold()
     for block in blocks:

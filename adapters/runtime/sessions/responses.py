@@ -7,18 +7,24 @@ from uuid import uuid4
 from ....domain.blocks import AnyBlock, Block, Kind, Media, Native, ToolCall
 from ....domain.errors import InvalidResponseError
 from ....domain.session_events import Usage
-from ...transcripts.formats.claude_code.entries import usage_of
-from ...transcripts.formats.content.media_text import bytes_of, what_of
-from ...transcripts.formats.json_lines import Line
+from ...transcripts.formats.claude_code.entries import read_claude_usage
+from ...transcripts.formats.content.media_text import base64_to_bytes, media_kind_of
+from ...transcripts.formats.json_lines import SourceLine
 from ...transcripts.formats.messages import anthropic, openai_chat, openai_responses
-from ...transcripts.formats.messages.pieces import Compaction, Made, Piece, Unheard, Wrong
-from ...transcripts.formats.reading.fields import Item, MalformedError, take, take_optional
+from ...transcripts.formats.messages.message_parts import (
+    MalformedPart,
+    MessagePart,
+    ProviderCompaction,
+    ReadBlock,
+    UnknownPart,
+)
+from ...transcripts.formats.reading.fields import JsonDict, MalformedError, get_field, require_field
 
-_LINE = Line(1, 0, odd=True)
+_LINE = SourceLine(1, 0, has_odd_numbers=True)
 """Writes items as JSON text without losing NaN or large integers."""
 
 
-class Response(NamedTuple):
+class ProviderResponse(NamedTuple):
     """What a model answered, and what its provider reported of the call."""
 
     id: str
@@ -30,7 +36,7 @@ class Response(NamedTuple):
     stop_reason: str | None
 
 
-def read_response(response: object) -> Response:
+def read_response(response: object) -> ProviderResponse:
     """Read what a client of anthropic, openai (chat or responses) or google-genai returned.
 
     `response` is the client's object, or its JSON as a dict. A stream has to be read to its end
@@ -46,7 +52,7 @@ def read_response(response: object) -> Response:
         ) from None
 
 
-def _read(body: Item) -> Response:
+def _read(body: JsonDict) -> ProviderResponse:
     match body:
         case {"type": "message", "content": list()}:
             return _read_anthropic(body)
@@ -60,7 +66,7 @@ def _read(body: Item) -> Response:
             raise MalformedError("no content, choices, output or candidates in it")
 
 
-def _as_dict(response: object) -> Item:
+def _as_dict(response: object) -> JsonDict:
     if isinstance(response, dict):
         return response
     dump = getattr(response, "model_dump", None)
@@ -69,86 +75,88 @@ def _as_dict(response: object) -> Item:
     return found if isinstance(found, dict) else {}
 
 
-def _read_anthropic(body: Item) -> Response:
-    name = take_optional(body, "id", str) or uuid4().hex
+def _read_anthropic(body: JsonDict) -> ProviderResponse:
+    name = get_field(body, "id", str) or uuid4().hex
     pieces = (
         (item, piece)
         for item in body["content"]
-        for piece in anthropic.pieces({"role": "assistant", "content": [item]}, _LINE, 1)
+        for piece in anthropic.read_anthropic_parts(
+            {"role": "assistant", "content": [item]}, _LINE, 1
+        )
     )
-    return Response(
+    return ProviderResponse(
         name,
         "anthropic",
-        _blocks(pieces, "anthropic", name),
-        take_optional(body, "model", str),
-        usage_of(body),
-        take_optional(body, "stop_reason", str),
+        _collect_blocks(pieces, "anthropic", name),
+        get_field(body, "model", str),
+        read_claude_usage(body),
+        get_field(body, "stop_reason", str),
     )
 
 
-def _read_chat(body: Item) -> Response:
-    choice = _only(body["choices"], "choices")
-    name = take_optional(body, "id", str) or uuid4().hex
-    message = {**take(choice, "message", dict), "role": "assistant"} if choice else {}
-    found = openai_chat.pieces(message, _LINE, 1) if choice else ()
+def _read_chat(body: JsonDict) -> ProviderResponse:
+    choice = _single_choice(body["choices"], "choices")
+    name = get_field(body, "id", str) or uuid4().hex
+    message = {**require_field(choice, "message", dict), "role": "assistant"} if choice else {}
+    found = openai_chat.read_chat_parts(message, _LINE, 1) if choice else ()
     pieces = ((message, piece) for piece in found)
-    return Response(
+    return ProviderResponse(
         name,
         "openai-chat",
-        _blocks(pieces, "openai-chat", name),
-        take_optional(body, "model", str),
+        _collect_blocks(pieces, "openai-chat", name),
+        get_field(body, "model", str),
         _openai_usage(body, "prompt_tokens", "completion_tokens"),
-        take_optional(choice, "finish_reason", str),
+        get_field(choice, "finish_reason", str),
     )
 
 
-def _read_responses(body: Item) -> Response:
-    name = take_optional(body, "id", str) or uuid4().hex
+def _read_responses(body: JsonDict) -> ProviderResponse:
+    name = get_field(body, "id", str) or uuid4().hex
     pieces = (
         (item, piece)
         for number, item in enumerate(body["output"], 1)
         for piece in _read_output(item, number)
     )
-    incomplete = take_optional(body, "incomplete_details", dict) or {}
-    reason = take_optional(incomplete, "reason", str)
-    return Response(
+    incomplete = get_field(body, "incomplete_details", dict) or {}
+    reason = get_field(incomplete, "reason", str)
+    return ProviderResponse(
         name,
         "openai-responses",
-        _blocks(pieces, "openai-responses", name),
-        take_optional(body, "model", str),
+        _collect_blocks(pieces, "openai-responses", name),
+        get_field(body, "model", str),
         _openai_usage(body, "input_tokens", "output_tokens"),
-        reason or take_optional(body, "status", str),
+        reason or get_field(body, "status", str),
     )
 
 
-def _read_output(item: Any, number: int) -> Iterator[Piece]:
+def _read_output(item: Any, number: int) -> Iterator[MessagePart]:
     if not isinstance(item, dict):
-        yield Wrong("expected an object", item)
-    elif item.get("type") == "image_generation_call" and (media := _image(item.get("result"))):
-        native = Native(provider="openai-responses", item=_LINE.json(item))
-        yield Made(Block(kind=Kind.ASSISTANT, name="image", media=media, native=native), ())
+        yield MalformedPart("expected an object", item)
+    elif item.get("type") == "image_generation_call" and (media := _make_image(item.get("result"))):
+        native = Native(provider="openai-responses", item=_LINE.to_json(item))
+        yield ReadBlock(Block(kind=Kind.ASSISTANT, name="image", media=media, native=native), ())
     else:
-        pieces = list(openai_responses.pieces(item, _LINE, number))
+        pieces = list(openai_responses.read_response_parts(item, _LINE, number))
         match pieces:
-            case [Made(block=Block(native=None) as block)]:  # a message of one text
-                native = Native(provider="openai-responses", item=_LINE.json(item))
-                yield Made(block.model_copy(update={"native": native}), ())
+            case [ReadBlock(block=Block(native=None) as block)]:  # a message of one text
+                native = Native(provider="openai-responses", item=_LINE.to_json(item))
+                yield ReadBlock(block.model_copy(update={"native": native}), ())
             case _:
                 yield from pieces
 
 
-def _read_google(body: Item) -> Response:
-    candidate = _only(body.get("candidates") or [], "candidates")
-    name = take_optional(body, "responseId", str) or uuid4().hex
-    content = take_optional(candidate, "content", dict) or {}
-    parts = take_optional(content, "parts", list) or []
-    return Response(
+def _read_google(body: JsonDict) -> ProviderResponse:
+    candidate = _single_choice(body.get("candidates") or [], "candidates")
+    name = get_field(body, "responseId", str) or uuid4().hex
+    content = get_field(candidate, "content", dict) or {}
+    parts = get_field(content, "parts", list) or []
+    return ProviderResponse(
         name,
         "neutral",
         [_google_block(part, f"{name}:{at}", name) for at, part in enumerate(parts, 1)],
-        take_optional(body, "modelVersion", str),
+        get_field(body, "modelVersion", str),
         _google_usage(body),
-        take_optional(candidate, "finishReason", str),
+        get_field(candidate, "finishReason", str),
     )
 
 
@@ -156,14 +164,14 @@ def _google_block(part: Any, call_id: str, message_id: str) -> AnyBlock:
     if not isinstance(part, dict):
         raise MalformedError("content.parts: expected objects")
     is_signed = "thoughtSignature" in part
-    native = Native(provider="google", item=_LINE.json(part))
+    native = Native(provider="google", item=_LINE.to_json(part))
     match part:
         case {"functionCall": {"name": str(function)}}:
-            call: Item = part["functionCall"]
+            call: JsonDict = part["functionCall"]
             return ToolCall(
-                tool_call_id=take_optional(call, "id", str) or call_id,
+                tool_call_id=get_field(call, "id", str) or call_id,
                 name=function,
-                arguments=_LINE.json(take_optional(call, "args", dict) or {}),
+                arguments=_LINE.to_json(get_field(call, "args", dict) or {}),
                 native=native if is_signed else None,
                 message_id=message_id,
             )
@@ -173,9 +181,9 @@ def _google_block(part: Any, call_id: str, message_id: str) -> AnyBlock:
             kept = native if is_signed else None
             return Block.assistant(text, native=kept, message_id=message_id)
         case {"inlineData": {"mimeType": str(mime), "data": str(data)}} if (
-            found := _decoded(data)
+            found := _decode_any_base64(data)
         ) is not None:
-            media = Media(type=what_of(mime), mime=mime, data=found)
+            media = Media(type=media_kind_of(mime), mime=mime, data=found)
             kept = native if is_signed else None
             return Block(
                 kind=Kind.ASSISTANT,
@@ -189,29 +197,31 @@ def _google_block(part: Any, call_id: str, message_id: str) -> AnyBlock:
             return Block.assistant("", name=what, native=native, message_id=message_id)
 
 
-def _blocks(pieces: Iterable[tuple[Item, Piece]], provider: str, message_id: str) -> list[AnyBlock]:
+def _collect_blocks(
+    pieces: Iterable[tuple[JsonDict, MessagePart]], provider: str, message_id: str
+) -> list[AnyBlock]:
     """The blocks of each item. One of an unknown type, or a compaction, stays as it came."""
     blocks: list[AnyBlock] = []
     for item, piece in pieces:
         match piece:
-            case Made(block=block):
+            case ReadBlock(block=block):
                 blocks.append(block.model_copy(update={"message_id": message_id}))
-            case Wrong(reason=reason):
+            case MalformedPart(reason=reason):
                 raise MalformedError(reason)
-            case Unheard(item=unknown):
+            case UnknownPart(item=unknown):
                 blocks.append(_native_block(unknown, provider, message_id))
-            case Compaction():
+            case ProviderCompaction():
                 blocks.append(_native_block(item, provider, message_id))
     return blocks
 
 
-def _native_block(item: Item, provider: str, message_id: str) -> Block:
-    native = Native(provider=provider, item=_LINE.json(item))
+def _native_block(item: JsonDict, provider: str, message_id: str) -> Block:
+    native = Native(provider=provider, item=_LINE.to_json(item))
     name = str(item.get("type", "item"))
     return Block.assistant("", name=name, native=native, message_id=message_id)
 
 
-def _only(choices: list[Any], field: str) -> Item:
+def _single_choice(choices: list[Any], field: str) -> JsonDict:
     """The one choice of a response; empty where it has none, as when the prompt was blocked."""
     if len(choices) > 1:
         raise MalformedError(
@@ -222,33 +232,31 @@ def _only(choices: list[Any], field: str) -> Item:
     return choices[0] if choices else {}
 
 
-def _openai_usage(body: Item, sent: str, said: str) -> Usage | None:
-    usage = take_optional(body, "usage", dict)
+def _openai_usage(body: JsonDict, sent: str, said: str) -> Usage | None:
+    usage = get_field(body, "usage", dict)
     if usage is None:
         return None
-    prompt = take_optional(usage, sent, int)
-    cached = take_optional(
-        take_optional(usage, f"{sent}_details", dict) or {}, "cached_tokens", int
-    )
+    prompt = get_field(usage, sent, int)
+    cached = get_field(get_field(usage, f"{sent}_details", dict) or {}, "cached_tokens", int)
     return Usage(
         input=None if prompt is None else max(0, prompt - (cached or 0)),
         cache_read=cached,
-        output=take_optional(usage, said, int),
-        reasoning=take_optional(
-            take_optional(usage, f"{said}_details", dict) or {}, "reasoning_tokens", int
+        output=get_field(usage, said, int),
+        reasoning=get_field(
+            get_field(usage, f"{said}_details", dict) or {}, "reasoning_tokens", int
         ),
     )
 
 
-def _google_usage(body: Item) -> Usage | None:
-    usage = take_optional(body, "usageMetadata", dict)
+def _google_usage(body: JsonDict) -> Usage | None:
+    usage = get_field(body, "usageMetadata", dict)
     if usage is None:
         return None
-    prompt = take_optional(usage, "promptTokenCount", int)
-    used = take_optional(usage, "toolUsePromptTokenCount", int)
-    cached = take_optional(usage, "cachedContentTokenCount", int)
-    thought = take_optional(usage, "thoughtsTokenCount", int)
-    said = take_optional(usage, "candidatesTokenCount", int)
+    prompt = get_field(usage, "promptTokenCount", int)
+    used = get_field(usage, "toolUsePromptTokenCount", int)
+    cached = get_field(usage, "cachedContentTokenCount", int)
+    thought = get_field(usage, "thoughtsTokenCount", int)
+    said = get_field(usage, "candidatesTokenCount", int)
     return Usage(
         input=None if prompt is None else max(0, prompt + (used or 0) - (cached or 0)),
         cache_read=cached,
@@ -257,11 +265,11 @@ def _google_usage(body: Item) -> Usage | None:
     )
 
 
-def _image(data: Any) -> Media | None:
-    found = _decoded(data) if isinstance(data, str) else None
+def _make_image(data: Any) -> Media | None:
+    found = _decode_any_base64(data) if isinstance(data, str) else None
     return Media(type="image", mime="image/png", data=found) if found else None
 
 
-def _decoded(data: str) -> bytes | None:
+def _decode_any_base64(data: str) -> bytes | None:
     """Bytes of base64 in either alphabet: google-genai writes the one for URLs."""
-    return bytes_of(data.replace("-", "+").replace("_", "/"))
+    return base64_to_bytes(data.replace("-", "+").replace("_", "/"))

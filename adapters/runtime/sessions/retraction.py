@@ -8,18 +8,18 @@ from ....domain.ranges import Ranges
 from ....domain.session_events import BlockEvent, ToolCallAbandoned, ToolCalled, ToolReturned
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
-from .whole_groups import answers_to
+from .group_closure import find_answers
 
 
 @dataclass(frozen=True, slots=True)
-class ClosedRetraction:
+class CompleteRetraction:
     """Blocks to take back, and the calls that wait for an answer again because of it."""
 
     positions: Ranges
     reopened: dict[str, int]
 
 
-def closed_retraction(
+def complete_retraction(
     store: EventStore,
     chain: Chain,
     wanted: Ranges,
@@ -27,7 +27,7 @@ def closed_retraction(
     retracted: Ranges,
     head: int,
     open_calls: Mapping[str, int],
-) -> ClosedRetraction:
+) -> CompleteRetraction:
     """What has to be taken back with the wanted positions.
 
     A call takes its result along, wherever that stands. A result that leaves its call behind
@@ -48,7 +48,7 @@ def closed_retraction(
         if isinstance(recorded.event, ToolReturned | ToolCallAbandoned)
     }
     waiting = set(open_calls.values())
-    blocks |= answers_to(store, chain, calls - answered - waiting, head, retracted)
+    blocks |= find_answers(store, chain, calls - answered - waiting, head, retracted)
     reopened = {}
     for recorded in log:
         event = recorded.event
@@ -63,4 +63,4 @@ def closed_retraction(
                 blocks.add(event.call)
             else:
                 reopened[name] = event.call
-    return ClosedRetraction(Ranges.of(blocks), reopened)
+    return CompleteRetraction(Ranges.of(blocks), reopened)

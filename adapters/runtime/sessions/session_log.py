@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ....domain.compaction import MAIN, RECORDED, check_nameable
+from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE, check_lineage_syntax
 from ....domain.context_limit import NOTHING_LOGGED, ContextLimit, LoggedContext
 from ....domain.errors import NotFoundError
 from ....domain.event import Event
 from ....domain.hooks import Listener
 from ....domain.ranges import Ranges
-from ....domain.session import Session, SessionState, session_id
+from ....domain.session import Session, SessionState, derive_session_id
 from ....domain.session_events import (
     Fork,
     Parent,
@@ -21,12 +21,12 @@ from ....domain.session_events import (
 from ....projections.history_view import HistoryView
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.plain_errors import speaking_plainly
 from ...storage.event_log.recorder import AppendKey
+from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.view_reader import ViewReader
-from .deciding import decided
-from .naming import positions_of
-from .whole_groups import check_blocks, whole_groups
+from .decision_retry import decide_with_retry
+from .group_closure import check_blocks, complete_groups
+from .naming import collect_positions
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 def list_logs(context: "StoreContext", namespace: str | None = None) -> "list[SessionLog]":
     """List the logs of all sessions, or of those in a namespace, by namespace and key."""
-    with speaking_plainly(context.name):
+    with translate_storage_errors(context.name):
         streams = context.events.recorder.select_streams(namespace)
     return [
         SessionLog(context, stream.namespace, stream.session)
@@ -54,7 +54,7 @@ class SessionLog:
         self.context = context
         self.namespace = namespace
         self.key = key
-        self.id = session_id(namespace, key)
+        self.id = derive_session_id(namespace, key)
         self._readers: dict[str, ViewReader] = {}
 
     @property
@@ -74,14 +74,14 @@ class SessionLog:
     @property
     def position(self) -> int:
         """The newest position."""
-        with speaking_plainly(self.context.name):
-            return self.events.head(self.chain())[0]
+        with translate_storage_errors(self.context.name):
+            return self.events.read_head(self.chain())[0]
 
     @property
     def state(self) -> SessionState:
         """Turn, open calls and sizes, as of now."""
-        with speaking_plainly(self.context.name):
-            return self.events.head(self.chain())[1]
+        with translate_storage_errors(self.context.name):
+            return self.events.read_head(self.chain())[1]
 
     @property
     def title(self) -> str | None:
@@ -112,62 +112,62 @@ class SessionLog:
     @property
     def incomplete_import(self) -> str | None:
         """The transcript whose import into this session was interrupted: import it again."""
-        with speaking_plainly(self.context.name):
+        with translate_storage_errors(self.context.name):
             return self.events.recorder.select_incomplete_import(self.namespace, self.key)
 
     @property
     def lineages(self) -> list[str]:
         """The lineages that were written to, by name."""
-        with speaking_plainly(self.context.name):
-            return self.events.lineages(self.namespace, self.key)
+        with translate_storage_errors(self.context.name):
+            return self.events.list_lineages(self.namespace, self.key)
 
     def chain(self) -> Chain:
         """The streams that hold the session's events: its parents' up to each fork, and its own."""
-        return self.events.session_chain(self.namespace, self.key)
+        return self.events.find_session_chain(self.namespace, self.key)
 
     def opened(self) -> SessionOpened:
         """The event that opened the session."""
-        with speaking_plainly(self.context.name):
-            return self.events.opened(self.namespace, self.key)
+        with translate_storage_errors(self.context.name):
+            return self.events.read_opening(self.namespace, self.key)
 
     def check_lineage(self, lineage: str) -> None:
         """Raise NotFoundError if no compaction was ever recorded on the lineage.
 
         `main` always exists, and so does `recorded` in a session that was imported.
         """
-        if lineage == MAIN or (lineage == RECORDED and self.source is not None):
+        if lineage == MAIN_LINEAGE or (lineage == RECORDED_LINEAGE and self.source is not None):
             return
         if lineage not in (known := self.lineages):
-            exist = ", ".join(sorted({MAIN, *known}))
+            exist = ", ".join(sorted({MAIN_LINEAGE, *known}))
             raise NotFoundError(
                 f"session {self.key!r} has no lineage {lineage!r} (there is: {exist})"
             )
 
     # Views
 
-    def reader(self, lineage: str = MAIN) -> ViewReader:
+    def reader(self, lineage: str = MAIN_LINEAGE) -> ViewReader:
         """Reads the views of a lineage."""
         if (reader := self._readers.get(lineage)) is None:
             reader = ViewReader(self.events, self.namespace, self.key, lineage)
             self._readers[lineage] = reader
         return reader
 
-    def compactor(self, lineage: str = MAIN) -> "Compactor":
+    def compactor(self, lineage: str = MAIN_LINEAGE) -> "Compactor":
         """The steps of a compaction on one lineage, which begins if it is new.
 
         Raises InvalidSettingError for a new name that cannot be part of a view's name.
         """
         from ..compaction.compactor import Compactor  # noqa: PLC0415 - start-up time
 
-        if lineage != MAIN and lineage not in self.lineages:
-            check_nameable(lineage)
+        if lineage != MAIN_LINEAGE and lineage not in self.lineages:
+            check_lineage_syntax(lineage)
         return Compactor(self.events, self.reader(lineage), self.listeners)
 
-    def find_prepared(self, *, lineage: str = MAIN) -> int | None:
+    def find_prepared(self, *, lineage: str = MAIN_LINEAGE) -> int | None:
         """Return the boundary that is recorded and not yet served; None if there is none."""
-        with speaking_plainly(self.context.name):
-            chain = self.events.lineage_chain(self.namespace, self.key, lineage)
-            return self.events.lineage_state(chain)[1].prepared or None
+        with translate_storage_errors(self.context.name):
+            chain = self.events.find_lineage_chain(self.namespace, self.key, lineage)
+            return self.events.read_lineage_state(chain)[1].prepared or None
 
     def measure_use(self, view: HistoryView) -> int:
         """Return the tokens that a prompt with this view takes, by the session's calibration.
@@ -175,36 +175,38 @@ class SessionLog:
         As its newest call was reported, and what came since; else as it is estimated.
         """
         at = view.coordinate
-        with speaking_plainly(self.context.name):
+        with translate_storage_errors(self.context.name):
             reader = ViewReader(self.events, self.namespace, self.key, at.lineage)
-            return reader.history(at.position, at.lineage_version)[0].use().used
+            return (
+                reader.read_history(at.position, at.lineage_version)[0].measure_usage().used_tokens
+            )
 
     def find_context_limit(
-        self, *, limit: int | None = None, model: str | None = None, lineage: str = MAIN
+        self, *, limit: int | None = None, model: str | None = None, lineage: str = MAIN_LINEAGE
     ) -> ContextLimit:
         """Return how many tokens a prompt may have, and where that figure is from.
 
         `limit` where it is given, else the settings, what the log reports, what is known of the
         model (`model`, or the newest call's), and at last a default.
         """
-        from ...models.context_limits import limit_by  # noqa: PLC0415 - start-up time
+        from ...models.context_limits import resolve_limit  # noqa: PLC0415 - start-up time
 
-        return limit_by(self.settings, model, self.logged_context(lineage, limit), limit)
+        return resolve_limit(self.settings, model, self.logged_context(lineage, limit), limit)
 
     def logged_context(self, lineage: str, limit: int | None = None) -> LoggedContext:
         """Read what the session's calls tell of its model's context, unless `limit` is given."""
-        from ...storage.earlier_calls import logged_context  # noqa: PLC0415 - start-up time
+        from ...storage.earlier_calls import read_logged_context  # noqa: PLC0415 - start-up time
 
         if limit is not None:
             return NOTHING_LOGGED
-        with speaking_plainly(self.context.name):
-            return logged_context(self.events, self.namespace, self.key, lineage)
+        with translate_storage_errors(self.context.name):
+            return read_logged_context(self.events, self.namespace, self.key, lineage)
 
     # Decisions
 
     def change(self, decision: Callable[[Session], Any]) -> None:
         """Store what a decision records."""
-        with speaking_plainly(self.context.name):
+        with translate_storage_errors(self.context.name):
             self.decide(decision)
 
     def decide(
@@ -215,7 +217,7 @@ class SessionLog:
         expect: int | None = None,
     ) -> T | AppendKey:
         """Store what a decision records, and return its answer; see `deciding`."""
-        return decided(
+        return decide_with_retry(
             self.events, self.namespace, self.key, decision, append_key=key, expect=expect
         )
 
@@ -253,7 +255,7 @@ class SessionLog:
         message: str,
         *,
         model: str | None = None,
-        lineage: str = MAIN,
+        lineage: str = MAIN_LINEAGE,
         lineage_version: int = 0,
     ) -> None:
         """Record that a provider refused a view as too long."""
@@ -267,23 +269,23 @@ class SessionLog:
 
     def check_positions(self, positions: tuple[int | Ranges, ...]) -> Ranges:
         """Return the positions as ranges; InvalidPositionError if one is no visible block."""
-        wanted = positions_of(positions)
-        with speaking_plainly(self.context.name):
+        wanted = collect_positions(positions)
+        with translate_storage_errors(self.context.name):
             chain = self.chain()
-            head = self.events.head(chain)[0]
+            head = self.events.read_head(chain)[0]
             log = self.events.read(chain, wanted & Ranges.span(1, head))
-            check_blocks(log, wanted, self.reader(MAIN).retracted(head))
+            check_blocks(log, wanted, self.reader(MAIN_LINEAGE).read_retracted(head))
         return wanted
 
     def close_groups(self, positions: tuple[int | Ranges, ...]) -> Ranges:
         """Return the positions with the tool pairs and messages that they are part of."""
         wanted = self.check_positions(positions)
-        with speaking_plainly(self.context.name):
+        with translate_storage_errors(self.context.name):
             chain = self.chain()
-            head = self.events.head(chain)[0]
-            retracted = self.reader(MAIN).retracted(head)
-            return whole_groups(self.events, chain, wanted, head, retracted)
+            head = self.events.read_head(chain)[0]
+            retracted = self.reader(MAIN_LINEAGE).read_retracted(head)
+            return complete_groups(self.events, chain, wanted, head, retracted)
 
     def _event(self, position: int) -> Event:
-        with speaking_plainly(self.context.name):
+        with translate_storage_errors(self.context.name):
             return self.events.read(self.chain(), Ranges.of([position]))[0].event

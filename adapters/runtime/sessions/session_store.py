@@ -13,14 +13,14 @@ from eventsourcing.persistence import IntegrityError
 
 from ....domain.errors import NotFoundError, StorageError
 from ....domain.hooks import Listener
-from ....domain.session import Session, session_id
+from ....domain.session import Session, derive_session_id
 from ....domain.session_events import Parent
-from ...storage.event_log.addresses import is_postgres, located, shown
-from ...storage.event_log.databases import environment
-from ...storage.event_log.event_store import EventStore, utc_now
-from ...storage.event_log.plain_errors import speaking_plainly
+from ...storage.event_log.addresses import hide_passwords, is_postgres, make_absolute
+from ...storage.event_log.database_addresses import make_environment
+from ...storage.event_log.event_store import EventStore, get_utc_now
+from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import is_shared
-from ...storage.sqlite.address import path_of
+from ...storage.sqlite.database_file import find_database_path
 from .naming import check_name
 from .session_log import SessionLog, list_logs
 from .store_context import Opening, StoreContext
@@ -28,10 +28,10 @@ from .stored_session import StoredSession
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
-    from ...storage.read_models.costs import Costs
-    from ...storage.read_models.follower import Follower
+    from ...storage.read_models.costs import CostReport
+    from ...storage.read_models.read_model_follower import ReadModelFollower
     from ...storage.read_models.read_models import ReadModels
-    from ...storage.read_models.search import Found
+    from ...storage.read_models.search import SearchHit
 
 logger = logging.getLogger("cutbank.storage")
 
@@ -42,24 +42,24 @@ def open_store(
     synchronous: str = "FULL",
     compress: bool = False,
     settings: "Settings | str | Path | None" = None,
-    clock: Callable[[], datetime] = utc_now,
+    clock: Callable[[], datetime] = get_utc_now,
 ) -> "SessionStore":
     """Open the database at `path`, or create it; see `cutbank.open`."""
-    address = located(str(path))
-    name = shown(address)
-    env = environment(address, synchronous=synchronous, compress=compress)
-    with speaking_plainly(name):
+    address = make_absolute(str(path))
+    name = hide_passwords(address)
+    env = make_environment(address, synchronous=synchronous, compress=compress)
+    with translate_storage_errors(name):
         store = SessionStore(StoreContext(EventStore(env, clock), name, settings))
-    if clock is utc_now:
+    if clock is get_utc_now:
         store.context.opening = Opening(address, synchronous, compress)
-    file = None if is_postgres(address) else path_of(address)
+    file = None if is_postgres(address) else find_database_path(address)
     if file is not None and is_shared(file):
-        _say_shared(file)
+        _warn_shared(file)
     return store
 
 
 @cache
-def _say_shared(file: Path) -> None:
+def _warn_shared(file: Path) -> None:
     """Once in a process."""
     logger.warning("%s can be read by others: if they should not, chmod 600 it", file)
 
@@ -133,12 +133,12 @@ class SessionStore:
         if subject is not None:
             check_name("subject", subject)
         with (
-            speaking_plainly(self.context.name),
-            self.events.deciding_on(session_id(namespace, key)),
+            translate_storage_errors(self.context.name),
+            self.events.lock_streams(derive_session_id(namespace, key)),
         ):
-            if self.events.session(namespace, key) is None:
+            if self.events.load_session(namespace, key) is None:
                 if not create:
-                    raise NotFoundError(self._no_session(namespace, key))
+                    raise NotFoundError(self._describe_missing(namespace, key))
                 opened = Session.open(
                     namespace,
                     key,
@@ -164,7 +164,7 @@ class SessionStore:
         session: str | None = None,
         namespace: str | None = None,
         limit: int = 20,
-    ) -> "list[Found]":
+    ) -> "list[SearchHit]":
         """Full text over everything ever said, hidden, retracted or compacted away or not.
 
         `query` is words, `"phrases"`, `-words` that must not be there, and `beginnings*`. Takes
@@ -182,7 +182,7 @@ class SessionStore:
         *,
         since: datetime | None = None,
         namespace: str | None = None,
-    ) -> "Costs":
+    ) -> "CostReport":
         """What the recorded calls of models cost, summed by `day`, `project`, `model` or `session`.
 
         A call costs what the log says, or else its tokens at the prices of its day: those of the
@@ -190,24 +190,24 @@ class SessionStore:
         without a known price are named in `unpriced`, and no sum holds them. Takes in what is new
         first. Raises InvalidSettingError for any other `by`.
         """
-        from ...models.context_limits import overrides_by  # noqa: PLC0415 - as above
-        from ...storage.read_models.costs import costs_of  # noqa: PLC0415 - as above
+        from ...models.context_limits import make_overrides  # noqa: PLC0415 - as above
+        from ...storage.read_models.costs import sum_costs  # noqa: PLC0415 - as above
 
         self.read_models.catch_up(search=False)
-        overrides = overrides_by(self.settings)
-        with speaking_plainly(self.read_models.name):
-            return costs_of(self.read_models, overrides, by=by, since=since, namespace=namespace)
+        overrides = make_overrides(self.settings)
+        with translate_storage_errors(self.read_models.name):
+            return sum_costs(self.read_models, overrides, by=by, since=since, namespace=namespace)
 
     @property
     def read_models(self) -> "ReadModels":
         """The disposable file next to the database that answers questions about all sessions."""
         return self.context.read_models
 
-    def follow(self) -> "Follower":
+    def follow_log(self) -> "ReadModelFollower":
         """Keep the read models up to date, from a thread, until `stop()` or the store is closed."""
-        from ...storage.read_models.follower import Follower  # noqa: PLC0415 - start-up time
+        from ...storage.read_models.read_model_follower import ReadModelFollower  # noqa: PLC0415 - start-up time
 
-        follower = Follower(self.read_models)
+        follower = ReadModelFollower(self.read_models)
         self.context.background.append(follower)
         return follower
 
@@ -216,7 +216,7 @@ class SessionStore:
         path = Path(target)
         if path.exists():
             raise StorageError(f"{path} exists already: give a new path")
-        with speaking_plainly(str(path)):
+        with translate_storage_errors(str(path)):
             self.events.recorder.backup(path)
 
     def close(self) -> None:
@@ -241,7 +241,7 @@ class SessionStore:
     def _session(self, namespace: str, key: str) -> StoredSession:
         return StoredSession(SessionLog(self.context, namespace, key))
 
-    def _no_session(self, namespace: str, key: str) -> str:
+    def _describe_missing(self, namespace: str, key: str) -> str:
         streams = self.events.recorder.select_streams(namespace)
         keys = [stream.session for stream in streams if stream.lineage is None]
         known = ", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")

@@ -9,14 +9,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ....domain.hooks import Listener
-from ....projections.tally import Tally
-from ...settings.load import load
+from ....projections.view_token_counts import TokenCounts
+from ...settings.load_settings import load_settings
 from ...settings.settings import Settings
-from ...settings.toml_file import place_of
+from ...settings.toml_file import find_settings_file
 from ...storage.event_log.event_store import EventStore
 from ...storage.process_forks import reopen_in_children
-from ..compaction.ahead import Preparations
-from ..compaction.hook_commands import hook_commands
+from ..compaction.background_compaction import BackgroundCompactions
+from ..compaction.hook_commands import make_hook_commands
 
 if TYPE_CHECKING:
     from ...storage.read_models.read_models import ReadModels
@@ -69,7 +69,7 @@ class StoreContext:
         self.start_shadows: Callable[..., ShadowPolicies] | None = None
         """Starts the policies that decide next to a loop's own; see `analysis.replaying.shadows`."""
         self._read_models: ReadModels | None = None
-        self._preparations: Preparations | None = None
+        self._preparations: BackgroundCompactions | None = None
         self._opening = Lock()
         self.starting = Lock()
         """Held while background work starts, so that it starts once."""
@@ -103,7 +103,7 @@ class StoreContext:
     def settings_file(self) -> Path | None:
         """The file that settings are read from, if they were not given; it need not exist."""
         given = self._given_settings
-        return None if isinstance(given, Settings) else place_of(given, os.environ)[0]
+        return None if isinstance(given, Settings) else find_settings_file(given, os.environ)[0]
 
     def read_settings(self, file: Path | None = None) -> Settings:
         """Read the settings file, or the one that is named, without applying it.
@@ -111,19 +111,19 @@ class StoreContext:
         Raises InvalidSettingError, as `settings` does.
         """
         given = None if isinstance(self._given_settings, Settings) else self._given_settings
-        return load(file or given)
+        return load_settings(file or given)
 
     def apply_settings(self, settings: Settings) -> None:
         """Use these settings from now on; see `SessionStore.apply_settings`."""
         if settings.tokens != self.settings.tokens and not self._count_by(settings):
-            self.events.tally = Tally()
-        self.settings, self._hooks = settings, hook_commands(settings.hooks)
+            self.events.tally = TokenCounts()
+        self.settings, self._hooks = settings, make_hook_commands(settings.hooks)
 
     def set_tokenizer(self, name: str) -> None:
         """Count the tokens of new blocks with this tokenizer; see `SessionStore.set_tokenizer`."""
-        from ...models.counters import counter_named  # noqa: PLC0415 - start-up time
+        from ...models.counters import get_counter  # noqa: PLC0415 - start-up time
 
-        self.events.tally = Tally(counter_named(name))
+        self.events.tally = TokenCounts(get_counter(name))
         if self.opening is not None:
             self.opening.counter = name
 
@@ -143,7 +143,7 @@ class StoreContext:
 
     @cached_property
     def _hooks(self) -> list[Listener]:
-        return hook_commands(self.settings.hooks)
+        return make_hook_commands(self.settings.hooks)
 
     @property
     def read_models(self) -> "ReadModels":
@@ -151,24 +151,24 @@ class StoreContext:
         # Under the lock, so that no process is forked in the middle of the import.
         with self._opening:
             # A store that never asks does not wait for sqlite-utils.
-            from ...storage.read_models.location import read_models_of  # noqa: PLC0415
+            from ...storage.read_models.location import find_read_models  # noqa: PLC0415
             from ...storage.read_models.read_models import ReadModels  # noqa: PLC0415
 
             if self._read_models is None:
                 self._read_models = ReadModels(
                     self.events,
-                    read_models_of(self.name),
+                    find_read_models(self.name),
                     log=self.name,
                     user_settings=lambda: self.settings,
                 )
             return self._read_models
 
     @property
-    def preparations(self) -> Preparations:
+    def preparations(self) -> BackgroundCompactions:
         """The summaries that agents' loops have written ahead."""
         with self._opening:
             if self._preparations is None:
-                self._preparations = Preparations()
+                self._preparations = BackgroundCompactions()
                 self.background.insert(0, self._preparations)
             return self._preparations
 

@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from pydantic import JsonValue
 
 from ....domain.blocks import AnyBlock
-from ....domain.compaction import MAIN
+from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidPositionError, InvalidSettingError
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState
 from ....domain.session_events import Fork, Parent
 from ....projections.history_view import HistoryView
-from ...storage.event_log.plain_errors import speaking_plainly
 from ...storage.event_log.recorder import AppendKey
-from .forking import fork
-from .large_results import shown_of, tell_of
-from .naming import check_name, positions_of
-from .recall import Recalled, recall
-from .retraction import closed_retraction
+from ...storage.event_log.storage_errors import translate_storage_errors
+from .forking import store_fork
+from .naming import check_name, collect_positions
+from .recall import RecalledBlock, recall_blocks
+from .retraction import complete_retraction
 from .session_log import SessionLog
+from .truncation import notify_truncated, preview_results
 
 if TYPE_CHECKING:
     from ..agent_loop import AgentLoop
     from ..compaction.options import CompactionOptions, LoopOptions
-    from ..compaction.outcome import Outcome
+    from ..compaction.outcome import CompactionOutcome
 
 
-class Appended(NamedTuple):
+class AppendResult(NamedTuple):
     """Where an append stands: the positions of its first and last block."""
 
     first: int
     last: int
-    repeated: bool = False
+    is_repeated: bool = False
     """The key was used before: nothing was stored, and this is what was stored then."""
 
 
@@ -73,7 +73,7 @@ class StoredSession:
 
     def append(
         self, *blocks: AnyBlock, key: str | None = None, expect: int | None = None
-    ) -> Appended:
+    ) -> AppendResult:
         """Store blocks in order, all in one transaction, durably before this returns.
 
         `key` names the append: the same key again stores nothing and returns the first result.
@@ -85,7 +85,7 @@ class StoredSession:
         if not blocks:
             raise InvalidPositionError("nothing to append: give at least one block")
 
-        shown = shown_of(blocks, lambda: self.log.settings)
+        shown = preview_results(blocks, lambda: self.log.settings)
         shortened: list[int] = []
 
         def decide(session: Session) -> tuple[int, int]:
@@ -93,13 +93,13 @@ class StoredSession:
             shortened[:] = [at for at, ends in zip(positions, shown, strict=True) if ends]
             return positions[0], positions[-1]
 
-        with speaking_plainly(self.log.context.name):
+        with translate_storage_errors(self.log.context.name):
             done = self.log.decide(decide, key=key, expect=expect)
             if isinstance(done, AppendKey):
-                return Appended(done.first, done.last, repeated=True)
+                return AppendResult(done.first, done.last, is_repeated=True)
             if shortened:
-                tell_of(self.log, Ranges.of(shortened))
-        return Appended(*done)
+                notify_truncated(self.log, Ranges.of(shortened))
+        return AppendResult(*done)
 
     def append_response(
         self,
@@ -111,7 +111,7 @@ class StoredSession:
         latency_s: float | None = None,
         key: str | None = None,
         expect: int | None = None,
-    ) -> Appended:
+    ) -> AppendResult:
         """Store a model's response whole, and the call that it answers, in one transaction.
 
         `response` is what the client of anthropic, openai (chat or responses) or google-genai
@@ -147,11 +147,11 @@ class StoredSession:
             positions = positions or [session.version]
             return positions[0], positions[-1]
 
-        with speaking_plainly(self.log.context.name):
+        with translate_storage_errors(self.log.context.name):
             done = self.log.decide(decide, key=key, expect=expect)
         if isinstance(done, AppendKey):
-            return Appended(done.first, done.last, repeated=True)
-        return Appended(*done)
+            return AppendResult(done.first, done.last, is_repeated=True)
+        return AppendResult(*done)
 
     def configure(
         self,
@@ -176,9 +176,9 @@ class StoredSession:
         if request_settings is not None and request_settings != self.view().request_settings:
             changes.append(lambda session: session.set_request_settings(dict(request_settings)))
         if title is not None and title != self.log.title:
-            changes.append(lambda session: session.retitle(title))
+            changes.append(lambda session: session.set_title(title))
         if parent is not None and parent != self.log.parent:
-            changes.append(lambda session: session.name_parent(parent))
+            changes.append(lambda session: session.set_parent(parent))
         if changes:
             self.log.change(lambda session: [change(session) for change in changes])
 
@@ -188,7 +188,7 @@ class StoredSession:
 
     def cancel_tool_call(self, tool_call_id: str, reason: str) -> None:
         """Close an open tool call that will get no result."""
-        self.log.change(lambda session: session.abandon(tool_call_id, reason))
+        self.log.change(lambda session: session.cancel_tool_call(tool_call_id, reason))
 
     def schedule_wake(self, at: datetime | None, reason: str | None = None) -> None:
         """Record that the agent goes on by itself at `at`; until then the session is not at rest.
@@ -235,12 +235,12 @@ class StoredSession:
         A call takes its result along; a call whose result is taken back is open again. Returns
         the positions that were taken back.
         """
-        wanted = positions_of(positions)
+        wanted = collect_positions(positions)
 
         def decide(session: Session) -> Ranges:
             log = self.log
-            gone = log.reader(MAIN).retracted(session.version)
-            closed = closed_retraction(
+            gone = log.reader(MAIN_LINEAGE).read_retracted(session.version)
+            closed = complete_retraction(
                 log.events,
                 log.chain(),
                 wanted,
@@ -251,7 +251,7 @@ class StoredSession:
             session.retract(closed.positions, closed.reopened, reason)
             return closed.positions
 
-        with speaking_plainly(self.log.context.name):
+        with translate_storage_errors(self.log.context.name):
             return cast(Ranges, self.log.decide(decide))
 
     def rewind(self, to: int, *, reason: str | None = None) -> Ranges:
@@ -263,7 +263,7 @@ class StoredSession:
         key: str,
         *,
         at: int | None = None,
-        lineage: str = MAIN,
+        lineage: str = MAIN_LINEAGE,
         source: str | None = None,
         title: str | None = None,
     ) -> "StoredSession":
@@ -273,8 +273,10 @@ class StoredSession:
         on with those that its source recorded. Raises ConflictError if the key is taken.
         """
         check_name("session key", key)
-        with speaking_plainly(self.log.context.name):
-            fork(self.log.events, self.log.reader(lineage), key, at=at, source=source, title=title)
+        with translate_storage_errors(self.log.context.name):
+            store_fork(
+                self.log.events, self.log.reader(lineage), key, at=at, source=source, title=title
+            )
         return StoredSession(SessionLog(self.log.context, self.namespace, key))
 
     # Reading
@@ -302,7 +304,7 @@ class StoredSession:
     def view(
         self,
         *,
-        lineage: str = MAIN,
+        lineage: str = MAIN_LINEAGE,
         at: int | None = None,
         lineage_version: int | None = None,
     ) -> HistoryView:
@@ -311,19 +313,19 @@ class StoredSession:
         Without coordinates the newest; with them exactly what was served there. Raises
         NotFoundError for a position, lineage or version that does not exist.
         """
-        with speaking_plainly(self.log.context.name):
+        with translate_storage_errors(self.log.context.name):
             self.log.check_lineage(lineage)
-            return self.log.reader(lineage).view(at, lineage_version)
+            return self.log.reader(lineage).read_view(at, lineage_version)
 
-    def recall(self, *positions: int | Ranges, search: str | None = None) -> list[Recalled]:
+    def recall(self, *positions: int | Ranges, search: str | None = None) -> list[RecalledBlock]:
         """The original blocks at these handles, hidden, trimmed, summarised or not.
 
         With `search`, only those that hold the text, whatever its case. Without positions, all
         blocks that ever were are searched.
         """
-        with speaking_plainly(self.log.context.name):
-            wanted = positions_of(positions) if positions else None
-            return recall(self.log.events, self.log.chain(), wanted, search)
+        with translate_storage_errors(self.log.context.name):
+            wanted = collect_positions(positions) if positions else None
+            return recall_blocks(self.log.events, self.log.chain(), wanted, search)
 
     # Compaction
 
@@ -334,7 +336,7 @@ class StoredSession:
         limit: int | None = None,
         model: str | None = None,
         options: "CompactionOptions | None" = None,
-    ) -> "Outcome":
+    ) -> "CompactionOutcome":
         """Compact now, if the policy finds something to take out.
 
         `policy` is a name or a value, `limit` the tokens that a prompt may have, `model` the
@@ -342,18 +344,18 @@ class StoredSession:
         view would not become smaller, CompactionVetoedError if a hook forbids it, and
         CompactionCancelledError after `options.cancellation` was asked for.
         """
-        from ..compaction.by_settings import compact  # noqa: PLC0415 - start-up time
+        from ..compaction.from_settings import compact  # noqa: PLC0415 - start-up time
 
         return compact(self.log, policy, limit=limit, model=model, options=options)
 
-    def activate(self, *, lineage: str = MAIN) -> int:
+    def activate(self, *, lineage: str = MAIN_LINEAGE) -> int:
         """Serve the boundary that was prepared last; returns it."""
-        with speaking_plainly(self.log.context.name):
+        with translate_storage_errors(self.log.context.name):
             return self.log.compactor(lineage).activate()
 
-    def revert(self, *, lineage: str = MAIN) -> int:
+    def revert(self, *, lineage: str = MAIN_LINEAGE) -> int:
         """Undo the newest compaction; returns the boundary that was reverted."""
-        with speaking_plainly(self.log.context.name):
+        with translate_storage_errors(self.log.context.name):
             return self.log.compactor(lineage).revert()
 
     def loop(

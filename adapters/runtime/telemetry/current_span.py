@@ -18,18 +18,18 @@ class CurrentSpan:
     """
 
     def __init__(self, tracer: trace.Tracer, name: str, attributes: Attributes) -> None:
-        self._span = tracer.start_span(name, attributes=known(attributes))
+        self._span = tracer.start_span(name, attributes=drop_missing(attributes))
         self._token = context.attach(trace.set_span_in_context(self._span))
         self._began = monotonic()
 
     def add(self, attributes: Attributes) -> None:
-        self._span.set_attributes(known(attributes))
+        self._span.set_attributes(drop_missing(attributes))
 
     def note(self, event: str, attributes: Attributes) -> None:
-        self._span.add_event(event, known(attributes))
+        self._span.add_event(event, drop_missing(attributes))
 
     @property
-    def took(self) -> float:
+    def seconds(self) -> float:
         """Seconds until now."""
         return monotonic() - self._began
 
@@ -42,5 +42,5 @@ class CurrentSpan:
         self._span.end()
 
 
-def known(attributes: Attributes) -> Mapping[str, AttributeValue]:
+def drop_missing(attributes: Attributes) -> Mapping[str, AttributeValue]:
     return {name: value for name, value in attributes.items() if value is not None}

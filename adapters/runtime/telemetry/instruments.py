@@ -6,9 +6,9 @@ from typing import Any
 
 from opentelemetry import metrics, trace
 
-SCOPE = "cutbank"
+METER_NAME = "cutbank"
 
-BOUNDS_S = (
+DURATION_BOUNDS_S = (
     0.001,
     0.0025,
     0.005,
@@ -39,7 +39,7 @@ class Instruments:
             "cutbank.compaction.duration",
             unit="s",
             description="How long compactions took, their summaries included",
-            explicit_bucket_boundaries_advisory=BOUNDS_S,
+            explicit_bucket_boundaries_advisory=DURATION_BOUNDS_S,
         )
         self.tokens_saved = meter.create_counter(
             "cutbank.compaction.tokens_saved",
@@ -50,13 +50,13 @@ class Instruments:
             "cutbank.prepare.duration",
             unit="s",
             description="How long agents waited for what to send to their models",
-            explicit_bucket_boundaries_advisory=BOUNDS_S,
+            explicit_bucket_boundaries_advisory=DURATION_BOUNDS_S,
         )
         self.summary_duration = meter.create_histogram(
             "cutbank.summary.duration",
             unit="s",
             description="How long summarisers took, their retries included",
-            explicit_bucket_boundaries_advisory=BOUNDS_S,
+            explicit_bucket_boundaries_advisory=DURATION_BOUNDS_S,
         )
         self.summary_tokens = meter.create_counter(
             "cutbank.summary.tokens",
@@ -104,20 +104,20 @@ class Instruments:
         )
 
 
-def instruments() -> Instruments:
+def get_instruments() -> Instruments:
     """Those of the provider that is configured now."""
-    return _instruments(metrics.get_meter_provider())
+    return _make_instruments(metrics.get_meter_provider())
 
 
-def tracer() -> trace.Tracer:
-    return trace.get_tracer_provider().get_tracer(SCOPE, _version())
-
-
-@lru_cache(maxsize=1)
-def _instruments(provider: Any) -> Instruments:
-    return Instruments(provider.get_meter(SCOPE, _version()))
+def get_tracer() -> trace.Tracer:
+    return trace.get_tracer_provider().get_tracer(METER_NAME, _package_version())
 
 
 @lru_cache(maxsize=1)
-def _version() -> str:
+def _make_instruments(provider: Any) -> Instruments:
+    return Instruments(provider.get_meter(METER_NAME, _package_version()))
+
+
+@lru_cache(maxsize=1)
+def _package_version() -> str:
     return version("cutbank")

@@ -1,41 +1,43 @@
 """Measures an idle worker by what it says of its work."""
 
-from ..idle.notices import About, Notice
-from .instruments import Instruments, instruments
-from .unharmed import unharmed
+from ..idle.notices import NoticeKind, WorkerNotice
+from .error_logging import log_errors
+from .instruments import Instruments, get_instruments
 
 # Each session that was begun comes to one of these ends.
-FATES = {
-    About.DONE: "done",
-    About.PASSED_OVER: "passed_over",
-    About.FAILED: "failed",
-    About.LOST: "lost",
+TASK_RESULTS = {
+    NoticeKind.DONE: "done",
+    NoticeKind.PASSED_OVER: "passed_over",
+    NoticeKind.FAILED: "failed",
+    NoticeKind.LOST: "lost",
 }
-CHORES = {About.CHORE_DONE: "done", About.CHORE_FAILED: "failed"}
-INCIDENTS = frozenset({About.DATABASE_AWAY, About.SETTINGS_REFUSED, About.CLOCK_JUMPED})
+MAINTENANCE_RESULTS = {NoticeKind.CHORE_DONE: "done", NoticeKind.CHORE_FAILED: "failed"}
+INCIDENT_NOTICES = frozenset(
+    {NoticeKind.DATABASE_AWAY, NoticeKind.SETTINGS_REFUSED, NoticeKind.CLOCK_JUMPED}
+)
 
 
-def measure(notice: Notice) -> None:
+def record_worker_metrics(notice: WorkerNotice) -> None:
     """Count it, and note what it says of the work at hand."""
-    with unharmed("an idle worker"):
-        _measured(instruments(), notice)
+    with log_errors("an idle worker"):
+        _record_metrics(get_instruments(), notice)
 
 
-def _measured(meters: Instruments, notice: Notice) -> None:
+def _record_metrics(meters: Instruments, notice: WorkerNotice) -> None:
     about = notice.about
     if notice.due is not None:
         meters.idle_due.set(notice.due)
-    if about is About.LOOKED:
+    if about is NoticeKind.LOOKED:
         meters.idle_looks.add(1)
         if notice.next_at is not None:
             meters.idle_next_due.set(max((notice.next_at - notice.at).total_seconds(), 0.0))
-    if about is About.BEGAN:
+    if about is NoticeKind.BEGAN:
         meters.idle_running.add(1)
-    if fate := FATES.get(about):
+    if fate := TASK_RESULTS.get(about):
         meters.idle_running.add(-1)
         meters.idle_sessions.add(1, {"cutbank.idle.outcome": fate})
-    if fate := CHORES.get(about):
+    if fate := MAINTENANCE_RESULTS.get(about):
         chore = notice.chore or "unknown"
         meters.idle_chores.add(1, {"cutbank.idle.outcome": fate, "cutbank.idle.chore": chore})
-    if about in INCIDENTS:
+    if about in INCIDENT_NOTICES:
         meters.idle_incidents.add(1, {"cutbank.idle.incident": about.value})

@@ -3,7 +3,7 @@
 import re
 
 from ....domain.errors import StorageError
-from ..sqlite.address import absolute
+from ..sqlite.database_file import make_absolute_name
 
 _URL = re.compile(r"\s*(postgres(?:ql)?)(?:\+\w+)?://(.*)", re.IGNORECASE | re.DOTALL)
 _KEYWORDS = (
@@ -18,8 +18,8 @@ _PAIR = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s'\\]|\\.)*)(?:\s+|
 _PUBLIC = re.compile(rf"(?!\w*password)(?:{_KEYWORDS})", re.IGNORECASE)
 _PASSWORD = re.compile(r"(password\s*=).*|(?<=://).*@", re.IGNORECASE | re.DOTALL)
 _SCHEME = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-_NO_PORT = re.compile(r"[^/?:\[]*:(?!\d*(?:[/?,]|$))")
-HIDDEN = "(hidden)"
+_INVALID_PORT = re.compile(r"[^/?:\[]*:(?!\d*(?:[/?,]|$))")
+_HIDDEN_VALUE = "(hidden)"
 
 
 def is_postgres(address: str) -> bool:
@@ -27,7 +27,7 @@ def is_postgres(address: str) -> bool:
     return bool(_URL.match(address) or _PAIRS.match(address))
 
 
-def located(address: str) -> str:
+def make_absolute(address: str) -> str:
     """The same database by an address that does not depend on the current folder.
 
     Raises StorageError for what is neither a server's address nor a path.
@@ -39,26 +39,26 @@ def located(address: str) -> str:
         return address.strip()
     if _PASSWORD.search(address) or _SCHEME.match(address):
         raise StorageError(
-            f"{shown(address)} is neither a path nor an address: give a path, or "
+            f"{hide_passwords(address)} is neither a path nor an address: give a path, or "
             f"postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         )
-    return absolute(address)
+    return make_absolute_name(address)
 
 
-def shown(address: str) -> str:
+def hide_passwords(address: str) -> str:
     """The address without any password, for messages."""
     if url := _URL.match(address):
-        return _shown_url(url[1].lower(), url[2].strip())
+        return _hide_url_passwords(url[1].lower(), url[2].strip())
     if is_postgres(address):
-        pairs = pairs_of(address)
+        pairs = parse_pairs(address)
         if pairs is None:
-            return f"a PostgreSQL address {HIDDEN}"
+            return f"a PostgreSQL address {_HIDDEN_VALUE}"
         public = [f"{name}={value}" for name, value in pairs if _is_public(name, value)]
-        return " ".join(public) or f"a PostgreSQL address {HIDDEN}"
-    return _PASSWORD.sub(rf"\1{HIDDEN}", address)
+        return " ".join(public) or f"a PostgreSQL address {_HIDDEN_VALUE}"
+    return _PASSWORD.sub(rf"\1{_HIDDEN_VALUE}", address)
 
 
-def pairs_of(address: str) -> list[tuple[str, str]] | None:
+def parse_pairs(address: str) -> list[tuple[str, str]] | None:
     """Names and values of libpq's notation, each as it is written; None if it is malformed."""
     pairs, end = [], 0
     while end < len(address):
@@ -69,12 +69,12 @@ def pairs_of(address: str) -> list[tuple[str, str]] | None:
     return pairs
 
 
-def _shown_url(scheme: str, rest: str) -> str:
+def _hide_url_passwords(scheme: str, rest: str) -> str:
     # Whatever stands before the last @ may be part of a password that was not percent-encoded.
     credentials, at, place = rest.rpartition("@")
-    if ("?" in credentials and "=" in credentials) or (not at and _NO_PORT.match(rest)):
+    if ("?" in credentials and "=" in credentials) or (not at and _INVALID_PORT.match(rest)):
         # It may as well be a password among the parameters, or one without its host.
-        return f"{scheme}://{HIDDEN}"
+        return f"{scheme}://{_HIDDEN_VALUE}"
     place, _, query = place.partition("?")
     words = [word.partition("=") for word in query.split("&")]
     told = "&".join(f"{name}={value}" for name, _, value in words if _is_public(name, value))

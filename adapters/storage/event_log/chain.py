@@ -8,7 +8,7 @@ from ....domain.ranges import Ranges, Run
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class StreamSegment:
     """Positions `first` to `last` are found in stream `originator_id`."""
 
     originator_id: UUID
@@ -21,18 +21,18 @@ class Segment:
 class Chain:
     """Which stream holds which position, oldest segment first."""
 
-    segments: tuple[Segment, ...]
+    segments: tuple[StreamSegment, ...]
 
     @classmethod
-    def beginning(cls, originator_id: UUID) -> "Chain":
+    def start(cls, originator_id: UUID) -> "Chain":
         """The chain of a stream that continues nothing."""
-        return cls((Segment(originator_id, 1, None),))
+        return cls((StreamSegment(originator_id, 1, None),))
 
-    def up_to(self, position: int) -> "Chain":
+    def cut_after(self, position: int) -> "Chain":
         """What a stream that leaves this one at `position` shares of it."""
         return Chain(
             tuple(
-                Segment(
+                StreamSegment(
                     segment.originator_id,
                     segment.first,
                     position if segment.last is None else min(position, segment.last),
@@ -42,18 +42,20 @@ class Chain:
             )
         )
 
-    def continued_by(self, originator_id: UUID, after: int) -> "Chain":
+    def continue_with(self, originator_id: UUID, after: int) -> "Chain":
         """This chain up to `after`, and then the positions of another stream."""
-        return Chain((*self.up_to(after).segments, Segment(originator_id, after + 1, None)))
+        return Chain(
+            (*self.cut_after(after).segments, StreamSegment(originator_id, after + 1, None))
+        )
 
-    def holding(self, position: int) -> UUID:
+    def find_stream(self, position: int) -> UUID:
         """The stream that holds a position."""
         for segment in reversed(self.segments):
             if position >= segment.first:
                 return segment.originator_id
         raise ValueError(f"positions begin at 1, not {position}")
 
-    def split(self, positions: Ranges) -> Iterator[tuple[UUID, tuple[Run, ...]]]:
+    def split_by_stream(self, positions: Ranges) -> Iterator[tuple[UUID, tuple[Run, ...]]]:
         """The positions by stream, in order."""
         for segment in self.segments:
             last = 2**62 if segment.last is None else segment.last

@@ -15,23 +15,23 @@ from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import Compressor, Mapper, MapperDeserialisationError
 from pydantic_core import from_json
 
-from ....domain.aggregate import carried
-from ....domain.event import EVENTS, Event
+from ....domain.aggregate import dump_state
+from ....domain.event import EVENT_CLASSES, Event
 from ....domain.ranges import Ranges
 from ....domain.record import Record
 from ....domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
-from ....domain.token_budget import CHARS_PER_TOKEN, estimate, estimate_text
-from .keyed_hash import ADDRESS_SIZE, keyed_hash
-from .stored_row import Body, Stored, StoredRow
+from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_block, estimate_text
+from .keyed_hash import ADDRESS_SIZE, compute_keyed_hash
+from .stored_row import StoredContent, StoredEventLike, StoredRow
 
-BODY_SIZE = 8_192
+MIN_BODY_BYTES = 8_192
 """Bytes of text or media from which content is stored apart; may change at any time."""
 _ENVELOPE = frozenset({"originator_id", "originator_version", "subject", "key_id"})
 _BLOCKS = (BlockAppended, ToolCalled, ToolReturned)
-_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_SURROGATE_PAIRS = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 """Two halves of a character that nobody joined; JSON would join them."""
 
-Path = list[str | int]
+BodyPath = list[str | int]
 
 
 class EventMapper(Mapper[UUID]):
@@ -52,57 +52,59 @@ class EventMapper(Mapper[UUID]):
         event = cast(Event, domain_event)
         subject = event.subject
         secret = self.secret_of(subject)
-        tokens = tokens_of(event)
-        plaintext, bodies = _written(event, secret, is_large=tokens > BODY_SIZE // CHARS_PER_TOKEN)
+        tokens = estimate_event_tokens(event)
+        plaintext, bodies = _encode_event(
+            event, secret, is_large=tokens > MIN_BODY_BYTES // CHARS_PER_TOKEN
+        )
         after = event.state_after
         return StoredRow(
             event.originator_id,
             event.originator_version,
             event.TOPIC,
-            self._compressed(plaintext),
+            self._compress(plaintext),
             subject,
             event.key_id,
             tokens,
-            keyed_hash(plaintext, secret),
-            b"{}" if after is None else dumps(carried(after)),
-            tuple(Body(body.hash, self._compressed(body.content)) for body in bodies)
+            compute_keyed_hash(plaintext, secret),
+            b"{}" if after is None else dump_json(dump_state(after)),
+            tuple(StoredContent(body.hash, self._compress(body.content)) for body in bodies)
             if bodies
             else (),
         )
 
-    def to_domain_event(self, row: Stored) -> Event:  # type: ignore[override]  # as above
+    def to_domain_event(self, row: StoredEventLike) -> Event:  # type: ignore[override]  # as above
         try:
-            return self._event(row)
+            return self._read_event(row)
         except Exception as error:  # whatever is wrong with a row, the message must say which
-            raise _unreadable(row, error) from error
+            raise _make_unreadable_error(row, error) from error
 
-    def plaintext(self, row: Stored) -> bytes:
+    def read_plaintext(self, row: StoredEventLike) -> bytes:
         """The state as it was hashed."""
-        return self._decompressed(row.state)
+        return self._decompress(row.state)
 
-    def references(self, row: Stored) -> list[bytes]:
+    def list_references(self, row: StoredEventLike) -> list[bytes]:
         """The hashes of the bodies that a row refers to."""
-        plaintext = self.plaintext(row)
+        plaintext = self.read_plaintext(row)
         if b'"bodies"' not in plaintext:
             return []
-        return [bytes.fromhex(digest) for _, _, digest in loads(plaintext).get("bodies", ())]
+        return [bytes.fromhex(digest) for _, _, digest in load_json(plaintext).get("bodies", ())]
 
-    def bodies_of(self, row: Stored) -> Iterator[tuple[bytes, bytes]]:
+    def read_bodies(self, row: StoredEventLike) -> Iterator[tuple[bytes, bytes]]:
         """Hash and content of every body that a row refers to."""
         try:
-            for hashed in self.references(row):
-                yield hashed, self._decompressed(self.body_of(row.subject, hashed))
+            for hashed in self.list_references(row):
+                yield hashed, self._decompress(self.body_of(row.subject, hashed))
         except Exception as error:  # as above
-            raise _unreadable(row, error) from error
+            raise _make_unreadable_error(row, error) from error
 
-    def _event(self, row: Stored) -> Event:
-        event_class = EVENTS.get(row.topic)
+    def _read_event(self, row: StoredEventLike) -> Event:
+        event_class = EVENT_CLASSES.get(row.topic)
         if event_class is None:
             raise ValueError("this cutbank does not know such events: upgrade it")
-        state = loads(self.plaintext(row))
+        state = load_json(self.read_plaintext(row))
         for path, kind, digest in state.pop("bodies", ()):
-            content = self._decompressed(self.body_of(row.subject, bytes.fromhex(digest)))
-            _put(state, path, content if kind == "bytes" else decoded(content))
+            content = self._decompress(self.body_of(row.subject, bytes.fromhex(digest)))
+            _set_at_path(state, path, content if kind == "bytes" else decode_body(content))
         from_version = state.pop("class_version", 1)
         for version in range(from_version, event_class.class_version):
             getattr(event_class, f"upcast_v{version}_v{version + 1}")(state)
@@ -113,7 +115,7 @@ class EventMapper(Mapper[UUID]):
         event: Event = event_class.__pydantic_validator__.validate_python(state)
         return event
 
-    def _compressed(self, plaintext: bytes) -> bytes:
+    def _compress(self, plaintext: bytes) -> bytes:
         if self.compressor:
             return self.compressor.compress(plaintext)
         # What already begins like a frame is wrapped, so that reading stays unambiguous.
@@ -121,11 +123,11 @@ class EventMapper(Mapper[UUID]):
             return ZstdCompressor().compress(plaintext)
         return plaintext
 
-    def _decompressed(self, stored: bytes) -> bytes:
-        return unpacked(stored)
+    def _decompress(self, stored: bytes) -> bytes:
+        return decompress_any(stored)
 
 
-def _unreadable(row: Stored, error: Exception) -> MapperDeserialisationError:
+def _make_unreadable_error(row: StoredEventLike, error: Exception) -> MapperDeserialisationError:
     return MapperDeserialisationError(
         f"cannot read event {row.originator_version} ({row.topic[:60]}) "
         f"of stream {row.originator_id}: {' '.join(str(error).split())}"
@@ -136,10 +138,10 @@ class ZstdCompressor(Compressor):
     """Zstandard, for events and bodies; what would not shrink is stored as it is."""
 
     MAGIC = b"\x28\xb5\x2f\xfd"
-    WORTH_IT = 256
+    MIN_BYTES = 256
 
     def compress(self, data: bytes) -> bytes:
-        if len(data) < self.WORTH_IT and data[:4] != self.MAGIC:
+        if len(data) < self.MIN_BYTES and data[:4] != self.MAGIC:
             return data
         packed: bytes = _zstd.compressor.compress(data)
         return packed if len(packed) < len(data) or data[:4] == self.MAGIC else data
@@ -149,7 +151,7 @@ class ZstdCompressor(Compressor):
         return unpacked
 
 
-def unpacked(stored: bytes) -> bytes:
+def decompress_any(stored: bytes) -> bytes:
     """What was stored, whether it was compressed, at whatever level, or not."""
     # JSON begins with a brace, a zstd frame with its magic number: both may be in one log.
     if stored[:4] == ZstdCompressor.MAGIC:
@@ -176,22 +178,22 @@ class _Zstd(local):
 _zstd = _Zstd()
 
 
-def tokens_of(event: Event) -> int:
+def estimate_event_tokens(event: Event) -> int:
     """Estimated tokens of the block that an event stands for; 0 for other events."""
     if isinstance(event, _BLOCKS):
-        return estimate(event.block)
+        return estimate_block(event.block)
     return estimate_text(event.reason) if isinstance(event, ToolCallAbandoned) else 0
 
 
-def dumps(tree: Any) -> bytes:
+def dump_json(tree: Any) -> bytes:
     """Compact JSON; ASCII escapes where the text holds lone surrogates."""
     try:
-        return orjson.dumps(tree, default=_plain)
+        return orjson.dumps(tree, default=_to_json_value)
     except TypeError:
-        return json.dumps(tree, separators=(",", ":"), default=_plain).encode("ascii")
+        return json.dumps(tree, separators=(",", ":"), default=_to_json_value).encode("ascii")
 
 
-def loads(data: bytes) -> Any:
+def load_json(data: bytes) -> Any:
     """The tree that `dumps` wrote; integers keep all their digits, as with orjson they do not."""
     try:
         return from_json(data)
@@ -199,10 +201,10 @@ def loads(data: bytes) -> Any:
         return json.loads(data)
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """What JSON writers do not know by themselves."""
     if isinstance(value, Record):
-        return _fields(value)
+        return _record_fields(value)
     if isinstance(value, bytes):
         return b64encode(value).decode("ascii")
     if isinstance(value, Ranges):
@@ -214,44 +216,46 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"an event cannot hold a {type(value).__name__}")
 
 
-def decoded(content: bytes) -> str:
+def decode_body(content: bytes) -> str:
     """Text of a body."""
     return content.decode("utf-8", "surrogatepass")
 
 
-def _written(event: Event, secret: bytes, *, is_large: bool) -> tuple[bytes, tuple[Body, ...]]:
+def _encode_event(
+    event: Event, secret: bytes, *, is_large: bool
+) -> tuple[bytes, tuple[StoredContent, ...]]:
     """The event's state as JSON, and the large contents that it refers to."""
-    tree = _fields(event)
+    tree = _record_fields(event)
     if event.class_version > 1:
         tree["class_version"] = event.class_version
     if not is_large:
         try:
-            state = orjson.dumps(tree, default=_plain, option=orjson.OPT_UTC_Z)
+            state = orjson.dumps(tree, default=_to_json_value, option=orjson.OPT_UTC_Z)
         except TypeError:
             pass  # a lone surrogate, or an integer of any length: below, both are known
         else:
-            if len(state) < BODY_SIZE:
+            if len(state) < MIN_BODY_BYTES:
                 return state, ()
-    large: list[tuple[Path, str | bytes]] = []
-    tree = _set_apart(tree, [], large)
-    bodies: list[Body] = []
-    references: list[tuple[Path, str, str]] = []
+    large: list[tuple[BodyPath, str | bytes]] = []
+    tree = _extract_bodies(tree, [], large)
+    bodies: list[StoredContent] = []
+    references: list[tuple[BodyPath, str, str]] = []
     for path, content in large:
         raw = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
-        digest = keyed_hash(raw, secret, ADDRESS_SIZE)
-        bodies.append(Body(digest, raw))
+        digest = compute_keyed_hash(raw, secret, ADDRESS_SIZE)
+        bodies.append(StoredContent(digest, raw))
         references.append((path, type(content).__name__, digest.hex()))
     if references:
         tree["bodies"] = references
-    return dumps(tree), tuple(bodies)
+    return dump_json(tree), tuple(bodies)
 
 
-def _fields(record: Record) -> dict[str, Any]:
+def _record_fields(record: Record) -> dict[str, Any]:
     """What a record says: fields at their defaults are left out, unknown ones are kept.
 
     An event's envelope is left out, too: it has columns of its own.
     """
-    required, optional = _shape(type(record))
+    required, optional = _record_shape(type(record))
     values = record.__dict__
     said = {name: values[name] for name in required}
     for name, default in optional:
@@ -263,7 +267,9 @@ def _fields(record: Record) -> dict[str, Any]:
 
 
 @cache
-def _shape(record_class: type[Record]) -> tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]:
+def _record_shape(
+    record_class: type[Record],
+) -> tuple[tuple[str, ...], tuple[tuple[str, Any], ...]]:
     """The names of the fields that are always there, and the others with their defaults."""
     envelope = _ENVELOPE if issubclass(record_class, Event) else frozenset[str]()
     fields = {name: one for name, one in record_class.model_fields.items() if name not in envelope}
@@ -277,26 +283,28 @@ def _shape(record_class: type[Record]) -> tuple[tuple[str, ...], tuple[tuple[str
     )
 
 
-def _set_apart(tree: Any, path: Path, large: list[tuple[Path, str | bytes]]) -> Any:
+def _extract_bodies(tree: Any, path: BodyPath, large: list[tuple[BodyPath, str | bytes]]) -> Any:
     """The tree without what is stored as a body: large content, and text that JSON would change."""
     match tree:
         case Record():
-            return _set_apart(_fields(tree), path, large)
+            return _extract_bodies(_record_fields(tree), path, large)
         case dict():
-            return {name: _set_apart(value, [*path, name], large) for name, value in tree.items()}
+            return {
+                name: _extract_bodies(value, [*path, name], large) for name, value in tree.items()
+            }
         case list() | tuple():
-            return [_set_apart(value, [*path, at], large) for at, value in enumerate(tree)]
-        case str() | bytes() if len(tree) >= BODY_SIZE:
+            return [_extract_bodies(value, [*path, at], large) for at, value in enumerate(tree)]
+        case str() | bytes() if len(tree) >= MIN_BODY_BYTES:
             large.append((path, tree))
             return ""
-        case str() if _HALVES.search(tree):
+        case str() if _SURROGATE_PAIRS.search(tree):
             large.append((path, tree))
             return ""
         case _:
             return tree
 
 
-def _put(tree: Any, path: Path, value: Any) -> None:
+def _set_at_path(tree: Any, path: BodyPath, value: Any) -> None:
     for step in path[:-1]:
         tree = tree[step]
     tree[path[-1]] = value

@@ -12,30 +12,36 @@ from eventsourcing.persistence import OperationalError
 from eventsourcing.utils import Environment, EnvType, get_topic
 
 from ....domain import session_events
-from ....domain.aggregate import Aggregate, restored
-from ....domain.compaction import MAIN, RECORDED, Compaction, CompactionState, lineage_id
+from ....domain.aggregate import Aggregate, load_state
+from ....domain.compaction import (
+    MAIN_LINEAGE,
+    RECORDED_LINEAGE,
+    Compaction,
+    CompactionState,
+    derive_lineage_id,
+)
 from ....domain.compaction_events import CompactionOpened, LineageBase
 from ....domain.errors import NotFoundError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
-from ....domain.record import LARGEST
-from ....domain.session import Session, SessionState, session_id
-from ....projections.recorded import Recorded
-from ....projections.tally import Tally
+from ....domain.record import MAX_COUNT
+from ....domain.session import Session, SessionState, derive_session_id
+from ....projections.recorded_event import RecordedEvent
+from ....projections.view_token_counts import TokenCounts
 from ..process_forks import reopen_in_children
 from .chain import Chain
 from .event_mapper import EventMapper
 from .recorder import AppendKey, ImportRow, Recorder, Stream
 from .stored_row import StoredRow
 
-K = TypeVar("K")
-V = TypeVar("V")
-CACHED_STREAMS = 1_000
-LOCKS = 256
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+MAX_CACHED_STREAMS = 1_000
+LOCK_COUNT = 256
 """Streams that share one wait for each other, which does no harm."""
 
 
-def utc_now() -> datetime:
+def get_utc_now() -> datetime:
     """The store's own clock."""
     return datetime.now(UTC)
 
@@ -55,12 +61,14 @@ class EventStore(Application[UUID]):
     recorder: Recorder  # type: ignore[assignment]  # made by env: SQLite's or PostgreSQL's
     mapper: EventMapper  # pyright: ignore[reportIncompatibleVariableOverride] - made by env
 
-    def __init__(self, env: EnvType | None = None, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self, env: EnvType | None = None, clock: Callable[[], datetime] = get_utc_now
+    ) -> None:
         super().__init__(env)
         self.clock = clock
         self.mapper.secret_of = lambda subject: self.recorder.subject(subject)[1]
         self.mapper.body_of = self.recorder.select_body
-        self._deciding = tuple(RLock() for _ in range(LOCKS))
+        self._deciding = tuple(RLock() for _ in range(LOCK_COUNT))
         self._open: dict[UUID, Aggregate[Any]] = {}
         self._opening = Lock()
         # What never changes once it is there.
@@ -69,7 +77,7 @@ class EventStore(Application[UUID]):
         self._sessions: dict[UUID, session_events.SessionOpened] = {}
         self._carried: dict[tuple[UUID, int], dict[str, Any]] = {}
         reopen_in_children(self)
-        self.tally = Tally()
+        self.tally = TokenCounts()
         """How blocks are counted where more is wanted than the estimate beside them."""
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
@@ -85,62 +93,64 @@ class EventStore(Application[UUID]):
     def leave_in_child(self, held: Container[Any]) -> None:
         """Forget what other threads may have been deciding."""
         del held
-        self._deciding = tuple(RLock() for _ in range(LOCKS))
+        self._deciding = tuple(RLock() for _ in range(LOCK_COUNT))
         self._opening = Lock()
         self._open.clear()
         self.recorder.reopen_in_child()
 
     # Streams
 
-    def deciding_on(self, *ids: UUID) -> AbstractContextManager[Any]:
+    def lock_streams(self, *ids: UUID) -> AbstractContextManager[Any]:
         """Held from reading streams to saving them, by one thread of this process at a time.
 
         Streams that are decided on together are named together, so that no two wait for each
         other. Other processes are kept apart by the versions of what they store.
         """
         if len(ids) == 1:
-            return self._deciding[hash(ids[0]) % LOCKS]
+            return self._deciding[hash(ids[0]) % LOCK_COUNT]
         held = ExitStack()
-        for number in sorted({hash(id) % LOCKS for id in ids}):
+        for number in sorted({hash(id) % LOCK_COUNT for id in ids}):
             held.enter_context(self._deciding[number])
         return held
 
-    def session(self, namespace: str, key: str) -> Session | None:
+    def load_session(self, namespace: str, key: str) -> Session | None:
         """The session of that name, as of now, to whoever decides on it; None if there is none."""
         return cast(
             "Session | None",
-            self._stream(session_id(namespace, key), Session, SessionState),
+            self._load_stream(derive_session_id(namespace, key), Session, SessionState),
         )
 
-    def compaction(self, namespace: str, key: str, lineage: str) -> Compaction | None:
+    def load_compaction(self, namespace: str, key: str, lineage: str) -> Compaction | None:
         """The lineage's own stream, as of now; None where it was never written to."""
         return cast(
             "Compaction | None",
-            self._stream(lineage_id(namespace, key, lineage), Compaction, CompactionState),
+            self._load_stream(
+                derive_lineage_id(namespace, key, lineage), Compaction, CompactionState
+            ),
         )
 
-    def opened_compaction(self, namespace: str, key: str, lineage: str) -> Compaction:
+    def open_compaction(self, namespace: str, key: str, lineage: str) -> Compaction:
         """The lineage's own stream; where there is none, a new one that is yet to be saved."""
-        if found := self.compaction(namespace, key, lineage):
+        if found := self.load_compaction(namespace, key, lineage):
             return found
-        chain = self.lineage_chain(namespace, key, lineage)
-        version, state = self.lineage_state(chain)
+        chain = self.find_lineage_chain(namespace, key, lineage)
+        version, state = self.read_lineage_state(chain)
         base = None
         if version:
-            originator = chain.holding(version)
-            name = self.lineage_opened(originator).lineage
+            originator = chain.find_stream(version)
+            name = self.read_lineage_opening(originator).lineage
             base = LineageBase(originator_id=originator, lineage=name, version=version)
         return Compaction.open(
             namespace,
             key,
             lineage,
             clock=self.clock,
-            subject=self.subject(namespace, key),
+            subject=self.find_subject(namespace, key),
             base=base,
             inherited=state,
         )
 
-    def _stream(self, id: UUID, stream_class: Any, state_class: type[tuple[Any, ...]]) -> Any:
+    def _load_stream(self, id: UUID, stream_class: Any, state_class: type[tuple[Any, ...]]) -> Any:
         found = self._open.get(id)
         # A decision that broke off halfway has left events behind that nobody ever saved.
         if found and not found._pending:  # noqa: SLF001
@@ -152,16 +162,16 @@ class EventStore(Application[UUID]):
         aggregate = stream_class(
             id,
             version=version,
-            state=restored(state_class, carried),
+            state=load_state(state_class, carried),
             subject=subject,
             clock=self.clock,
         )
         self._remember(aggregate)
         return aggregate
 
-    def subject(self, namespace: str, key: str) -> str:
+    def find_subject(self, namespace: str, key: str) -> str:
         """Whom a session is about."""
-        head = self.recorder.select_head(session_id(namespace, key))
+        head = self.recorder.select_head(derive_session_id(namespace, key))
         if head is None:
             raise NotFoundError(f"session {key!r} was never opened")
         return head[2]
@@ -170,7 +180,7 @@ class EventStore(Application[UUID]):
         with self._opening:
             self._open[aggregate.id] = aggregate
             # What was opened first is forgotten first; what is still used is soon read again.
-            while len(self._open) > CACHED_STREAMS:
+            while len(self._open) > MAX_CACHED_STREAMS:
                 del self._open[next(iter(self._open))]
 
     def refresh(self, aggregate_id: UUID) -> None:
@@ -181,7 +191,7 @@ class EventStore(Application[UUID]):
             if head is None or head[0] != cached.version:
                 self.evict(aggregate_id)
 
-    def keep_time_by(self, clock: Callable[[], datetime]) -> None:
+    def set_clock(self, clock: Callable[[], datetime]) -> None:
         """Stamp what is decided from now on by another clock."""
         with self._opening:
             self.clock = clock
@@ -219,7 +229,7 @@ class EventStore(Application[UUID]):
                 [self.mapper.to_stored_event(event) for event in events],
                 keys=keys,
                 imports=imports,
-                streams=_opened_streams(events),
+                streams=_find_opened_streams(events),
             )
         except BaseException:
             for event in events:
@@ -236,99 +246,101 @@ class EventStore(Application[UUID]):
 
     # Chains
 
-    def session_chain(self, namespace: str, key: str) -> Chain:
+    def find_session_chain(self, namespace: str, key: str) -> Chain:
         """Where a session's positions are found; a fork's begin in its parent."""
-        id = session_id(namespace, key)
+        id = derive_session_id(namespace, key)
         if (chain := self._chains.get(id)) is None:
-            opened = cast(session_events.SessionOpened, self._first(id))
-            chain = Chain.beginning(id)
+            opened = cast(session_events.SessionOpened, self._read_first(id))
+            chain = Chain.start(id)
             if fork := opened.fork:
-                parent = self.session_chain(fork.namespace, fork.key)
-                chain = parent.continued_by(id, fork.position)
+                parent = self.find_session_chain(fork.namespace, fork.key)
+                chain = parent.continue_with(id, fork.position)
             _remember(self._chains, id, chain)
         return chain
 
-    def opened(self, namespace: str, key: str) -> session_events.SessionOpened:
+    def read_opening(self, namespace: str, key: str) -> session_events.SessionOpened:
         """How a session began."""
-        id = session_id(namespace, key)
+        id = derive_session_id(namespace, key)
         if (opened := self._sessions.get(id)) is None:
-            opened = cast(session_events.SessionOpened, self._first(id))
+            opened = cast(session_events.SessionOpened, self._read_first(id))
             _remember(self._sessions, id, opened)
         return opened
 
-    def lineage_chain(self, namespace: str, key: str, lineage: str) -> Chain:
+    def find_lineage_chain(self, namespace: str, key: str, lineage: str) -> Chain:
         """Where a lineage's versions are found.
 
         One that was never written to continues what it would be opened on: the lineage that a
         fork shares with its parent, and `main` else what the session's source recorded.
         """
-        id = lineage_id(namespace, key, lineage)
+        id = derive_lineage_id(namespace, key, lineage)
         if chain := self._chains.get(id):
             return chain
-        first = self._first_or_none(id)
+        first = self._find_first(id)
         if first is not None:
             base = cast(CompactionOpened, first).base
-            chain = Chain.beginning(id)
+            chain = Chain.start(id)
             if base is not None:
-                chain = self._chain_of(base.originator_id).continued_by(id, base.version)
+                chain = self._read_chain(base.originator_id).continue_with(id, base.version)
             _remember(self._chains, id, chain)
             return chain
-        fork = self.opened(namespace, key).fork
+        fork = self.read_opening(namespace, key).fork
         if fork and lineage == fork.lineage:
-            parent = self.lineage_chain(fork.namespace, fork.key, fork.lineage)
-            return parent.up_to(fork.lineage_version)
-        if lineage == MAIN and (
-            (fork is not None and fork.lineage == RECORDED)
-            or self._first_or_none(lineage_id(namespace, key, RECORDED))
+            parent = self.find_lineage_chain(fork.namespace, fork.key, fork.lineage)
+            return parent.cut_after(fork.lineage_version)
+        if lineage == MAIN_LINEAGE and (
+            (fork is not None and fork.lineage == RECORDED_LINEAGE)
+            or self._find_first(derive_lineage_id(namespace, key, RECORDED_LINEAGE))
         ):
-            return self.lineage_chain(namespace, key, RECORDED)
+            return self.find_lineage_chain(namespace, key, RECORDED_LINEAGE)
         return Chain(())
 
-    def lineage_opened(self, originator_id: UUID) -> CompactionOpened:
+    def read_lineage_opening(self, originator_id: UUID) -> CompactionOpened:
         """How a lineage began."""
         if (opened := self._lineages.get(originator_id)) is None:
-            opened = cast(CompactionOpened, self._first(originator_id))
+            opened = cast(CompactionOpened, self._read_first(originator_id))
             _remember(self._lineages, originator_id, opened)
         return opened
 
-    def _chain_of(self, originator_id: UUID) -> Chain:
-        opened = self.lineage_opened(originator_id)
-        return self.lineage_chain(opened.namespace, opened.key, opened.lineage)
+    def _read_chain(self, originator_id: UUID) -> Chain:
+        opened = self.read_lineage_opening(originator_id)
+        return self.find_lineage_chain(opened.namespace, opened.key, opened.lineage)
 
-    def lineage_state(self, chain: Chain, at: int | None = None) -> tuple[int, CompactionState]:
+    def read_lineage_state(
+        self, chain: Chain, at: int | None = None
+    ) -> tuple[int, CompactionState]:
         """A lineage's version, not above `at`, and its state there."""
-        version, carried = self._newest(chain, at)
-        return version, restored(CompactionState, carried)
+        version, carried = self._read_newest(chain, at)
+        return version, load_state(CompactionState, carried)
 
-    def lineages(self, namespace: str, key: str) -> list[str]:
+    def list_lineages(self, namespace: str, key: str) -> list[str]:
         """The lineages that were written to, by name."""
         streams = self.recorder.select_streams(namespace, key)
         return [stream.lineage for stream in streams if stream.lineage is not None]
 
     # Events
 
-    def read(self, chain: Chain, positions: Ranges) -> list[Recorded]:
+    def read(self, chain: Chain, positions: Ranges) -> list[RecordedEvent]:
         """The events at these positions, in order."""
         return [
-            self.recorded(row)
-            for originator, runs in chain.split(positions)
+            self.make_recorded(row)
+            for originator, runs in chain.split_by_stream(positions)
             for row in self.recorder.select_runs(originator, runs)
         ]
 
-    def recorded(self, row: StoredRow) -> Recorded:
+    def make_recorded(self, row: StoredRow) -> RecordedEvent:
         event = self.mapper.to_domain_event(row)
-        return Recorded(row.originator_version, event, row.tokens, row.digest)
+        return RecordedEvent(row.originator_version, event, row.tokens, row.digest)
 
-    def head(self, chain: Chain, at: int | None = None) -> tuple[int, SessionState]:
+    def read_head(self, chain: Chain, at: int | None = None) -> tuple[int, SessionState]:
         """A session's position, not above `at`, and its state there."""
-        version, carried = self._newest(chain, at)
+        version, carried = self._read_newest(chain, at)
         if not version:
             raise NotFoundError("a session's positions begin at 1")
-        return version, restored(SessionState, carried)
+        return version, load_state(SessionState, carried)
 
-    def _newest(self, chain: Chain, at: int | None) -> tuple[int, dict[str, Any]]:
+    def _read_newest(self, chain: Chain, at: int | None) -> tuple[int, dict[str, Any]]:
         """The newest version up to `at`, and what is carried there; 0 where there is none."""
-        at = None if at is None else min(at, LARGEST)  # a database takes 64 bits
+        at = None if at is None else min(at, MAX_COUNT)  # a database takes 64 bits
         for segment in reversed(chain.segments):
             last = segment.last if at is None else min(at, segment.last or at)
             if last is not None and last < segment.first:
@@ -344,13 +356,13 @@ class EventStore(Application[UUID]):
                 return version, carried
         return 0, {}
 
-    def _first(self, id: UUID) -> Event:
-        first = self._first_or_none(id)
+    def _read_first(self, id: UUID) -> Event:
+        first = self._find_first(id)
         if first is None:
             raise NotFoundError(f"stream {id} does not exist")
         return first
 
-    def _first_or_none(self, id: UUID) -> Event | None:
+    def _find_first(self, id: UUID) -> Event | None:
         rows: Sequence[StoredRow] = self.recorder.select_events(id, limit=1)
         if not rows:
             return None
@@ -360,14 +372,14 @@ class EventStore(Application[UUID]):
         return first
 
 
-def _remember(cache: dict[K, V], key: K, value: V) -> None:
+def _remember(cache: dict[_K, _V], key: _K, value: _V) -> None:
     """Keep what never changes; all is forgotten at once where it becomes too much."""
-    if len(cache) > 10 * CACHED_STREAMS:
+    if len(cache) > 10 * MAX_CACHED_STREAMS:
         cache.clear()
     cache[key] = value
 
 
-def _opened_streams(events: Sequence[Event]) -> list[Stream]:
+def _find_opened_streams(events: Sequence[Event]) -> list[Stream]:
     streams = []
     for event in events:
         if isinstance(event, session_events.SessionOpened):

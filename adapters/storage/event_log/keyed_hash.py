@@ -6,7 +6,7 @@ DIGEST_SIZE = 16
 ADDRESS_SIZE = 20
 
 
-def keyed_hash(content: bytes, secret: bytes, size: int = DIGEST_SIZE) -> bytes:
+def compute_keyed_hash(content: bytes, secret: bytes, size: int = DIGEST_SIZE) -> bytes:
     """A hash that tells nothing of the content to whoever lacks the subject's secret.
 
     Processors have instructions for SHA-256, and an append waits for it. Cut to `size` bytes, it
@@ -15,8 +15,8 @@ def keyed_hash(content: bytes, secret: bytes, size: int = DIGEST_SIZE) -> bytes:
     return sha256(secret + content).digest()[:size]
 
 
-def is_keyed_hash(found: bytes, content: bytes, secret: bytes) -> bool:
+def matches_keyed_hash(found: bytes, content: bytes, secret: bytes) -> bool:
     """Whether `found` is that content's hash, written by this version or an earlier one."""
-    if found == keyed_hash(content, secret, len(found)):
+    if found == compute_keyed_hash(content, secret, len(found)):
         return True
     return found == blake2b(content, key=secret, digest_size=len(found)).digest()

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from eventsourcing.persistence import OperationalError
 
-KNOWN_SUBJECTS = 10_000
+MAX_CACHED_SUBJECTS = 10_000
 """Each session may have a subject of its own: of very many, all are forgotten at once."""
 
 
@@ -64,7 +64,7 @@ class LogNames:
                 self._tables.add_subject(name, secrets.token_bytes(32))
                 known = self._tables.find_subject(name)
             assert known is not None, "it was just added"
-            if len(self._subjects) >= KNOWN_SUBJECTS:
+            if len(self._subjects) >= MAX_CACHED_SUBJECTS:
                 self._subjects.clear()
             self._subjects[name] = known
         return known
@@ -85,7 +85,7 @@ class LogNames:
             name = self._tables.subject_name(number)
             if name is None:
                 raise OperationalError(f"subject {number} is missing from the database")
-            if len(self._subject_names) >= KNOWN_SUBJECTS:
+            if len(self._subject_names) >= MAX_CACHED_SUBJECTS:
                 self._subject_names.clear()
             self._subject_names[number] = name
         return name

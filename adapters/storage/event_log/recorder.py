@@ -10,7 +10,7 @@ from uuid import UUID
 from eventsourcing.persistence import Notification, Subscription
 
 from ....domain.ranges import Run
-from .storage import Storage
+from .storage_tasks import Storage
 from .stored_row import StoredRow
 
 
@@ -185,19 +185,19 @@ class Recorder(Protocol):
         """Give a topic its number before rows of it are inserted with others."""
         ...
 
-    def server_time(self) -> datetime | None:
+    def read_server_time(self) -> datetime | None:
         """What the database's own clock says; None where it is this machine's."""
         ...
 
-    def storage(self) -> Storage | None:
+    def get_storage(self) -> Storage | None:
         """What may be done to keep the storage in order; None where there is nothing to keep."""
         ...
 
-    def complaints(self) -> list[str]:
+    def find_problems(self) -> list[str]:
         """What the database itself finds wrong with its files."""
         ...
 
-    def unnamed_streams(self) -> int:
+    def count_unnamed_streams(self) -> int:
         """How many streams have events and no entry in the catalog."""
         ...
 

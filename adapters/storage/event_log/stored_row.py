@@ -4,7 +4,7 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 
-class Stored(Protocol):
+class StoredEventLike(Protocol):
     """What an event is read from: a row of the log, or a notification of one."""
 
     @property
@@ -21,7 +21,7 @@ class Stored(Protocol):
     def key_id(self) -> str | None: ...
 
 
-class Body(NamedTuple):
+class StoredContent(NamedTuple):
     """A large piece of content, kept once for each subject."""
 
     hash: bytes
@@ -47,5 +47,5 @@ class StoredRow(NamedTuple):
     """Keyed hash of the state as plaintext."""
     carried: bytes
     """The aggregate's state after the event, as JSON."""
-    bodies: tuple[Body, ...] = ()
+    bodies: tuple[StoredContent, ...] = ()
     """Content that the state refers to and that may have to be stored with it."""

@@ -4,9 +4,9 @@ from eventsourcing.persistence import ApplicationRecorder
 from eventsourcing.postgres import PostgresFactory
 from eventsourcing.utils import Environment, EnvType
 
-from .address import Address
-from .datastore import Datastore
-from .recorder import PostgresRecorder
+from .postgres_address import PostgresAddress
+from .postgres_datastore import PostgresLogDatastore
+from .postgres_recorder import PostgresRecorder
 
 
 class Factory(PostgresFactory):
@@ -17,12 +17,12 @@ class Factory(PostgresFactory):
 
     def __init__(self, env: Environment | EnvType | None) -> None:
         env = env if isinstance(env, Environment) else Environment(env=env)
-        address = Address.of(env.get("POSTGRES_URL", ""))
+        address = PostgresAddress.parse(env.get("POSTGRES_URL", ""))
         parts = ("POSTGRES_DBNAME", "POSTGRES_HOST", "POSTGRES_USER", "POSTGRES_PASSWORD")
         super().__init__(Environment(env.name, {**env, **dict.fromkeys(parts, "")}))
         # The stock datastore has opened nothing yet; ours takes its place.
         self.datastore.close()
-        self._own = self.datastore = Datastore(
+        self._own = self.datastore = PostgresLogDatastore(
             address, synchronous=self.env.get("POSTGRES_SYNCHRONOUS", "FULL")
         )
 

@@ -1,6 +1,8 @@
 """What PostgreSQL and libpq say of a failure, and what to do about it."""
 
-LOST = "went away in mid-transaction: start the server again; what was acknowledged is stored"
+CONNECTION_LOST_REMEDY = (
+    "went away in mid-transaction: start the server again; what was acknowledged is stored"
+)
 
 REMEDIES: tuple[tuple[str, str], ...] = (
     ("servname not supported", "cannot be reached: a port is a number; check the address"),
@@ -34,10 +36,10 @@ REMEDIES: tuple[tuple[str, str], ...] = (
         "invalid page in block",
         "is damaged: restore a backup, or look at what is left with pg_amcheck",
     ),
-    ("server closed the connection", LOST),
-    ("terminating connection", LOST),
-    ("connection is lost", LOST),
-    ("consuming input failed", LOST),
-    ("connection not open", LOST),
-    ("the connection is closed", LOST),
+    ("server closed the connection", CONNECTION_LOST_REMEDY),
+    ("terminating connection", CONNECTION_LOST_REMEDY),
+    ("connection is lost", CONNECTION_LOST_REMEDY),
+    ("consuming input failed", CONNECTION_LOST_REMEDY),
+    ("connection not open", CONNECTION_LOST_REMEDY),
+    ("the connection is closed", CONNECTION_LOST_REMEDY),
 )

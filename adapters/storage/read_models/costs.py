@@ -9,12 +9,12 @@ from typing import NamedTuple
 from ....domain.errors import InvalidSettingError
 from ....domain.models import CallCost, ModelFacts, ModelOverride
 from ....domain.session_events import Usage
-from ....projections.read_models.moments import moment
+from ....projections.read_models.timestamps import format_timestamp
 from .read_models import ReadModels
 
-GROUPS = ("day", "project", "model", "session")
+COST_GROUPS = ("day", "project", "model", "session")
 
-CALLS = """
+_CALLS_QUERY = """
     SELECT sessions.namespace, sessions.key, sessions.project, model_calls.model,
         model_calls.called_at, model_calls.cost_usd, model_calls.input_tokens,
         model_calls.cached_tokens, model_calls.cache_write_tokens,
@@ -60,7 +60,7 @@ class _Call(NamedTuple):
 
 
 @dataclass(slots=True)
-class Cost:
+class CallCosts:
     """What some calls came to, in tokens and in US dollars."""
 
     day: str | None = None
@@ -92,7 +92,7 @@ class Cost:
     unreported_calls: int = 0
     """Calls of which the log tells neither a cost nor all of their tokens."""
 
-    def count(self, call: _Call, parts: CallCost | None) -> None:
+    def add_call(self, call: _Call, parts: CallCost | None) -> None:
         """Add a call, which came to `parts` in dollars where its price is known."""
         self.calls += 1
         self.input_tokens += call.input or 0
@@ -118,94 +118,94 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class CostReport:
     """The costs of recorded calls, and which models have no price."""
 
     by: str
     """`day`, `project`, `model` or `session`."""
     since: str | None
     """The moment, in UTC, from which calls are counted."""
-    rows: list[Cost]
+    rows: list[CallCosts]
     """Days from the first to the last; of others, the most expensive one first."""
-    total: Cost
-    unpriced: list[Cost] = field(default_factory=list)
+    total: CallCosts
+    unpriced: list[CallCosts] = field(default_factory=list)
     """The models whose prices are not known."""
 
 
-def costs_of(
+def sum_costs(
     models: ReadModels,
     overrides: Mapping[str, ModelOverride],
     *,
     by: str = "day",
     since: datetime | None = None,
     namespace: str | None = None,
-) -> Costs:
+) -> CostReport:
     """Sum the calls that the index holds; each call counts once, however often it was copied.
 
     `overrides` go before list prices. Raises InvalidSettingError where `by` is none of the groups.
     """
-    if by not in GROUPS:
-        raise InvalidSettingError(f"costs cannot be summed by {by!r}: use {', '.join(GROUPS)}")
-    start = moment(since) if since else None
-    prices = _Prices(overrides)
-    groups: dict[tuple[str | None, ...], Cost] = {}
-    unpriced: dict[str, Cost] = {}
-    total = Cost()
-    for row in models.file.rows(CALLS, {"namespace": namespace, "since": start}):
+    if by not in COST_GROUPS:
+        raise InvalidSettingError(f"costs cannot be summed by {by!r}: use {', '.join(COST_GROUPS)}")
+    start = format_timestamp(since) if since else None
+    prices = _PriceLookup(overrides)
+    groups: dict[tuple[str | None, ...], CallCosts] = {}
+    unpriced: dict[str, CallCosts] = {}
+    total = CallCosts()
+    for row in models.file.fetch_rows(_CALLS_QUERY, {"namespace": namespace, "since": start}):
         plain, listed = row[:-4], row[-4:]
         call = _Call._make((*plain, None if listed[0] is None else CallCost._make(listed)))
-        parts = prices.parts(call)
-        group = _group(call, by)
+        parts = prices.price_call(call)
+        group = _make_group(call, by)
         key = (group.day, group.project, group.model, group.session, group.namespace)
         counted = [groups.setdefault(key, group), total]
         if not call.reported_usd and parts is None and _is_complete(call) and call.tokens:
             name = call.model or "unknown"
-            counted.append(unpriced.setdefault(name, Cost(model=name)))
+            counted.append(unpriced.setdefault(name, CallCosts(model=name)))
         for cost in counted:
-            cost.count(call, parts)
+            cost.add_call(call, parts)
     rows = list(groups.values())
     rows.sort(key=attrgetter("day") if by == "day" else lambda cost: -cost.cost_usd)
     by_tokens = sorted(unpriced.values(), key=lambda cost: -cost.unpriced_tokens)
-    return Costs(by, start, rows, total, by_tokens)
+    return CostReport(by, start, rows, total, by_tokens)
 
 
-class _Prices:
+class _PriceLookup:
     """Prices of calls that the index has none for, or that somebody knows better."""
 
     def __init__(self, overrides: Mapping[str, ModelOverride]) -> None:
         self._overrides = overrides
         self._facts: dict[tuple[str, date], ModelFacts | None] = {}
 
-    def parts(self, call: _Call) -> CallCost | None:
+    def price_call(self, call: _Call) -> CallCost | None:
         if call.model is None or (call.parts is not None and not self._overrides):
             return call.parts
         # Only who has such calls pays for loading the catalog.
-        from ...models.model_catalog import facts_of  # noqa: PLC0415
+        from ...models.model_catalog import look_up_facts  # noqa: PLC0415
 
         time = datetime.fromisoformat(call.called_at)
         named = (call.model, time.date())
         if named not in self._facts:
-            self._facts[named] = facts_of(call.model, self._overrides, at=time)
+            self._facts[named] = look_up_facts(call.model, self._overrides, at=time)
         facts = self._facts[named]
-        return facts.cost_parts(call.usage) if facts else None
+        return facts.compute_cost_parts(call.usage) if facts else None
 
 
 def _is_complete(call: _Call) -> bool:
     return call.usage.context is not None and call.output is not None
 
 
-def _group(call: _Call, by: str) -> Cost:
+def _make_group(call: _Call, by: str) -> CallCosts:
     match by:
         case "day":
-            return Cost(day=day_of(call.called_at))
+            return CallCosts(day=to_local_day(call.called_at))
         case "project":
-            return Cost(project=call.project)
+            return CallCosts(project=call.project)
         case "model":
-            return Cost(model=call.model)
+            return CallCosts(model=call.model)
         case _:
-            return Cost(session=call.session, namespace=call.namespace)
+            return CallCosts(session=call.session, namespace=call.namespace)
 
 
-def day_of(written: str) -> str:
+def to_local_day(written: str) -> str:
     """The day of a moment by the clock of this machine."""
     return datetime.fromisoformat(written).astimezone().date().isoformat()

@@ -5,50 +5,50 @@ from typing import cast
 from ....domain.blocks import AnyBlock, Kind
 from ....domain.ranges import Ranges
 from ....domain.session_events import ToolReturned
-from ....projections.read_models.digest_entries import entries_of
-from ..event_log.event_mapper import EventMapper, loads
+from ....projections.read_models.digest_entries import iter_digest_entries
+from ..event_log.event_mapper import EventMapper, load_json
 from ..event_log.recorder import LogNotification
-from .rows import Rows
-from .streams import Touched
+from .row_batch import RowBatch
+from .touched_streams import TouchedSession
 
-LONGEST = 1_000
+_MAX_TEXT_CHARACTERS = 1_000
 """Characters of a command or a path."""
 
 
 class DigestBatch:
     """Folds calls, answers and retractions in the order of the log."""
 
-    def __init__(self, rows: Rows, mapper: EventMapper) -> None:
+    def __init__(self, rows: RowBatch, mapper: EventMapper) -> None:
         self.rows = rows
         self.mapper = mapper
 
-    def take(self, touched: Touched, position: int, turn: int, block: AnyBlock) -> None:
+    def add_block(self, touched: TouchedSession, position: int, turn: int, block: AnyBlock) -> None:
         """Add what a block adds."""
-        for kind, what in entries_of(block):
+        for kind, what in iter_digest_entries(block):
             entry = self.rows.add(
                 "digest_entries",
                 session_id=touched.row.id,
                 position=position,
                 turn=turn,
                 kind=kind,
-                what=what[:LONGEST],
+                what=what[:_MAX_TEXT_CHARACTERS],
                 tool=getattr(block, "name", None) if block.kind is Kind.TOOL_CALL else None,
                 outcome=None,
                 retracted=0,
             )
             touched.entries.setdefault(position, []).append(entry)
 
-    def answer(self, touched: Touched, row: LogNotification, plaintext: bytes) -> None:
+    def add_answer(self, touched: TouchedSession, row: LogNotification, plaintext: bytes) -> None:
         """A tool's answer; of its content only whether it is an error is looked at."""
         if b'"class_version"' in plaintext:
             event = cast(ToolReturned, self.mapper.to_domain_event(row))
             call, is_error = event.call, event.block.is_error
         else:
-            state = loads(plaintext)
+            state = load_json(plaintext)
             call, is_error = state["call"], state["block"].get("is_error", False)
-        self.end(touched, call, "error" if is_error else "ok")
+        self.end_call(touched, call, "error" if is_error else "ok")
 
-    def end(self, touched: Touched, call: int, outcome: str | None) -> None:
+    def end_call(self, touched: TouchedSession, call: int, outcome: str | None) -> None:
         """How the call at a position came out; None where it is open again."""
         if call >= touched.first:
             for entry in touched.entries.get(call, ()):
@@ -60,7 +60,7 @@ class DigestBatch:
                 (outcome, touched.row.id, call),
             )
 
-    def retract(self, touched: Touched, positions: Ranges) -> None:
+    def retract(self, touched: TouchedSession, positions: Ranges) -> None:
         for first, last in positions.runs:
             self.rows.change(
                 "UPDATE digest_entries SET retracted = 1"

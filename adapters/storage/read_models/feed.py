@@ -8,7 +8,7 @@ from sqlite_utils import Database
 
 from ..event_log.event_store import EventStore
 from ..event_log.recorder import LogNotification
-from .read_file import Place, ReadFile
+from .read_model_file import FeedPosition, ReadModelDatabase
 
 
 class Feed(Protocol):
@@ -23,12 +23,12 @@ class Feed(Protocol):
         ...
 
 
-class NotThisLogError(Exception):
+class WrongLogError(Exception):
     """What the file was made of is not what the log holds."""
 
 
-def news(
-    store: EventStore, place: Place, limit: int, stop: int | None = None
+def read_new_events(
+    store: EventStore, place: FeedPosition, limit: int, stop: int | None = None
 ) -> Sequence[LogNotification]:
     """What follows in the log.
 
@@ -39,29 +39,31 @@ def news(
     if not place.position:
         return found[:limit]
     if not found or found[0].id != place.position:
-        raise NotThisLogError
-    if fingerprint(found[0]) != place.fingerprint:
-        raise NotThisLogError
+        raise WrongLogError
+    if fingerprint_event(found[0]) != place.fingerprint:
+        raise WrongLogError
     return found[1:]
 
 
-def advance(store: EventStore, file: ReadFile, feed: Feed, stop: int | None = None) -> int:
+def advance_feed(
+    store: EventStore, file: ReadModelDatabase, feed: Feed, stop: int | None = None
+) -> int:
     """Take in one batch; returns how many events it had, 0 where nothing is new."""
     # Whoever only looks whether there is news takes no lock.
-    if not news(store, file.place(feed.name), 1, stop):
+    if not read_new_events(store, file.read_position(feed.name), 1, stop):
         return 0
     with file.transaction() as db:
         # Read again under the lock: another process may have taken the same events in.
-        events = news(store, file.place(feed.name, db), feed.page, stop)
+        events = read_new_events(store, file.read_position(feed.name, db), feed.page, stop)
         if not events:
             return 0
         taken = feed.apply(db, events)
         newest = events[taken - 1]
-        file.reach(db, feed.name, Place(newest.id, fingerprint(newest)))
+        file.save_position(db, feed.name, FeedPosition(newest.id, fingerprint_event(newest)))
     return taken
 
 
-def fingerprint(event: LogNotification) -> str:
+def fingerprint_event(event: LogNotification) -> str:
     """What tells an event from any other that could stand at its place in a log."""
     digest = blake2b(str(event.originator_id).encode(), digest_size=16)
     digest.update(f":{event.originator_version}:".encode())

@@ -6,9 +6,9 @@ from sqlite_utils import Database
 
 from ..event_log.event_store import EventStore
 from ..event_log.recorder import LogNotification
+from .context_batch import ContextReader, ResolveLimit
 from .index_batch import IndexBatch
-from .meter import Contexts, LimitOf
-from .read_file import ReadFile
+from .read_model_file import ReadModelDatabase
 
 
 class IndexFeed:
@@ -17,14 +17,14 @@ class IndexFeed:
     name = "index"
     page = 2_000
 
-    def __init__(self, store: EventStore, file: ReadFile, limit_of: LimitOf) -> None:
+    def __init__(self, store: EventStore, file: ReadModelDatabase, limit_of: ResolveLimit) -> None:
         self.store = store
         self.file = file
-        self._contexts = Contexts(store, limit_of)
+        self._contexts = ContextReader(store, limit_of)
 
     def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
-        batch = IndexBatch(self.store, db, self.file.settings(db), self._contexts)
+        batch = IndexBatch(self.store, db, self.file.read_settings(db), self._contexts)
         for event in events:
-            batch.take(event)
+            batch.add_event(event)
         batch.write()
         return len(events)

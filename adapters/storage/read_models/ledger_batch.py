@@ -15,18 +15,22 @@ from ....domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
-from ....domain.counting.sizes import Sizes
+from ....domain.counting.sizes import PromptSizeChange
 from ....domain.event import Event
 from ....domain.ranges import Ranges
-from ....domain.session import session_id
-from ....projections.read_models.ledger import completed, ledger_row, request_row
-from ....projections.read_models.moments import moment
+from ....domain.session import derive_session_id
+from ....projections.read_models.ledger import (
+    complete_ledger_row,
+    make_ledger_row,
+    make_request_row,
+)
+from ....projections.read_models.timestamps import format_timestamp
 from ..compaction_sizes import measure_compactions
 from ..event_log.event_store import EventStore
-from .rows import Rows
-from .streams import Lineage, Streams, Touched
+from .row_batch import RowBatch
+from .touched_streams import TouchedLineage, TouchedSession, TouchedStreams
 
-OF_LINEAGES = {
+LINEAGE_TOPICS = {
     event.TOPIC
     for event in (
         CompactionOpened,
@@ -63,7 +67,7 @@ class _Request(NamedTuple):
 class LedgerBatch:
     """Folds the events of lineages in the order of the log."""
 
-    def __init__(self, rows: Rows, streams: Streams) -> None:
+    def __init__(self, rows: RowBatch, streams: TouchedStreams) -> None:
         self.rows = rows
         self.streams = streams
         self._activated: set[tuple[UUID, int]] = set()
@@ -71,29 +75,29 @@ class LedgerBatch:
         self._requests: dict[int, _Request | None] = {}
         self._asked: dict[tuple[int, int], int | None] = {}
 
-    def take(self, number: int, event: Event) -> None:
+    def add_event(self, number: int, event: Event) -> None:
         """Fold one event, which is notification `number`."""
         if isinstance(event, CompactionOpened):
             self._open(number, event)
-        lineage = self.streams.lineage(event.originator_id)
+        lineage = self.streams.find_lineage(event.originator_id)
         assert lineage is not None, "a lineage's first event opens it"
         is_futile = _is_futile(event, lineage.session)
-        lineage.session.row.decided(lineage.name, event, is_futile=is_futile)
+        lineage.session.row.apply_decision(lineage.name, event, is_futile=is_futile)
         self.rows.complete("lineages", {"version": event.originator_version}, id=lineage.id)
         place = {"id": number, "lineage_id": lineage.id}
         if isinstance(event, CompactionRequested):
-            if self._open_request(lineage.id) is not None:
-                self._end(lineage.id, event, "taken over")
+            if self._find_open_request(lineage.id) is not None:
+                self._end_request(lineage.id, event, "taken over")
             self._requests[lineage.id] = _Request(number, is_open=True)
             self._asked[lineage.id, event.originator_version] = number
             ends = {"ended_at": None, "outcome": None}
-            self.rows.add("compaction_requests", **place, **request_row(event), **ends)
-        elif found := ledger_row(event):
-            request = self._request_of(lineage.id, event)
-            if request is not None and _ends(event):
-                self._end(lineage.id, event, found["outcome"])
+            self.rows.add("compaction_requests", **place, **make_request_row(event), **ends)
+        elif found := make_ledger_row(event):
+            request = self._find_answered_request(lineage.id, event)
+            if request is not None and _ends_request(event):
+                self._end_request(lineage.id, event, found["outcome"])
             if isinstance(event, CompactionFailed):
-                found["rule"] = _why_no_failure(event, is_futile=is_futile)
+                found["rule"] = _find_exemption(event, is_futile=is_futile)
             more = {"session_id": lineage.session.row.id, "request_id": request}
             self.rows.add("compactions", **place, **more, **found)
         if isinstance(event, BoundaryActivated):
@@ -106,19 +110,19 @@ class LedgerBatch:
         ):
             waiting = event.originator_version if isinstance(event, CompactBoundary) else None
             self.rows.complete("lineages", {"prepared": waiting}, id=lineage.id)
-        if done := completed(event):
+        if done := complete_ledger_row(event):
             boundary, columns = done
             self.rows.complete("compactions", columns, lineage_id=lineage.id, version=boundary)
 
-    def unmeasured(self) -> set[tuple[UUID, int]]:
+    def list_unmeasured(self) -> set[tuple[UUID, int]]:
         """The boundaries that events of this batch may have made measurable.
 
         To be asked before the batch is written: of what was there before, only the newest boundary
         of each lineage, whose first call may have come now.
         """
         found = set(self._activated)
-        for touched in self.streams.touched:
-            for stream, number in self.rows.all(NEWEST_UNREPORTED, (touched.row.id,)):
+        for touched in self.streams.sessions:
+            for stream, number in self.rows.fetch_all(NEWEST_UNREPORTED, (touched.row.id,)):
                 found.add((UUID(stream), number))
         return found
 
@@ -128,14 +132,14 @@ class LedgerBatch:
         for stream, number in boundaries:
             by_stream.setdefault(stream, []).append(number)
         for stream, numbers in by_stream.items():
-            opened = store.lineage_opened(stream)
-            chain = store.lineage_chain(opened.namespace, opened.key, opened.lineage)
-            log = store.read(chain, Ranges.span(1, store.lineage_state(chain)[0]))
+            opened = store.read_lineage_opening(stream)
+            chain = store.find_lineage_chain(opened.namespace, opened.key, opened.lineage)
+            log = store.read(chain, Ranges.span(1, store.read_lineage_state(chain)[0]))
             decisions = [one.event for one in log if not isinstance(one.event, Summary)]
             for number, sizes in measure_compactions(store, decisions, numbers).items():
                 self._note_sizes(stream, number, sizes)
 
-    def _note_sizes(self, stream: UUID, number: int, sizes: Sizes) -> None:
+    def _note_sizes(self, stream: UUID, number: int, sizes: PromptSizeChange) -> None:
         columns = {
             "pre_tokens": sizes.before,
             "post_tokens": sizes.after,
@@ -145,10 +149,10 @@ class LedgerBatch:
         self.rows.complete_now("compactions", columns, which, (str(stream), number))
 
     def _open(self, number: int, event: CompactionOpened) -> None:
-        session = self.streams.session(session_id(event.namespace, event.key))
+        session = self.streams.find_session(derive_session_id(event.namespace, event.key))
         assert session is not None, "a lineage belongs to a session"
-        base = self.streams.lineage(event.base.originator_id) if event.base else None
-        lineage = Lineage(number, session, event.lineage)
+        base = self.streams.find_lineage(event.base.originator_id) if event.base else None
+        lineage = TouchedLineage(number, session, event.lineage)
         self.streams.open_lineage(event.originator_id, lineage)
         self.rows.add(
             "lineages",
@@ -161,15 +165,15 @@ class LedgerBatch:
             version=event.originator_version,
             boundary=None,
             prepared=None,
-            opened_at=moment(event.timestamp),
+            opened_at=format_timestamp(event.timestamp),
         )
 
-    def _request_of(self, lineage: int, event: Event) -> int | None:
+    def _find_answered_request(self, lineage: int, event: Event) -> int | None:
         """The request that an event is the answer to."""
-        request = self._newest_request(lineage)
+        request = self._find_newest_request(lineage)
         match event:
             case CompactionRejected(request=asked) if asked is not None:
-                return self._request_at(lineage, asked)
+                return self._find_request_at(lineage, asked)
             case CompactionRejected():
                 return request and request.id  # of before it was told which
             case CompactBoundary() | CompactionFailed():
@@ -177,33 +181,33 @@ class LedgerBatch:
             case _:
                 return None  # nobody's request asks for a revert
 
-    def _request_at(self, lineage: int, version: int) -> int | None:
+    def _find_request_at(self, lineage: int, version: int) -> int | None:
         """By its version: what came too late is told when others have asked since."""
         if (lineage, version) not in self._asked:
             query = "SELECT id FROM compaction_requests WHERE lineage_id = ? AND version = ?"
-            found = self.rows.one(query, (lineage, version))
+            found = self.rows.fetch_one(query, (lineage, version))
             self._asked[lineage, version] = found[0] if found else None
         return self._asked[lineage, version]
 
-    def _open_request(self, lineage: int) -> int | None:
-        request = self._newest_request(lineage)
+    def _find_open_request(self, lineage: int) -> int | None:
+        request = self._find_newest_request(lineage)
         return request.id if request and request.is_open else None
 
-    def _newest_request(self, lineage: int) -> _Request | None:
+    def _find_newest_request(self, lineage: int) -> _Request | None:
         if lineage not in self._requests:
-            found = self.rows.one(NEWEST_REQUEST, (lineage,))
+            found = self.rows.fetch_one(NEWEST_REQUEST, (lineage,))
             self._requests[lineage] = _Request(*found) if found else None
         return self._requests[lineage]
 
-    def _end(self, lineage: int, event: Event, outcome: str) -> None:
-        request = self._newest_request(lineage)
+    def _end_request(self, lineage: int, event: Event, outcome: str) -> None:
+        request = self._find_newest_request(lineage)
         assert request is not None, "what ends was requested"
-        ended = {"ended_at": moment(event.timestamp), "outcome": outcome}
+        ended = {"ended_at": format_timestamp(event.timestamp), "outcome": outcome}
         self.rows.complete("compaction_requests", ended, id=request.id)
         self._requests[lineage] = request._replace(is_open=False)
 
 
-def _is_futile(event: Event, session: Touched) -> bool:
+def _is_futile(event: Event, session: TouchedSession) -> bool:
     """Whether it says that of the session as it stands nothing can be gained.
 
     A failure repeats how far that was known before, which may be long ago.
@@ -215,14 +219,14 @@ def _is_futile(event: Event, session: Touched) -> bool:
     return event.after >= position
 
 
-def _why_no_failure(event: CompactionFailed, *, is_futile: bool) -> str | None:
+def _find_exemption(event: CompactionFailed, *, is_futile: bool) -> str | None:
     """Why it is not counted as a failed attempt; None where it is one."""
     if event.cancelled:
         return "cancelled"
     return "nothing-gained" if is_futile else None
 
 
-def _ends(event: Event) -> bool:
+def _ends_request(event: Event) -> bool:
     """Whether it is what the newest request came to."""
     match event:
         case CompactBoundary():

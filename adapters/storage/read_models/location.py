@@ -8,12 +8,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from platformdirs import user_state_path
 
 from ....domain.errors import StorageError
-from ..event_log.addresses import is_postgres, shown
+from ..event_log.addresses import hide_passwords, is_postgres
 from ..private_files import make_folder
-from ..sqlite.address import address_of, is_in_memory
+from ..sqlite.database_file import is_in_memory, make_sqlite_address
 
 
-def read_models_of(address: str) -> str:
+def find_read_models(address: str) -> str:
     """What SQLite is told to open for the log at `address`.
 
     A log in memory has read models in memory. A log on a server, or in a folder that cannot be
@@ -21,9 +21,9 @@ def read_models_of(address: str) -> str:
     """
     if is_postgres(address):
         # By any password it is the same log.
-        return str(_in_state_folder(shown(address)))
+        return str(_state_folder_path(hide_passwords(address)))
     if is_in_memory(address):
-        return address_of(address)
+        return make_sqlite_address(address)
     path, said = Path(address), dict[str, list[str]]()
     if address.startswith("file:"):
         uri = urlsplit(address)
@@ -31,11 +31,11 @@ def read_models_of(address: str) -> str:
     path = path.resolve()
     is_read_only = said.get("mode") == ["ro"] or "immutable" in said
     if is_read_only or not os.access(path.parent, os.W_OK):
-        return str(_in_state_folder(str(path)))
+        return str(_state_folder_path(str(path)))
     return str(path.with_name(f"{path.stem}.read{path.suffix or '.db'}"))
 
 
-def _in_state_folder(name: str) -> Path:
+def _state_folder_path(name: str) -> Path:
     folder = user_state_path("cutbank", appauthor=False)
     try:
         make_folder(folder)

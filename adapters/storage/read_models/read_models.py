@@ -11,32 +11,32 @@ from eventsourcing.persistence import MapperDeserialisationError, PersistenceErr
 
 from ....domain.context_limit import ContextLimit, LoggedContext
 from ....domain.errors import InvalidSettingError, StorageError
-from ....projections.read_models.search_query import Query
-from ...models.context_limits import limit_by
+from ....projections.read_models.search_query import SearchQuery
+from ...models.context_limits import resolve_limit
 from ...settings.settings import Settings as UserSettings
 from ..event_log.event_store import EventStore
-from ..event_log.plain_errors import speaking_plainly
-from .feed import Feed, NotThisLogError, advance, news
+from ..event_log.storage_errors import translate_storage_errors
+from .feed import Feed, WrongLogError, advance_feed, read_new_events
 from .index_feed import IndexFeed
-from .read_file import Place, ReadFile, is_damage
-from .search import Found, Search
+from .read_model_file import FeedPosition, ReadModelDatabase, is_damage_error
+from .search import SearchHit, SearchIndex
 from .search_feed import SearchFeed
 
 Progress = Callable[[int, int], None]
-T = TypeVar("T")
-POLL_SECONDS = 0.005
-ANEW = 3
+_T = TypeVar("_T")
+_POLL_SECONDS = 0.005
+MAX_REBUILDS = 3
 """How often a file may turn out to be unfit in one call, before the error is the caller's."""
-KEEP_CALLS = (
+SAVE_CALLS = (
     "REPLACE INTO counted_calls (stream, position, digest, format, calls, joins)"
     " VALUES (?, ?, ?, ?, ?, ?)"
 )
-KEEP_TRACE = (
+SAVE_TRACE = (
     "REPLACE INTO traces (stream, position, digest, format, columns) VALUES (?, ?, ?, ?, ?)"
 )
 
 
-class Kept(NamedTuple):
+class SavedState(NamedTuple):
     """Of which state of a stream something was kept, and in which form."""
 
     position: int
@@ -67,12 +67,12 @@ class ReadModels:
         self.name = name
         self.log = log
         """What messages call the log."""
-        with speaking_plainly(name):
-            self.file = ReadFile(name, reckoned)
+        with translate_storage_errors(name):
+            self.file = ReadModelDatabase(name, reckoned)
         self._user_settings = user_settings
-        self._index = IndexFeed(store, self.file, self._limit_of)
+        self._index = IndexFeed(store, self.file, self._resolve_limit)
         self._words = SearchFeed(store)
-        self._search = Search(store, self.file)
+        self._search = SearchIndex(store, self.file)
         self._advanced = Condition()
 
     # Positions
@@ -85,12 +85,12 @@ class ReadModels:
     @property
     def positions(self) -> dict[str, int]:
         """The same for each feed: `index` (all tables but `blocks`) and `search`."""
-        with speaking_plainly(self.name):
-            found = self.file.rows("SELECT name, position FROM feeds")
+        with translate_storage_errors(self.name):
+            found = self.file.fetch_rows("SELECT name, position FROM feeds")
         return {"index": 0, "search": 0} | dict(found)
 
     @property
-    def made_anew(self) -> str | None:
+    def rebuild_reason(self) -> str | None:
         """Why the file had to be made anew since it was opened here, if it had."""
         return self.file.made_anew
 
@@ -110,9 +110,9 @@ class ReadModels:
                         f" within {timeout:g} s"
                     )
                 with self._advanced:
-                    self._advanced.wait(min(POLL_SECONDS, left))
+                    self._advanced.wait(min(_POLL_SECONDS, left))
 
-    def stand_by(self, position: int, timeout: float = 10.0) -> None:
+    def wait_for_follower(self, position: int, timeout: float = 10.0) -> None:
         """The same, and leave it to a follower of this process to take it in."""
         with self._advanced:
             if not self._advanced.wait_for(lambda: self.position >= position, timeout):
@@ -127,7 +127,7 @@ class ReadModels:
         session: str | None = None,
         namespace: str | None = None,
         limit: int = 20,
-    ) -> list[Found]:
+    ) -> list[SearchHit]:
         """What holds all words of `query` and `"phrases"`, and none of its `-words`.
 
         Takes in what is new first. The best come first; of a word that very many blocks hold, the
@@ -135,53 +135,53 @@ class ReadModels:
         shares with the session it was forked from. Raises InvalidSettingError for a query that
         cannot be understood.
         """
-        wanted = Query.parsed(query)
+        wanted = SearchQuery.parse(query)
         self.catch_up()
         streams: list[tuple[str, int | None]] = []
         if session is not None:
-            chain = self.store.session_chain(namespace or "default", session)
+            chain = self.store.find_session_chain(namespace or "default", session)
             streams = [(str(part.originator_id), part.last) for part in chain.segments]
 
-        def found() -> list[Found]:
-            parts = self._search.parts_of(streams)
+        def found() -> list[SearchHit]:
+            parts = self._search.find_parts(streams)
             return self._search.find(
                 wanted, parts=parts, namespace=None if session else namespace, limit=limit
             )
 
-        return self._fit(found)
+        return self._run_on_fit_file(found)
 
     # What is kept of streams
 
-    def keep_calls(self, stream: UUID, kept: Kept, calls: bytes, joins: bytes) -> None:
+    def save_calls(self, stream: UUID, kept: SavedState, calls: bytes, joins: bytes) -> None:
         """Keep where a stream's calls stand in the place of what was kept of an earlier state.
 
         `kept_row` reads it.
         """
-        self._keep(KEEP_CALLS, (str(stream), *kept, calls, joins))
+        self._save(SAVE_CALLS, (str(stream), *kept, calls, joins))
 
-    def kept_trace(self, stream: UUID, kept: Kept) -> bytes | None:
+    def load_trace(self, stream: UUID, kept: SavedState) -> bytes | None:
         """The columns that `keep_trace` was given for this very state of a stream."""
 
         def found() -> list[tuple[bytes]]:
-            return self.file.rows(
+            return self.file.fetch_rows(
                 "SELECT columns FROM traces"
                 " WHERE stream = ? AND position = ? AND digest = ? AND format = ?",
                 (str(stream), *kept),
             )
 
-        rows = self._fit(found)
+        rows = self._run_on_fit_file(found)
         return rows[0][0] if rows else None
 
-    def keep_trace(self, stream: UUID, kept: Kept, columns: bytes) -> None:
+    def save_trace(self, stream: UUID, kept: SavedState, columns: bytes) -> None:
         """Keep a stream's columns in the place of those of an earlier state."""
-        self._keep(KEEP_TRACE, (str(stream), *kept, columns))
+        self._save(SAVE_TRACE, (str(stream), *kept, columns))
 
-    def _keep(self, statement: str, row: tuple[object, ...]) -> None:
+    def _save(self, statement: str, row: tuple[object, ...]) -> None:
         def keep() -> None:
             with self.file.transaction() as db:
                 db.conn.execute(statement, row)
 
-        self._fit(keep)
+        self._run_on_fit_file(keep)
 
     # Keeping up
 
@@ -197,40 +197,40 @@ class ReadModels:
         `search` is whether full-text search catches up as well; `until` is asked between batches
         whether to stop.
         """
-        return self._fit(lambda: self._catch_up(progress, search=search, until=until))
+        return self._run_on_fit_file(lambda: self._catch_up(progress, search=search, until=until))
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Empty the file and read the whole log again; returns how many events that were."""
 
         def anew() -> None:
             with self.file.transaction() as db:
-                self.file.empty(db, None)
+                self.file.clear(db, None)
 
-        self._fit(anew)
+        self._run_on_fit_file(anew)
         return self.catch_up(progress)
 
-    def reckon_by(self, **settings: float) -> None:
+    def change_settings(self, **settings: float) -> None:
         """Go by these fields of session_row.Settings from now on, also of what is in already."""
 
         def settle() -> None:
-            self.file.reckon_by(settings)
+            self.file.change_settings(settings)
 
-        self._fit(settle)
+        self._run_on_fit_file(settle)
 
     def close(self) -> None:
         self.file.close()
 
-    def _limit_of(self, logged: LoggedContext) -> ContextLimit:
+    def _resolve_limit(self, logged: LoggedContext) -> ContextLimit:
         try:
             known = self._user_settings()
         except InvalidSettingError:
             known = UserSettings()  # whoever compacts reports the mistake; an index has to go on
-        return limit_by(known, logged=logged)
+        return resolve_limit(known, logged=logged)
 
     def _catch_up(
         self, progress: Progress | None, *, search: bool, until: Callable[[], bool]
     ) -> int:
-        self.file.renew()
+        self.file.reopen_replaced()
         total = self.store.recorder.max_notification_id() if progress else 0
         feeds: list[Feed] = [self._index, self._words] if search else [self._index]
         taken = 0
@@ -238,63 +238,65 @@ class ReadModels:
             more = self._advance(self._index)
             # Text takes its time: between two batches of it the index stays up to date.
             if not more and search:
-                more = self._advance(self._words, self.file.place(self._index.name).position)
+                more = self._advance(
+                    self._words, self.file.read_position(self._index.name).position
+                )
             if not more:
                 break
             taken += more
             if progress:
-                done = sum(self.file.place(feed.name).position for feed in feeds)
+                done = sum(self.file.read_position(feed.name).position for feed in feeds)
                 progress(done, max(done, len(feeds) * total))
         return taken
 
     def _advance(self, feed: Feed, stop: int | None = None) -> int:
         if stop == 0:
             return 0
-        taken = advance(self.store, self.file, feed, stop)
+        taken = advance_feed(self.store, self.file, feed, stop)
         if taken:
             with self._advanced:
                 self._advanced.notify_all()
         return taken
 
-    def _fit(self, work: Callable[[], T]) -> T:
+    def _run_on_fit_file(self, work: Callable[[], _T]) -> _T:
         """Do it on a file that fits the log; one that does not is made anew first."""
-        for _ in range(ANEW):
+        for _ in range(MAX_REBUILDS):
             try:
-                with speaking_plainly(self.name):
-                    return self._tried(work)
-            except NotThisLogError:
-                with speaking_plainly(self.name):
-                    self._begin_again()
+                with translate_storage_errors(self.name):
+                    return self._try(work)
+            except WrongLogError:
+                with translate_storage_errors(self.name):
+                    self._rebuild_file()
         raise StorageError(f"{self.name} cannot be kept: delete it, and look after its disk")
 
-    def _tried(self, work: Callable[[], T]) -> T:
-        for _ in range(ANEW):
+    def _try(self, work: Callable[[], _T]) -> _T:
+        for _ in range(MAX_REBUILDS):
             try:
                 return work()
             except sqlite3.DatabaseError as error:
-                if not is_damage(error):
+                if not is_damage_error(error):
                     raise
                 if not self.file.is_damaged(error):
                     # The other database that is read here is the log.
-                    with speaking_plainly(self.log):
+                    with translate_storage_errors(self.log):
                         raise
                 self.file.replace(f"{self.name} was damaged")
             except (PersistenceError, MapperDeserialisationError):
-                with speaking_plainly(self.log):
+                with translate_storage_errors(self.log):
                     raise
         return work()
 
-    def _begin_again(self) -> None:
+    def _rebuild_file(self) -> None:
         with self.file.transaction() as db:
             for feed in (self._index, self._words):
-                place = self.file.place(feed.name, db)
+                place = self.file.read_position(feed.name, db)
                 if place.position and not self._is_of_this_log(place):
-                    self.file.empty(db, f"{self.name} was made of another state of the log")
+                    self.file.clear(db, f"{self.name} was made of another state of the log")
                     return
 
-    def _is_of_this_log(self, place: Place) -> bool:
+    def _is_of_this_log(self, place: FeedPosition) -> bool:
         try:
-            news(self.store, place, 1)
-        except NotThisLogError:
+            read_new_events(self.store, place, 1)
+        except WrongLogError:
             return False
         return True

@@ -439,10 +439,10 @@ def prices_and_projects(db: Database) -> None:
 def is_current(db: Database) -> bool:
     """Whether the file's steps are these, no more and no fewer."""
     applied = [step.name for step in migrations.applied(db)]
-    return applied == NAMES
+    return applied == MIGRATION_NAMES
 
 
-NAMES = [
+MIGRATION_NAMES = [
     step.__name__
     for step in (
         feeds_and_settings,
@@ -461,13 +461,13 @@ NAMES = [
 ]
 
 
-def make(db: Database) -> None:
+def create_tables(db: Database) -> None:
     """Every table and view, in the transaction that is open."""
     migrations.apply(db)
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def drop(db: Database) -> None:
+def drop_tables(db: Database) -> None:
     """Whatever there is, in the transaction that is open."""
     db.execute("PRAGMA defer_foreign_keys = ON")
     for view in db.view_names():

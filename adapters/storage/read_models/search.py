@@ -5,18 +5,18 @@ from datetime import datetime
 from typing import Any
 
 from ....domain.errors import StorageError
-from ....domain.record import LARGEST
-from ....projections.read_models.said import said_in
-from ....projections.read_models.search_query import Query, Term
-from ....projections.read_models.snippet import Snippet, snippet
+from ....domain.record import MAX_COUNT
+from ....projections.read_models.search_query import SearchQuery, SearchTerm
+from ....projections.read_models.searchable_text import read_searchable_text
+from ....projections.read_models.snippet import Snippet, make_snippet
 from ..event_log.event_store import EventStore
-from .read_file import ReadFile
-from .search_feed import session_word
+from .read_model_file import ReadModelDatabase
+from .search_feed import make_session_word
 
-RANKED = 2_000
+MAX_RANKED = 2_000
 """Matches of a word up to which all that is found is ranked; beyond it the newest come first."""
 
-HITS = (
+HITS_QUERY = (
     "SELECT blocks.id, sessions.namespace, sessions.key, blocks.position, blocks.turn,"
     " blocks.kind, blocks.name, lineages.name, blocks.boundary, blocks.tokens, blocks.said_at"
     " FROM blocks_fts CROSS JOIN blocks ON blocks.id = blocks_fts.rowid"
@@ -24,13 +24,13 @@ HITS = (
     " LEFT JOIN lineages ON lineages.id = blocks.lineage_id"
     " WHERE blocks_fts MATCH ?"
 )
-RANK = " ORDER BY bm25(blocks_fts, 1.0, 0.0), blocks_fts.rowid DESC LIMIT ?"
-NEWEST_FIRST = " ORDER BY blocks_fts.rowid DESC LIMIT ?"
-COUNT = "SELECT count(*) FROM (SELECT 1 FROM blocks_fts WHERE blocks_fts MATCH ? LIMIT ?)"
+RANK_ORDER = " ORDER BY bm25(blocks_fts, 1.0, 0.0), blocks_fts.rowid DESC LIMIT ?"
+NEWEST_ORDER = " ORDER BY blocks_fts.rowid DESC LIMIT ?"
+COUNT_QUERY = "SELECT count(*) FROM (SELECT 1 FROM blocks_fts WHERE blocks_fts MATCH ? LIMIT ?)"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchHit:
     """One block, or one summary, that holds what was searched for."""
 
     notification: int
@@ -54,52 +54,59 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SessionPart:
     """A session, or what a fork shares of one: its positions up to `last`."""
 
     session: int
     last: int | None = None
 
 
-class Search:
+class SearchIndex:
     """Finds in the index, and shows the words as the log has them."""
 
-    def __init__(self, store: EventStore, file: ReadFile) -> None:
+    def __init__(self, store: EventStore, file: ReadModelDatabase) -> None:
         self.store = store
         self.file = file
 
     def find(
-        self, query: Query, *, parts: tuple[Part, ...] = (), namespace: str | None, limit: int
-    ) -> list[Found]:
+        self,
+        query: SearchQuery,
+        *,
+        parts: tuple[SessionPart, ...] = (),
+        namespace: str | None,
+        limit: int,
+    ) -> list[SearchHit]:
         """Those that hold all that is wanted: the best first, or the newest of very many."""
         expression = f"{{excerpt}} : {query.expression}"
-        order = RANK if self._is_rare(query) else NEWEST_FIRST
-        if parts and order is NEWEST_FIRST:
+        order = RANK_ORDER if self._is_rare(query) else NEWEST_ORDER
+        if parts and order is NEWEST_ORDER:
             # The index itself finds a session's blocks: one of few among very many.
-            words = " OR ".join(session_word(part.session) for part in parts)
+            words = " OR ".join(make_session_word(part.session) for part in parts)
             expression += f" AND {{session_id}} : ({words})"
-        where, parameters = _within(parts, namespace)
-        found = self.file.rows(HITS + where + order, (expression, *parameters, min(limit, LARGEST)))
-        return [self._shown(row, query) for row in found]
+        where, parameters = _restrict_parts(parts, namespace)
+        found = self.file.fetch_rows(
+            HITS_QUERY + where + order, (expression, *parameters, min(limit, MAX_COUNT))
+        )
+        return [self._make_hit(row, query) for row in found]
 
-    def parts_of(self, streams: list[tuple[str, int | None]]) -> tuple[Part, ...]:
+    def find_parts(self, streams: list[tuple[str, int | None]]) -> tuple[SessionPart, ...]:
         """The sessions of these streams, each up to a position."""
         query = "SELECT id FROM sessions WHERE stream = ?"
-        found = [(self.file.rows(query, (stream,)), last) for stream, last in streams]
-        return tuple(Part(rows[0][0], last) for rows, last in found if rows)
+        found = [(self.file.fetch_rows(query, (stream,)), last) for stream, last in streams]
+        return tuple(SessionPart(rows[0][0], last) for rows, last in found if rows)
 
-    def _is_rare(self, query: Query) -> bool:
-        return all(self._count(term) <= RANKED for term in query.wanted)
+    def _is_rare(self, query: SearchQuery) -> bool:
+        return all(self._count(term) <= MAX_RANKED for term in query.required_terms)
 
-    def _count(self, term: Term) -> int:
-        if term.is_beginning:
-            return RANKED + 1  # to count them is to find them all
+    def _count(self, term: SearchTerm) -> int:
+        if term.is_prefix:
+            return MAX_RANKED + 1  # to count them is to find them all
         expression = f"{{excerpt}} : {term.expression}"
-        return int(self.file.rows(COUNT, (expression, RANKED + 1))[0][0])
+        return int(self.file.fetch_rows(COUNT_QUERY, (expression, MAX_RANKED + 1))[0][0])
 
-    def _shown(self, row: tuple[Any, ...], query: Query) -> Found:
+    def _make_hit(self, row: tuple[Any, ...], query: SearchQuery) -> SearchHit:
         number, namespace, key, position, turn, kind, name, lineage, boundary, tokens, said = row
-        return Found(
+        return SearchHit(
             notification=number,
             namespace=namespace,
             session=key,
@@ -111,18 +118,20 @@ class Search:
             boundary=boundary,
             tokens=tokens,
             said_at=datetime.fromisoformat(said),
-            snippet=snippet(self._text(number), query),
+            snippet=make_snippet(self._read_text(number), query),
         )
 
-    def _text(self, number: int) -> str:
+    def _read_text(self, number: int) -> str:
         events = self.store.recorder.select_notifications(number, 1)
         if not events or events[0].id != number:
             raise StorageError(f"event {number} of the log is gone: run `cutbank rebuild`")
-        said = said_in(self.store.mapper.to_domain_event(events[0]))
+        said = read_searchable_text(self.store.mapper.to_domain_event(events[0]))
         return said.text if said else ""
 
 
-def _within(parts: tuple[Part, ...], namespace: str | None) -> tuple[str, list[str | int]]:
+def _restrict_parts(
+    parts: tuple[SessionPart, ...], namespace: str | None
+) -> tuple[str, list[str | int]]:
     where = ""
     parameters: list[str | int] = []
     if namespace is not None:

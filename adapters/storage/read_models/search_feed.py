@@ -7,13 +7,17 @@ from uuid import UUID
 from sqlite_utils import Database
 
 from ....domain.compaction_events import Summary
-from ....projections.read_models.moments import moment, said_at
-from ....projections.read_models.said import SAYING, excerpt, said_in
+from ....projections.read_models.searchable_text import (
+    SEARCHABLE_EVENTS,
+    make_excerpt,
+    read_searchable_text,
+)
+from ....projections.read_models.timestamps import find_event_time, format_timestamp
 from ..event_log.event_store import EventStore
 from ..event_log.recorder import LogNotification
 
-SAYS = {event.TOPIC for event in SAYING}
-BATCH_CHARACTERS = 4_000_000
+_TEXT_TOPICS = {event.TOPIC for event in SEARCHABLE_EVENTS}
+_BATCH_CHARACTERS = 4_000_000
 """Text that is indexed in one transaction, about."""
 INSERT_WORDS = "INSERT INTO blocks_fts (rowid, excerpt, session_id) VALUES (?, ?, ?)"
 
@@ -34,13 +38,13 @@ class SearchFeed:
         characters = taken = 0
         for row in events:
             taken += 1
-            if row.topic not in SAYS:
+            if row.topic not in _TEXT_TOPICS:
                 continue
             event = self.store.mapper.to_domain_event(row)
-            said = said_in(event)
+            said = read_searchable_text(event)
             assert said is not None, "its topic is among those that say something"
             if row.originator_id not in owners:
-                owners[row.originator_id] = _owner(db, row)
+                owners[row.originator_id] = _find_owner(db, row)
             session, lineage = owners[row.originator_id]
             is_summary = isinstance(event, Summary)
             blocks.append(
@@ -54,25 +58,25 @@ class SearchFeed:
                     "lineage_id": lineage,
                     "boundary": event.boundary if isinstance(event, Summary) else None,
                     "tokens": event.tokens if isinstance(event, Summary) else row.tokens,
-                    "said_at": moment(said_at(event)),
-                    "excerpt": excerpt(said.text),
+                    "said_at": format_timestamp(find_event_time(event)),
+                    "excerpt": make_excerpt(said.text),
                 }
             )
-            words.append((row.id, said.text, session_word(session)))
+            words.append((row.id, said.text, make_session_word(session)))
             characters += len(said.text)
-            if characters >= BATCH_CHARACTERS:
+            if characters >= _BATCH_CHARACTERS:
                 break
         db.table("blocks").insert_all(blocks)
         db.conn.executemany(INSERT_WORDS, words)
         return taken
 
 
-def session_word(session: int) -> str:
+def make_session_word(session: int) -> str:
     """What finds a session's blocks in the index; nobody types it."""
     return f"sessionnumber{session}"
 
 
-def _owner(db: Database, row: LogNotification) -> tuple[int, int | None]:
+def _find_owner(db: Database, row: LogNotification) -> tuple[int, int | None]:
     """The session, and for a summary the lineage, that an event belongs to."""
     stream = str(row.originator_id)
     if row.topic == Summary.TOPIC:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ....domain.context_limit import LimitSource
-from ....projections.read_models.idle_state import IdleState, Standing
-from ....projections.read_models.moments import moment
+from ....projections.read_models.idle_state import IdleFacts, IdleState
+from ....projections.read_models.timestamps import format_timestamp
 from .read_models import ReadModels
 
-SESSIONS = """
+_SESSIONS_QUERY = """
     SELECT sessions.key, sessions.namespace, sessions.title, sessions.source, sessions.parent_key,
         origin.key, sessions.position, sessions.turns, sessions.blocks, sessions.tokens,
         sessions.open_calls, sessions.closed,
@@ -75,16 +75,18 @@ class ListedSession:
     """Until when that holds, where time alone ends it."""
 
 
-def listed(models: ReadModels, namespace: str | None, now: datetime) -> Iterator[ListedSession]:
+def list_sessions(
+    models: ReadModels, namespace: str | None, now: datetime
+) -> Iterator[ListedSession]:
     """By namespace and key, as of what the read models have taken in."""
-    settings = models.file.reckoned
-    for row in models.file.rows(SESSIONS, {"namespace": namespace}):
+    settings = models.file.current_settings
+    for row in models.file.fetch_rows(_SESSIONS_QUERY, {"namespace": namespace}):
         *what, waiting, lineages, leased_until, wake_at, prepared, boundary = row[:-13]
         project, first_prompt, model, said_at, last_activity, compactions = row[-13:-7]
         settled, attempts, utilisation, due_at, in_use, limit, limit_source = row[-7:]
         *plain, parent, forked_from, position, turn, blocks, tokens, open_calls, closed = what
         key, space, title, source = plain
-        standing = Standing(
+        standing = IdleFacts(
             closed=bool(closed),
             is_sub_agent=parent is not None,
             leased_until=leased_until,
@@ -94,11 +96,11 @@ def listed(models: ReadModels, namespace: str | None, now: datetime) -> Iterator
             is_served=boundary is not None,
             settled=bool(settled),
             attempts=attempts,
-            utilisation=utilisation,
+            utilization=utilisation,
             due_at=due_at,
         )
-        state = standing.state(
-            moment(now), attempts=settings.attempts, least_share=settings.least_share
+        state = standing.find_state(
+            format_timestamp(now), attempts=settings.attempts, least_share=settings.least_share
         )
         ends = {
             IdleState.RUNNING: leased_until,

@@ -5,8 +5,8 @@ from eventsourcing.sqlite import SQLiteFactory
 from eventsourcing.utils import Environment, EnvType
 
 from ....domain.errors import StorageError
-from .datastore import Datastore
-from .recorder import SQLiteRecorder
+from .sqlite_datastore import SQLiteLogDatastore
+from .sqlite_recorder import SQLiteRecorder
 
 
 class Factory(SQLiteFactory):
@@ -19,7 +19,7 @@ class Factory(SQLiteFactory):
         super().__init__(env)
         # The stock datastore has opened nothing yet; ours takes its place.
         self.datastore.close()
-        self._own = self.datastore = Datastore(
+        self._own = self.datastore = SQLiteLogDatastore(
             self.env.get("SQLITE_DBNAME", ""),
             synchronous=self.env.get("SQLITE_SYNCHRONOUS", "FULL"),
         )

@@ -3,18 +3,18 @@
 from collections import deque
 from uuid import UUID
 
-from .datastore import Datastore
-from .insertion import Write
+from .insertion import PendingWrite
+from .sqlite_datastore import SQLiteLogDatastore
 
 
 class GroupCommit:
     """Whoever comes to commit stores what all threads have brought meanwhile."""
 
-    def __init__(self, datastore: Datastore) -> None:
+    def __init__(self, datastore: SQLiteLogDatastore) -> None:
         self.datastore = datastore
-        self.waiting: deque[Write] = deque()
+        self.waiting: deque[PendingWrite] = deque()
 
-    def store(self, write: Write) -> None:
+    def store(self, write: PendingWrite) -> None:
         """Return when it is stored, by this thread or another; raises what it was refused for."""
         self.waiting.append(write)
         with self.datastore.writing:
@@ -23,7 +23,7 @@ class GroupCommit:
         if write.error is not None:
             raise write.error
 
-    def _commit_waiting(self, own: Write) -> None:
+    def _commit_waiting(self, own: PendingWrite) -> None:
         writes = []
         while self.waiting:
             writes.append(self.waiting.popleft())
@@ -42,7 +42,7 @@ class GroupCommit:
         for write in writes:
             write.is_done = True
 
-    def _insert_each(self, writes: list[Write]) -> None:
+    def _insert_each(self, writes: list[PendingWrite]) -> None:
         """At least one has to be refused, and the others with it only if nothing can be stored."""
         for write in writes:
             try:
@@ -50,24 +50,24 @@ class GroupCommit:
             except Exception as error:  # noqa: BLE001 - as above
                 write.fail(error)
 
-    def _insert(self, writes: list[Write]) -> None:
+    def _insert(self, writes: list[PendingWrite]) -> None:
         """Store all of these in one transaction, or nothing."""
         if len(writes) == 1 and writes[0].is_one_row:
-            self.datastore.look_for_file()
+            self.datastore.check_file()
             writes[0].insert_alone(self.datastore.writer)
             return
         with self.datastore.writing_transaction() as writer:
             for write in writes:
                 write.insert(writer)
 
-    def _is_stored(self, write: Write) -> bool:
+    def _is_stored(self, write: PendingWrite) -> bool:
         """Whether the commit was made all the same, just before the interrupt."""
         for row in write.rows[:1]:
-            found = self._digest_at(row.originator_id, row.originator_version)
+            found = self._read_digest(row.originator_id, row.originator_version)
             write.is_done = found == row.digest
         return write.is_done
 
-    def _digest_at(self, originator_id: UUID, version: int) -> bytes | None:
+    def _read_digest(self, originator_id: UUID, version: int) -> bytes | None:
         found = self.datastore.writer.execute(
             "SELECT digest FROM stored_events WHERE originator_id = ? AND originator_version = ?",
             (originator_id.bytes, version),

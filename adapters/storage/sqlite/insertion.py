@@ -24,7 +24,7 @@ INSERT_IMPORT = (
 )
 
 
-class Write:
+class PendingWrite:
     """Rows and what goes along with them, and what became of it."""
 
     __slots__ = ("error", "ids", "imports", "is_done", "keys", "parameters", "rows", "streams")

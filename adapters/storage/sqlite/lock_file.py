@@ -9,7 +9,7 @@ from ..private_files import make_file
 
 
 @contextmanager
-def alone_by(file: Path) -> Iterator[bool]:
+def try_lock_file(file: Path) -> Iterator[bool]:
     """Whether nobody else holds the lock on this file; it is held until the block is left."""
     make_file(file)
     with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as held:

@@ -11,15 +11,17 @@ from dataclasses import dataclass, replace
 from ....domain.blocks import Block, Origin
 from ....domain.session_events import Usage
 from .format import Format
-from .reading.entry_steps import EntrySteps, digest_of
-from .source import Source
-from .steps import Append, Aside, Begin, Call, EntryRead, Problem, Step
+from .reading.entry_steps import EntrySteps, digest_text
+from .source import TranscriptSource
+from .steps import Append, EntryEnd, ImportStep, RawEntry, ReportedCall, SessionStart, SourceProblem
 
-NAME = "aider-history"
+FORMAT_NAME = "aider-history"
 
-_BEGINS = re.compile(r"^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", re.MULTILINE)
-_PERSON = "####"
-_PRINTED = ">"
+_SESSION_START = re.compile(
+    r"^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", re.MULTILINE
+)
+_USER_PREFIX = "####"
+_OUTPUT_PREFIX = ">"
 _TOKENS = re.compile(
     r"Tokens: (?P<sent>[\d.,]+[kM]?) sent"
     r"(?:, (?P<write>[\d.,]+[kM]?) cache write)?"
@@ -27,31 +29,31 @@ _TOKENS = re.compile(
     r", (?P<received>[\d.,]+[kM]?) received"
     r"(?:\. Cost: \$(?P<cost>\d+\.\d+))?"
 )
-_TIMES = {"k": 1_000, "M": 1_000_000}
+_UNIT_FACTORS = {"k": 1_000, "M": 1_000_000}
 
 
-def recognises(source: Source) -> bool:
+def recognizes(source: TranscriptSource) -> bool:
     """Whether a session of aider begins anywhere in the file."""
-    if source.is_folder or any(isinstance(value, dict | list) for value in source.first):
+    if source.is_folder or any(isinstance(value, dict | list) for value in source.first_values):
         return False
     text = source.text
-    return text is not None and _BEGINS.search(text) is not None
+    return text is not None and _SESSION_START.search(text) is not None
 
 
-def read(source: Source) -> Iterator[Step]:
+def read(source: TranscriptSource) -> Iterator[ImportStep]:
     """The steps of all sessions of the file, each under its own key."""
     if source.text is None:
-        yield Problem(1, "not UTF-8 text, or too large")
-        yield EntryRead("error", source.size)
+        yield SourceProblem(1, "not UTF-8 text, or too large")
+        yield EntryEnd("error", source.size)
         return
-    history = History(source.stem)
+    history = AiderHistory(source.stem)
     size = source.size
-    for piece in _pieces(source.text):
+    for piece in _split_pieces(source.text):
         yield from history.read(replace(piece, end=min(piece.end, size)))
 
 
 @dataclass(slots=True)
-class Piece:
+class AiderPiece:
     """Lines that were said at once; `end` is where they end, in bytes."""
 
     kind: str
@@ -60,7 +62,7 @@ class Piece:
     end: int
 
 
-class History:
+class AiderHistory:
     """A chat history while it is read."""
 
     def __init__(self, stem: str) -> None:
@@ -74,31 +76,33 @@ class History:
         self.answer: str | None = None
         """The last answer of the model, until its cost was told."""
 
-    def read(self, piece: Piece) -> Iterator[Step]:
+    def read(self, piece: AiderPiece) -> Iterator[ImportStep]:
         """The steps of one piece."""
         entry = EntrySteps(piece.line, piece.end)
         if piece.kind == "begins":
-            self._begin(entry, piece)
+            self._begin_session(entry, piece)
         else:
             if self.key is None:
                 # A part of a file may begin inside a session.
-                self.key = f"aider-{self.stem}-{digest_of(piece.text)}"
-                entry.say(Begin(self.key))
-            self._say(entry, piece)
-        yield from entry.ended()
+                self.key = f"aider-{self.stem}-{digest_text(piece.text)}"
+                entry.add(SessionStart(self.key))
+            self._append_block(entry, piece)
+        yield from entry.finish()
 
-    def _begin(self, entry: EntrySteps, piece: Piece) -> None:
+    def _begin_session(self, entry: EntrySteps, piece: AiderPiece) -> None:
         time = piece.text
         count = self.started[time] = self.started.get(time, 0) + 1
         started = time.replace(" ", "T")
         self.key = f"aider-{started}" + (f"-{count}" if count > 1 else "")
         self.time, self.number, self.answer = started, 0, None
-        entry.say(Begin(self.key), Aside("begins", "session", f"# {time}", line=piece.line))
+        entry.add(
+            SessionStart(self.key), RawEntry("begins", "session", f"# {time}", line=piece.line)
+        )
 
-    def _say(self, entry: EntrySteps, piece: Piece) -> None:
+    def _append_block(self, entry: EntrySteps, piece: AiderPiece) -> None:
         self.number += 1
-        id = f"{self.number}:{digest_of(piece.text)}"
-        origin = Origin(format=NAME, id=id, time=self.time, line=piece.line)
+        id = f"{self.number}:{digest_text(piece.text)}"
+        origin = Origin(format=FORMAT_NAME, id=id, time=self.time, line=piece.line)
         match piece.kind:
             case "person":
                 block = Block.user(piece.text, origin=origin)
@@ -107,41 +111,41 @@ class History:
             case _:
                 block = Block.assistant(piece.text, origin=origin)
                 self.answer = id
-        entry.say(Append(id, block, id))
-        if piece.kind == "printed" and (call := self._call(piece.text, id)):
-            entry.say(call)
+        entry.add(Append(id, block, id))
+        if piece.kind == "printed" and (call := self._read_call(piece.text, id)):
+            entry.add(call)
 
-    def _call(self, text: str, id: str) -> Call | None:
+    def _read_call(self, text: str, id: str) -> ReportedCall | None:
         """The call of the model whose cost aider printed."""
         told = _TOKENS.search(text)
         if told is None:
             return None
         usage = Usage(
-            input=_count(told["sent"]),
-            cache_read=_count(told["read"]),
-            cache_write=_count(told["write"]),
-            output=_count(told["received"]),
+            input=_parse_count(told["sent"]),
+            cache_read=_parse_count(told["read"]),
+            cache_write=_parse_count(told["write"]),
+            output=_parse_count(told["received"]),
         )
         cost = float(told["cost"]) if told["cost"] else None
         before, self.answer = self.answer, None
         fields = {"call_id": id, "usage": usage, "cost_usd": cost}
-        return Call(f"{id}:call", fields, before=before)
+        return ReportedCall(f"{id}:call", fields, first_answer_id=before)
 
 
-def _pieces(text: str) -> Iterator[Piece]:
+def _split_pieces(text: str) -> Iterator[AiderPiece]:
     """The file in pieces. What aider prints is one piece a line: it prints line by line."""
     held: list[str] = []
     kind, first, end, held_end = "", 0, 0, 0
 
-    def let_go() -> Iterator[Piece]:
+    def let_go() -> Iterator[AiderPiece]:
         whole = "\n".join(held).strip("\n")
         held.clear()
         if whole.strip():
-            yield Piece(kind, whole, first, held_end)
+            yield AiderPiece(kind, whole, first, held_end)
 
     for number, line in enumerate(text.split("\n"), 1):
         end += len(line.encode()) + 1
-        now, said = _line(line.removesuffix("\r"))
+        now, said = _classify_line(line.removesuffix("\r"))
         if now == "blank" and kind == "model":
             held.append("")
             continue
@@ -154,33 +158,33 @@ def _pieces(text: str) -> Iterator[Piece]:
     yield from let_go()
 
 
-def _line(line: str) -> tuple[str, str]:
+def _classify_line(line: str) -> tuple[str, str]:
     """What kind of line it is, and what it says."""
-    if begins := _BEGINS.match(line):
+    if begins := _SESSION_START.match(line):
         return "begins", begins[1]
     if not line.strip():
         return "blank", ""
-    if line == _PERSON or line.startswith(f"{_PERSON} "):
-        return "person", line[len(_PERSON) + 1 :].removesuffix("  ")
-    if line == _PRINTED or line.startswith(f"{_PRINTED} "):
-        return "printed", line[len(_PRINTED) + 1 :].removesuffix("  ")
+    if line == _USER_PREFIX or line.startswith(f"{_USER_PREFIX} "):
+        return "person", line[len(_USER_PREFIX) + 1 :].removesuffix("  ")
+    if line == _OUTPUT_PREFIX or line.startswith(f"{_OUTPUT_PREFIX} "):
+        return "printed", line[len(_OUTPUT_PREFIX) + 1 :].removesuffix("  ")
     return "model", line
 
 
-def _count(told: str | None) -> int | None:
-    if not told:
+def _parse_count(text: str | None) -> int | None:
+    if not text:
         return None
     try:
-        number = float(told.rstrip("kM").replace(",", ""))
+        number = float(text.rstrip("kM").replace(",", ""))
     except ValueError:
         return None
-    return round(number * _TIMES.get(told[-1], 1))
+    return round(number * _UNIT_FACTORS.get(text[-1], 1))
 
 
 FORMAT = Format(
-    name=NAME,
-    what="chat histories of aider",
-    recognises=recognises,
+    name=FORMAT_NAME,
+    description="chat histories of aider",
+    recognizes=recognizes,
     read=read,
     suffix=".md",
 )

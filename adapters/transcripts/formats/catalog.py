@@ -17,10 +17,10 @@ from . import (
     swe_agent,
 )
 from .format import Format
-from .gemini import cli as gemini_cli
-from .gemini import history as gemini_history
+from .gemini import gemini_cli as gemini_cli
+from .gemini import gemini_history as gemini_history
 from .messages import anthropic, openai_chat, openai_responses, tau
-from .source import Source
+from .source import TranscriptSource
 
 FORMATS: dict[str, Format] = {
     one.name: one
@@ -28,7 +28,7 @@ FORMATS: dict[str, Format] = {
         claude_code.FORMAT,
         codex.FORMAT,
         pi.FORMAT,
-        pi.OH_MY_PI,
+        pi.OH_MY_PI_FORMAT,
         copilot_cli.FORMAT,
         openhands.V1,
         openhands.V0,
@@ -47,13 +47,13 @@ FORMATS: dict[str, Format] = {
 }
 """The formats of lines come first: telling the others may need the whole file."""
 
-ENDINGS = (".jsonl", ".json", ".traj", ".md", ".cutbank")
+TRANSCRIPT_SUFFIXES = (".jsonl", ".json", ".traj", ".md", ".cutbank")
 """How the names of files end that may be transcripts."""
 
 
-def recognise(source: Source) -> Format | None:
+def recognize_format(source: TranscriptSource) -> Format | None:
     """The format of a transcript, told by its content and never by its name."""
-    return next((one for one in FORMATS.values() if one.recognises(source)), None)
+    return next((one for one in FORMATS.values() if one.recognizes(source)), None)
 
 
 def find_transcripts(path: Path) -> Iterator[Path]:
@@ -76,7 +76,7 @@ def find_transcripts(path: Path) -> Iterator[Path]:
         below.sort()
         # Where sub-agents lie beside their session, their names begin like this.
         for name in sorted(files, key=lambda name: (name.startswith("agent-"), name)):
-            if name.endswith(ENDINGS) and (file := Path(folder, name)).is_file():
+            if name.endswith(TRANSCRIPT_SUFFIXES) and (file := Path(folder, name)).is_file():
                 yield file
 
 

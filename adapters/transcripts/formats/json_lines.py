@@ -11,12 +11,12 @@ from typing import Any, BinaryIO
 
 import orjson
 
-LONGEST = 256_000_000
+MAX_LINE_BYTES = 256_000_000
 """Bytes of the longest line that is read."""
 
-_ALL_DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
+_DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _TWENTY_DIGITS = b"0" * 20
-_NINETEEN_BELOW_ZERO = b"-" + b"0" * 19
+_NINETEEN_NEGATIVE = b"-" + b"0" * 19
 _CHUNK = 1 << 20
 
 
@@ -25,7 +25,7 @@ class NestedTooDeeplyError(ValueError):
 
 
 @dataclass(frozen=True)
-class Line:
+class SourceLine:
     """One line that is not blank: its value, or the problem with it. `raw` is empty only where it
     is too long to be kept."""
 
@@ -35,24 +35,24 @@ class Line:
     raw: bytes = b""
     value: Any = None
     problem: str | None = None
-    odd: bool = False
+    has_odd_numbers: bool = False
     """Holds what only the slow parser takes: NaN, a large integer, half a surrogate pair."""
-    name: str | None = None
+    source_name: str | None = None
     """Its name, where that is not the digest of `raw`: secrets were left out of it, say."""
 
     @cached_property
     def digest(self) -> str:
         """The line's name where it has no id of its own."""
-        return self.name or f"line:{blake2b(self.raw, digest_size=16).hexdigest()}"
+        return self.source_name or f"line:{blake2b(self.raw, digest_size=16).hexdigest()}"
 
     @property
     def text(self) -> str:
         """The line as it stands; a byte that is no UTF-8 is written as `\\xff`."""
         return self.raw.decode(errors="backslashreplace")
 
-    def json(self, part: Any) -> str:
+    def to_json(self, part: Any) -> str:
         """Part of the value as JSON text that means the same when it is parsed again."""
-        if not self.odd:
+        if not self.has_odd_numbers:
             try:
                 return orjson.dumps(part).decode()
             except TypeError:
@@ -63,7 +63,7 @@ class Line:
             raise NestedTooDeeplyError("nested too deeply") from None
 
 
-def lines(path: Path, longest: int = LONGEST) -> Iterator[Line]:
+def read_lines_of(path: Path, longest: int = MAX_LINE_BYTES) -> Iterator[SourceLine]:
     """Yield each line that is not blank. Memory is that of one line, and at most `longest`."""
     number = end = 0
     with path.open("rb") as file:
@@ -71,45 +71,45 @@ def lines(path: Path, longest: int = LONGEST) -> Iterator[Line]:
             number, start, end = number + 1, end, end + len(raw)
             if len(raw) > longest and not raw.endswith(b"\n"):
                 end += _skip_line(file)
-                yield Line(number, end, problem=f"longer than {longest:,} bytes")
+                yield SourceLine(number, end, problem=f"longer than {longest:,} bytes")
                 continue
             body = raw.removeprefix(BOM_UTF8).strip() if number == 1 else raw.strip()
             if not body:
                 continue
-            line = parse(body, number, end)
+            line = parse_line(body, number, end)
             if line.problem and not raw.endswith(b"\n"):
                 # However much of it is there at a later reading, it is the same line.
                 problem, name = "truncated: the file ends inside this line", f"truncated:{number}"
-                yield Line(number, start, body, problem=problem, name=name)
+                yield SourceLine(number, start, body, problem=problem, source_name=name)
             else:
                 yield line
 
 
-def parse(raw: bytes, number: int = 1, end: int = 0) -> Line:
+def parse_line(raw: bytes, number: int = 1, end: int = 0) -> SourceLine:
     """Parse one line, which is not blank."""
     if not _may_hold_large_integer(raw):
         try:
-            return Line(number, end, raw, orjson.loads(raw))
+            return SourceLine(number, end, raw, orjson.loads(raw))
         except orjson.JSONDecodeError:
             pass
     try:
-        return Line(number, end, raw, _slow(raw.decode()), odd=True)
+        return SourceLine(number, end, raw, _parse_slowly(raw.decode()), has_odd_numbers=True)
     except RecursionError:
         problem = "nested too deeply"
     except UnicodeDecodeError:
         problem = "not UTF-8 text"
     except ValueError as error:
         problem = "holds NUL bytes" if b"\0" in raw else f"not JSON: {error}"
-    return Line(number, end, raw, problem=problem)
+    return SourceLine(number, end, raw, problem=problem)
 
 
 def _may_hold_large_integer(raw: bytes) -> bool:
     # orjson makes a float of an integer beyond 64 bits, without a word.
-    alike = raw.translate(_ALL_DIGITS_ALIKE)
-    return _TWENTY_DIGITS in alike or _NINETEEN_BELOW_ZERO in alike
+    alike = raw.translate(_DIGITS_TO_ZERO)
+    return _TWENTY_DIGITS in alike or _NINETEEN_NEGATIVE in alike
 
 
-def _slow(text: str) -> Any:
+def _parse_slowly(text: str) -> Any:
     value = json.loads(text)
     spelt = json.dumps(value, ensure_ascii=False)
     try:

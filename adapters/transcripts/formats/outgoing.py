@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
-from ....domain.blocks import NOT_SENT, AnyBlock, Block, Kind, ToolCall, ToolResult
+from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, ToolCall, ToolResult
 from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.messages import Role
 from ....domain.session_events import Fork, ModelCalled, Parent
@@ -18,7 +18,7 @@ from ....projections.history_view import HistoryView
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OutgoingBlock:
     """One block, at its position."""
 
     position: int
@@ -26,14 +26,14 @@ class Said:
     time: datetime
     """When it was recorded here; when it was said is `block.origin.time`, in the source's words."""
     block: AnyBlock
-    retracted: bool = False
+    is_retracted: bool = False
     """Taken back since: it is in no view any more."""
-    abandoned: bool = False
+    is_cancelled_result: bool = False
     """A result of cutbank's own making, for a call that nobody will answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class OutgoingCall:
     """A call of a model. It stands after the blocks that it answered with."""
 
     position: int
@@ -41,7 +41,7 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class OutgoingCompaction:
     """A boundary that was served, at the place in the log where it was.
 
     A compacted view begins with one, of which nothing stands before it.
@@ -52,26 +52,26 @@ class Compacted:
     time: datetime
 
 
-Part = Said | Called | Compacted
+OutgoingPart = OutgoingBlock | OutgoingCall | OutgoingCompaction
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class OutgoingMessage:
     """What was said at once: pieces of a model's message are together, even where results of its
     first calls came before its last piece."""
 
     role: Role
-    said: tuple[Said, ...]
+    outgoing_blocks: tuple[OutgoingBlock, ...]
     call: ModelCalled | None = None
     """The call that a model's message answered, where it was recorded."""
 
     @property
     def blocks(self) -> list[AnyBlock]:
-        return [one.block for one in self.said]
+        return [one.block for one in self.outgoing_blocks]
 
 
 @dataclass
-class Outgoing:
+class OutgoingSession:
     """A session on its way out: all of its log, or a compacted view of it."""
 
     key: str
@@ -79,22 +79,22 @@ class Outgoing:
     source: str | None
     """The format that the session was imported from."""
     parent: Parent | None
-    opened: datetime
+    opened_at: datetime
     system_prompt: str | None
     tools: Sequence[JsonValue]
     settings: dict[str, JsonValue]
-    parts: Callable[[], Iterator[Part]]
+    read_parts: Callable[[], Iterator[OutgoingPart]]
     """All parts, read anew each time."""
-    viewed: Callable[[], HistoryView]
+    load_view: Callable[[], HistoryView]
     is_view: bool = False
     """Whether this is a compacted view and not the log."""
-    forks: "tuple[Outgoing, ...]" = ()
+    forks: "tuple[OutgoingSession, ...]" = ()
     """The sessions that were forked off this one by the same import, without what they share."""
     fork: Fork | None = None
     """Where it left another session, if it is a fork."""
     losses: Counter[str] = field(default_factory=Counter)
 
-    def lose(self, what: str, count: int = 1) -> None:
+    def count_loss(self, what: str, count: int = 1) -> None:
         """Say that the target cannot hold this: `images in tool results`, in the plural."""
         self.losses[what] += count
 
@@ -104,65 +104,69 @@ class Outgoing:
 
         Of the whole log it has no boundary, but every block that was not taken back.
         """
-        return self.viewed()
+        return self.load_view()
 
     @cached_property
     def model(self) -> str | None:
         """The last model that was called, or asked for in the settings."""
-        called = [part.call.model for part in self.parts() if isinstance(part, Called)]
+        called = [part.call.model for part in self.read_parts() if isinstance(part, OutgoingCall)]
         asked = self.settings.get("model")
         return next(
             (name for name in reversed(called) if name), asked if isinstance(asked, str) else None
         )
 
 
-def messages(parts: Iterator[Part]) -> Iterator[Message | Compacted]:
+def group_outgoing_messages(
+    parts: Iterator[OutgoingPart],
+) -> Iterator[OutgoingMessage | OutgoingCompaction]:
     """The parts as messages, for a writer of another format than the session came in.
 
     Tool results follow the message that called for them, and are one message each. What was taken
     back, notes and artifacts are left out, and a call that was abandoned stays unanswered. At most
     one model's message is held back.
     """
-    held: list[Message] = []
+    held: list[OutgoingMessage] = []
 
-    def let_go() -> Iterator[Message]:
+    def let_go() -> Iterator[OutgoingMessage]:
         yield from held
         held.clear()
 
     for part in parts:
         match part:
-            case Compacted():
+            case OutgoingCompaction():
                 yield from let_go()
                 yield part
-            case Called(call=call):
+            case OutgoingCall(call=call):
                 if held and held[0].call is None:
-                    held[0] = Message(held[0].role, held[0].said, call)
-            case Said(block=block, retracted=retracted):
-                if retracted or part.abandoned or block.kind in NOT_SENT:
+                    held[0] = OutgoingMessage(held[0].role, held[0].outgoing_blocks, call)
+            case OutgoingBlock(block=block, is_retracted=retracted):
+                if retracted or part.is_cancelled_result or block.kind in UNSENT_KINDS:
                     continue
-                role = _role(block)
-                if held and _is_piece(held, role, block):
-                    held[0] = Message(role, (*held[0].said, part), held[0].call)
+                role = _block_role(block)
+                if held and _continues_message(held, role, block):
+                    held[0] = OutgoingMessage(role, (*held[0].outgoing_blocks, part), held[0].call)
                 elif role is Role.TOOL_RESULT and held:
-                    held.append(Message(role, (part,)))
+                    held.append(OutgoingMessage(role, (part,)))
                 else:
                     yield from let_go()
-                    held.append(Message(role, (part,)))
+                    held.append(OutgoingMessage(role, (part,)))
     yield from let_go()
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OutgoingEntry:
     """An entry of a session's own source, to be written back as it came."""
 
-    rest: dict[str, Any] | None
+    remainder: dict[str, Any] | None
     """The entry without what its blocks hold; None where it was kept raw."""
     raw: str | None
     """The whole entry, where no block was made of it."""
-    said: tuple[Said, ...]
+    outgoing_blocks: tuple[OutgoingBlock, ...]
 
 
-def entries(parts: Iterator[Part], own: str) -> Iterator[Entry | Said | Called | Compacted]:
+def group_outgoing_entries(
+    parts: Iterator[OutgoingPart], own: str
+) -> Iterator[OutgoingEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction]:
     """The parts as entries of the format `own`, where they came in it; the others one by one.
 
     Blocks of one entry share `origin.line` and `origin.id`; the first has the rest of the entry in
@@ -170,21 +174,21 @@ def entries(parts: Iterator[Part], own: str) -> Iterator[Entry | Said | Called |
     that were refused and kept as notes are blocks again.
     """
     rest: dict[str, Any] | None = None
-    pieces: list[Said] = []
+    pieces: list[OutgoingBlock] = []
 
-    def let_go() -> Iterator[Entry]:
+    def let_go() -> Iterator[OutgoingEntry]:
         if pieces:
-            yield Entry(rest, None, tuple(pieces))
+            yield OutgoingEntry(rest, None, tuple(pieces))
         pieces.clear()
 
     for part in parts:
-        if not isinstance(part, Said):
+        if not isinstance(part, OutgoingBlock):
             # A call is recorded between the entries of one message; a compaction is not.
-            if isinstance(part, Compacted):
+            if isinstance(part, OutgoingCompaction):
                 yield from let_go()
             yield part
             continue
-        if part.abandoned:
+        if part.is_cancelled_result:
             continue
         origin = part.block.origin
         if origin is None or origin.format != own:
@@ -193,21 +197,21 @@ def entries(parts: Iterator[Part], own: str) -> Iterator[Entry | Said | Called |
         elif origin.entry is not None:
             yield from let_go()
             rest = json.loads(origin.entry)
-            pieces.append(_revived(part))
-        elif pieces and _place(part) == _place(pieces[0]):
-            pieces.append(_revived(part))
+            pieces.append(_restore_refused(part))
+        elif pieces and _entry_location(part) == _entry_location(pieces[0]):
+            pieces.append(_restore_refused(part))
         else:
             yield from let_go()
-            yield Entry(None, part.block.text, (part,))
+            yield OutgoingEntry(None, part.block.text, (part,))
     yield from let_go()
 
 
-def _place(said: Said) -> tuple[int | None, str | None] | None:
+def _entry_location(said: OutgoingBlock) -> tuple[int | None, str | None] | None:
     origin = said.block.origin
     return (origin.line, origin.id) if origin else None
 
 
-def _revived(said: Said) -> Said:
+def _restore_refused(said: OutgoingBlock) -> OutgoingBlock:
     """A tool call or result that could stand in no view was kept as a note that holds it."""
     block = said.block
     if isinstance(block, Block) and block.kind is Kind.NOTE:
@@ -220,11 +224,11 @@ def _revived(said: Said) -> Said:
                 revived = kind.model_validate_json(block.text)
             except ValidationError:
                 return said  # an item of the source's own that has this name
-            return Said(said.position, said.turn, said.time, revived, said.retracted)
+            return OutgoingBlock(said.position, said.turn, said.time, revived, said.is_retracted)
     return said
 
 
-def _role(block: AnyBlock) -> Role:
+def _block_role(block: AnyBlock) -> Role:
     match block.kind:
         case Kind.TOOL_RESULT:
             return Role.TOOL_RESULT
@@ -236,12 +240,12 @@ def _role(block: AnyBlock) -> Role:
             return Role.USER
 
 
-def _is_piece(held: list[Message], role: Role, block: AnyBlock) -> bool:
+def _continues_message(held: list[OutgoingMessage], role: Role, block: AnyBlock) -> bool:
     """Whether the block goes on with the message that is held: it has its id, or neither has one
     and the model wrote both, one after the other."""
     if role is not held[0].role or role is Role.TOOL_RESULT:
         return False
-    named = held[0].said[0].block.message_id
+    named = held[0].outgoing_blocks[0].block.message_id
     if named is None and role is Role.ASSISTANT:
         return block.message_id is None and len(held) == 1
     return named is not None and named == block.message_id

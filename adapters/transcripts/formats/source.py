@@ -7,14 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from .json_lines import LONGEST, Line, NestedTooDeeplyError, lines, parse
+from .json_lines import MAX_LINE_BYTES, NestedTooDeeplyError, SourceLine, parse_line, read_lines_of
 
-LARGEST_DOCUMENT = LONGEST
+MAX_DOCUMENT_BYTES = MAX_LINE_BYTES
 """Bytes of the largest file that is read at once: one JSON document, or plain text."""
-FIRST_LINES = 32
+FIRST_LINE_COUNT = 32
 
 
-class Redact(Protocol):
+class RedactValue(Protocol):
     """Leaves secrets out: gives the same object, or one without them."""
 
     def __call__(self, line: int, value: Any, member: str = "") -> Any:
@@ -23,10 +23,12 @@ class Redact(Protocol):
         ...
 
 
-class Source:
+class TranscriptSource:
     """A transcript to be told and read. What was read of it to tell its format is kept."""
 
-    def __init__(self, path: Path, *, longest: int = LONGEST, redact: Redact | None = None) -> None:
+    def __init__(
+        self, path: Path, *, longest: int = MAX_LINE_BYTES, redact: RedactValue | None = None
+    ) -> None:
         self.path = path
         self.longest = longest
         self.redact = redact
@@ -50,19 +52,19 @@ class Source:
         return self.path.stat().st_size
 
     @cached_property
-    def first(self) -> list[Any]:
+    def first_values(self) -> list[Any]:
         """The values of the first lines that are JSON; none of a folder."""
         if self.is_folder:
             return []
-        parsed = [parse(raw) for raw in self._first_raws()]
-        read = [self.redacted(replace(line, number=0)) for line in parsed]
+        parsed = [parse_line(raw) for raw in self._read_first_raws()]
+        read = [self.redact_line(replace(line, number=0)) for line in parsed]
         return [line.value for line in read if line.problem is None]
 
-    def _first_raws(self) -> list[bytes]:
+    def _read_first_raws(self) -> list[bytes]:
         """The first lines that are not blank, up to one that is too long."""
         raws: list[bytes] = []
         with self.path.open("rb") as file:
-            while len(raws) < FIRST_LINES and (raw := file.readline(self.longest + 1)):
+            while len(raws) < FIRST_LINE_COUNT and (raw := file.readline(self.longest + 1)):
                 if len(raw) > self.longest and not raw.endswith(b"\n"):
                     break
                 if body := raw.removeprefix(BOM_UTF8).strip():
@@ -75,81 +77,87 @@ class Source:
 
         The first lines that are JSON need not begin the file: a document has such lines within.
         """
-        line = next(lines(self.path, self.longest), None) if not self.is_folder else None
+        line = next(read_lines_of(self.path, self.longest), None) if not self.is_folder else None
         return line.value if line else None
 
-    def lines(self) -> Iterator[Line]:
+    def read_lines(self) -> Iterator[SourceLine]:
         """Each line that is not blank, as JSON."""
-        for line in lines(self.path, self.longest):
-            yield self.redacted(line)
+        for line in read_lines_of(self.path, self.longest):
+            yield self.redact_line(line)
 
     @cached_property
-    def document(self) -> Line | None:
+    def document(self) -> SourceLine | None:
         """The file as one JSON document; None where it is anything else.
 
         As a line: its value, or the problem with it. Its offset is the file's end.
         """
-        if self.is_folder or not self._begins_like_json:
+        if self.is_folder or not self._is_json_like:
             return None
-        if len(self.first) > 1 and all(isinstance(value, dict) for value in self.first):
+        if len(self.first_values) > 1 and all(
+            isinstance(value, dict) for value in self.first_values
+        ):
             return None  # a file of lines
         size = self.path.stat().st_size
-        if size > LARGEST_DOCUMENT:
-            too_large = f"a JSON document of more than {LARGEST_DOCUMENT:,} bytes"
-            return Line(1, size, problem=too_large)
-        return self.redacted(parse(self._whole(), end=size))
+        if size > MAX_DOCUMENT_BYTES:
+            too_large = f"a JSON document of more than {MAX_DOCUMENT_BYTES:,} bytes"
+            return SourceLine(1, size, problem=too_large)
+        return self.redact_line(parse_line(self._read_all(), end=size))
 
     @cached_property
     def text(self) -> str | None:
         """The file as plain text; None where it is not UTF-8, or too large."""
-        if self.is_folder or self.path.stat().st_size > LARGEST_DOCUMENT:
+        if self.is_folder or self.path.stat().st_size > MAX_DOCUMENT_BYTES:
             return None
         try:
-            text = self._whole().decode()
+            text = self._read_all().decode()
         except UnicodeDecodeError:
             return None
         return str(self.redact(1, text)) if self.redact else text
 
-    def member(self, name: str) -> Line:
+    def read_member(self, name: str) -> SourceLine:
         """A file of the folder as one JSON document. Raises OSError where it cannot be read."""
         file = self.path / name
         size = file.stat().st_size
         if size > self.longest:
-            return Line(1, size, problem=f"{name}: longer than {self.longest:,} bytes")
+            return SourceLine(1, size, problem=f"{name}: longer than {self.longest:,} bytes")
         raw = file.read_bytes().removeprefix(BOM_UTF8).strip()
-        return self.redacted(parse(raw, end=size), name)
+        return self.redact_line(parse_line(raw, end=size), name)
 
-    def redacted(self, line: Line, member: str = "") -> Line:
+    def redact_line(self, line: SourceLine, member: str = "") -> SourceLine:
         """The line without its secrets, where they are to be left out."""
         if self.redact is None:
             return line
         if line.problem:
-            return self._redacted_text(line)
+            return self._redact_text(line)
         try:
             value = self.redact(line.number, line.value, member)
             if value is line.value:
                 return line
             # It keeps the name that it has without redaction: it is the same line.
-            raw = line.json(value).encode()
-            return replace(line, value=value, raw=raw, name=line.digest)
+            raw = line.to_json(value).encode()
+            return replace(line, value=value, raw=raw, source_name=line.digest)
         except (RecursionError, NestedTooDeeplyError):
             problem = "nested too deeply to look for secrets in"
-            return self._redacted_text(replace(line, problem=problem, value=None))
+            return self._redact_text(replace(line, problem=problem, value=None))
 
-    def _redacted_text(self, line: Line) -> Line:
+    def _redact_text(self, line: SourceLine) -> SourceLine:
         """A line that cannot be read, its text without its secrets."""
         assert self.redact is not None
         try:
             text = str(self.redact(line.number, line.text))
         except RecursionError:
-            return replace(line, raw=b"", name=line.digest)  # not kept: a secret may be in it
-        return line if text == line.text else replace(line, raw=text.encode(), name=line.digest)
+            return replace(
+                line, raw=b"", source_name=line.digest
+            )  # not kept: a secret may be in it
+        return (
+            line if text == line.text else replace(line, raw=text.encode(), source_name=line.digest)
+        )
 
     @cached_property
-    def _begins_like_json(self) -> bool:
+    def _is_json_like(self) -> bool:
         with self.path.open("rb") as file:
             head = file.read(4096).removeprefix(BOM_UTF8).lstrip()
         return head[:1] in (b"{", b"[")
 
-    def _whole(self) -> bytes:
+    def _read_all(self) -> bytes:
         return self.path.read_bytes().removeprefix(BOM_UTF8).strip()

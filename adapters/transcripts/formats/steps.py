@@ -8,7 +8,7 @@ from ....domain.compaction_events import Trigger
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
+class SessionStart:
     """The steps that follow belong to this session.
 
     It comes again for the same key where the source goes back to a session, or tells its title.
@@ -31,7 +31,7 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class SubAgentLink:
     """A tool call started the sub-agent `key`: what the sub-agent's own file does not say."""
 
     key: str
@@ -48,22 +48,22 @@ class Append:
     block: AnyBlock
     source_id: str | None = None
     """The entry's own id; later steps name it (`Rewind.to`, `Compacted.kept`)."""
-    served: bool = False
+    is_server_call: bool = False
     """A tool call that the provider answered itself, in the same item: it counts as a call."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ReportedCall:
     """One call of a model, reported once; `fields` are those of ModelCalled but the coordinate."""
 
     key: str
     fields: dict[str, Any]
-    before: str | None = None
+    first_answer_id: str | None = None
     """The source id of the first entry that the call answered with: it saw what precedes that."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestParameters:
     """What requests hold from here on beside the messages; None where the source says nothing."""
 
     key: str
@@ -74,7 +74,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class RawEntry:
     """A known entry that no model was sent and that the agent needs to go on: kept raw, as a note.
 
     It counts as imported.
@@ -99,7 +99,7 @@ class Rewind:
 
 
 @dataclass(frozen=True, slots=True)
-class Instead:
+class ReplacementText:
     """Another text that the model saw from then on in the place of what an entry says."""
 
     source_id: str
@@ -109,39 +109,39 @@ class Instead:
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class SourceCompaction:
     """The source compacted the session itself: everything so far left, but for `kept`."""
 
     key: str
     trigger: Trigger
     summary: str | None
     """The text that stood in for what left; None where the source does not show it."""
-    kept: tuple[str, ...] = ()
+    kept_ids: tuple[str, ...] = ()
     """Source ids of earlier entries that stayed in context."""
     pre_tokens: int | None = None
     post_tokens: int | None = None
     source_time: str | None = None
-    partial: str | None = None
+    partial_reason: str | None = None
     """What the source does not tell: `the summary is encrypted`."""
-    instead: tuple[Instead, ...] = ()
+    replacements: tuple[ReplacementText, ...] = ()
     """What of the kept entries says something else from then on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shortened:
+class SourceShortening:
     """The source shortened earlier blocks in its context, and took none out."""
 
     key: str
     trigger: Trigger
-    instead: tuple[Instead, ...]
+    replacements: tuple[ReplacementText, ...]
     pre_tokens: int | None = None
     post_tokens: int | None = None
     source_time: str | None = None
-    partial: str | None = None
+    partial_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedEntry:
     """An entry that is known and says nothing a session holds."""
 
     type: str
@@ -149,7 +149,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownEntry:
     """An entry of a type that this reader does not know: kept raw, as a note, and counted."""
 
     key: str
@@ -161,7 +161,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SourceProblem:
     """Something wrong with the source: where and what. The rest is imported."""
 
     line: int
@@ -178,7 +178,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class EntryRead:
+class EntryEnd:
     """The end of one entry of the source: how it ended and how far the source was read."""
 
     outcome: str
@@ -189,18 +189,18 @@ class EntryRead:
     """Answers in it that the source counts as tool results and that answer no tool call."""
 
 
-Step = (
-    Begin
-    | Linked
+ImportStep = (
+    SessionStart
+    | SubAgentLink
     | Append
-    | Call
-    | Asked
-    | Aside
+    | ReportedCall
+    | RequestParameters
+    | RawEntry
     | Rewind
-    | Compacted
-    | Shortened
-    | Skipped
-    | Unknown
-    | Problem
-    | EntryRead
+    | SourceCompaction
+    | SourceShortening
+    | SkippedEntry
+    | UnknownEntry
+    | SourceProblem
+    | EntryEnd
 )

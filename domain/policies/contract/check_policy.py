@@ -6,19 +6,19 @@ from dataclasses import MISSING, asdict, replace
 from typing import Any
 
 from ...compaction_events import Trigger
-from ...coverage import Settlement, settle
 from ...errors import InvalidSettingError, NothingToCompactError
+from ...settlement import Settlement, settle_plan
 from ...window import Plan, Window
-from ..policy import Policy, configured, is_due, presets_of, settings_of
-from .sample_windows import after, windows
-from .shape import faults_of
+from ..policy import Policy, configure_policy, get_presets, is_due, list_settings
+from .policy_shape import find_shape_faults
+from .sample_windows import compact_window, iter_sample_windows
 
-MOST_ROUNDS = 20
+_MAX_ROUNDS = 20
 """How often a view that nothing was added to may be compacted, one time upon the other."""
-ASKED_ROUNDS = 3
-LEAST_GAIN = 0.1
+_MAX_MANUAL_ROUNDS = 3
+_MIN_GAIN = 0.1
 """What the store wants a compaction that nobody asked for to save, unless told otherwise."""
-MOST_TOLD = 20
+_MAX_FAULTS_SHOWN = 20
 
 
 def check_policy(policy: Policy | type[Policy]) -> None:
@@ -28,102 +28,108 @@ def check_policy(policy: Policy | type[Policy]) -> None:
     long it takes is not looked at.
     """
     policy_class = policy if isinstance(policy, type) else type(policy)
-    broken = [f"{policy_class.__name__}: {fault}" for fault in faults_of(policy_class)]
+    broken = [f"{policy_class.__name__}: {fault}" for fault in find_shape_faults(policy_class)]
     if not broken:
-        every = _every(policy) if isinstance(policy, type) else [(policy.name, policy)]
-        broken = [f"{name}: {fault}" for name, one in every for fault in _broken(one)]
+        every = (
+            _iter_configurations(policy) if isinstance(policy, type) else [(policy.name, policy)]
+        )
+        broken = [f"{name}: {fault}" for name, one in every for fault in _find_faults(one)]
     if broken:
-        more = [f"... and {len(broken) - MOST_TOLD:,} more"] if len(broken) > MOST_TOLD else []
-        raise AssertionError("\n".join([*broken[:MOST_TOLD], *more]))
+        more = (
+            [f"... and {len(broken) - _MAX_FAULTS_SHOWN:,} more"]
+            if len(broken) > _MAX_FAULTS_SHOWN
+            else []
+        )
+        raise AssertionError("\n".join([*broken[:_MAX_FAULTS_SHOWN], *more]))
 
 
-def _every(policy_class: type[Policy]) -> Iterator[tuple[str, Policy]]:
+def _iter_configurations(policy_class: type[Policy]) -> Iterator[tuple[str, Policy]]:
     """The policy by its defaults and by each preset; not where settings are missing yet."""
-    required = {one.name for one in settings_of(policy_class) if one.default is MISSING}
+    required = {one.name for one in list_settings(policy_class) if one.default is MISSING}
     if not required:
-        yield policy_class.name, configured(policy_class, {})
-    for preset, settings in presets_of(policy_class).items():
+        yield policy_class.name, configure_policy(policy_class, {})
+    for preset, settings in get_presets(policy_class).items():
         if required <= set(settings):
-            yield f"{policy_class.name}@{preset}", configured(policy_class, settings)
+            yield f"{policy_class.name}@{preset}", configure_policy(policy_class, settings)
 
 
-def _broken(policy: Policy) -> Iterator[str]:
-    yield from _as_a_value(policy)
-    for name, window in windows():
-        for fault in _on(policy, window):
+def _find_faults(policy: Policy) -> Iterator[str]:
+    yield from _check_as_value(policy)
+    for name, window in iter_sample_windows():
+        for fault in _check_on_window(policy, window):
             yield f"{name}: {fault}"
 
 
-def _as_a_value(policy: Policy) -> Iterator[str]:
+def _check_as_value(policy: Policy) -> Iterator[str]:
     """A request is recorded with its policy, by name and settings, and picked up by others."""
     try:
         read = json.loads(json.dumps(asdict(policy)))
     except (TypeError, ValueError) as error:
         yield f"its settings are not JSON: {error}"
         return
-    if configured(type(policy), read) != policy:
+    if configure_policy(type(policy), read) != policy:
         yield "it is another one when it is read back from its settings as JSON"
-    for setting in settings_of(policy):
+    for setting in list_settings(policy):
         try:
             replace(policy, **{setting.name: [None]})
         except InvalidSettingError:
             continue
         except Exception as error:  # noqa: BLE001 - whatever it raises, it is not what it ought to
-            yield f"{setting.name} = [None] raises {_named(error)}, not InvalidSettingError"
+            yield f"{setting.name} = [None] raises {_describe_error(error)}, not InvalidSettingError"
         else:
             yield f"{setting.name} may be [None]: call check(self) in __post_init__"
 
 
-def _on(policy: Policy, window: Window) -> Iterator[str]:
+def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
     """What is wrong with the answer to a window, and to those that follow once it was carried out.
 
     Compacted again and again, with nothing said in between, a view is small enough at last; who
     asks for it may go on for longer than is tried here.
     """
     is_asked = window.trigger in {Trigger.MANUAL, Trigger.OVERFLOW}
-    least, rounds = (0.0, ASKED_ROUNDS) if is_asked else (LEAST_GAIN, MOST_ROUNDS)
+    least, rounds = (0.0, _MAX_MANUAL_ROUNDS) if is_asked else (_MIN_GAIN, _MAX_ROUNDS)
     for generation in range(1, rounds + 1):
-        answer, faults = _answered(policy, window)
+        answer, faults = _check_answer(policy, window)
         yield from faults
-        settlement = _settled(answer, window) if isinstance(answer, Plan) else None
+        settlement = _settle(answer, window) if isinstance(answer, Plan) else None
         if faults or settlement is None:
             return
-        smaller = after(window, settlement, generation)
-        if window.tokens - smaller.tokens <= least * (window.tokens - window.request):
+        smaller = compact_window(window, settlement, generation)
+        if window.tokens - smaller.tokens <= least * (window.tokens - window.request_tokens):
             return
         window = smaller
     if not is_asked:
         yield f"after {rounds} compactions one upon the other it wants another one"
 
 
-def _answered(policy: Policy, window: Window) -> "tuple[Answer, list[str]]":
+def _check_answer(policy: Policy, window: Window) -> "tuple[_Answer, list[str]]":
     """The answer to a window, and what is wrong with it."""
     before = replace(window, items=list(window.items), hides=dict(window.hides))
-    answer = _answer(policy, window)
+    answer = _ask_for_plan(policy, window)
     faults = []
     if window != before:
         faults.append("it changes the window")
-    elif not _is_same(_answer(policy, before), answer):
+    elif not _is_same(_ask_for_plan(policy, before), answer):
         faults.append("it answers otherwise when it is asked again")
     if isinstance(answer, BaseException):
-        faults.append(f"plan raises {_named(answer)}; it may raise NothingToCompactError")
+        faults.append(f"plan raises {_describe_error(answer)}; it may raise NothingToCompactError")
     if isinstance(answer, Plan):
-        faults += _ill_formed(answer, window)
-        faults += _unsettled(answer, window)
-    return answer, [*faults, *_unlike(policy, window, answer)]
+        faults += _find_form_faults(answer, window)
+        faults += _find_settlement_faults(answer, window)
+    return answer, [*faults, *_find_threshold_faults(policy, window, answer)]
 
 
 def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, BaseException) and isinstance(other, BaseException):
-        return _named(one) == _named(other)
+        return _describe_error(one) == _describe_error(other)
     return bool(one == other)
 
 
-Answer = Plan | str | BaseException | None
+_Answer = Plan | str | BaseException | None
 """A plan, why there is none, or what it must not raise."""
 
 
-def _answer(policy: Policy, window: Window) -> Any:
+def _ask_for_plan(policy: Policy, window: Window) -> Any:
     try:
         answer = policy.plan(window)
     except NothingToCompactError as nothing:
@@ -135,7 +141,7 @@ def _answer(policy: Policy, window: Window) -> Any:
     return answer
 
 
-def _ill_formed(plan: Plan, window: Window) -> Iterator[str]:
+def _find_form_faults(plan: Plan, window: Window) -> Iterator[str]:
     seen = {item.position for item in window.items}
     if plan.cut is not None and not 1 <= plan.cut <= window.after + 1:
         yield f"it cuts at {plan.cut}, outside the window"
@@ -149,8 +155,8 @@ def _ill_formed(plan: Plan, window: Window) -> Iterator[str]:
         yield f"it drops #{strange[0]}, which is not in the window"
 
 
-def _unsettled(plan: Plan, window: Window) -> Iterator[str]:
-    settlement = _settled(plan, window)
+def _find_settlement_faults(plan: Plan, window: Window) -> Iterator[str]:
+    settlement = _settle(plan, window)
     if settlement is None:
         return
     kept, standing = settlement.kept, {item.position: item for item in window.items}
@@ -166,21 +172,21 @@ def _unsettled(plan: Plan, window: Window) -> Iterator[str]:
         yield "nothing is left of the view"
 
 
-def _settled(plan: Plan, window: Window) -> Settlement | None:
+def _settle(plan: Plan, window: Window) -> Settlement | None:
     try:
-        return settle(window, plan)
+        return settle_plan(window, plan)
     except NothingToCompactError:
         return None
 
 
-def _unlike(policy: Policy, window: Window, answer: Answer) -> Iterator[str]:
+def _find_threshold_faults(policy: Policy, window: Window, answer: _Answer) -> Iterator[str]:
     """`fires` and `plan` speak of the same threshold."""
     if not hasattr(policy, "fires") or isinstance(answer, BaseException):
         return
     try:
         fires: Any = is_due(policy, window)
     except Exception as error:  # noqa: BLE001 - told to whoever wrote it
-        yield f"fires raises {_named(error)}"
+        yield f"fires raises {_describe_error(error)}"
         return
     if not isinstance(fires, bool):
         yield f"fires answers with {fires!r}, not with True or False"
@@ -188,9 +194,9 @@ def _unlike(policy: Policy, window: Window, answer: Answer) -> Iterator[str]:
         yield "it has a plan, and says that it does not fire: nobody would ask for the plan"
     elif answer is None and window.trigger is Trigger.THRESHOLD and fires:
         asked = replace(window, trigger=Trigger.MANUAL)
-        if isinstance(_answer(policy, asked), Plan):
+        if isinstance(_ask_for_plan(policy, asked), Plan):
             yield "it fires, and has no plan but where it is asked: it would fire again and again"
 
 
-def _named(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -10,18 +10,18 @@ from uuid import UUID
 
 from ...blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from ...compaction_events import CompactBoundary, Summary, Trigger
-from ...coverage import Settlement
 from ...item import Item
 from ...ranges import Ranges
-from ...token_budget import CHARS_PER_TOKEN
+from ...settlement import Settlement
+from ...token_estimate import CHARS_PER_TOKEN
 from ...window import Window
 
-LIMIT = 20_000
-LIMITS = (LIMIT, 500, 0)
+_LIMIT = 20_000
+_LIMITS = (_LIMIT, 500, 0)
 """What a model holds: enough for a policy's defaults, next to nothing, and nobody knows."""
-SUMMARY_TOKENS = 300
+_SUMMARY_TOKENS = 300
 
-ENVELOPE = {
+_ENVELOPE = {
     "originator_id": UUID(int=0),
     "timestamp": datetime(2000, 1, 1, tzinfo=UTC),
     "subject": "somebody",
@@ -29,25 +29,25 @@ ENVELOPE = {
 
 
 @dataclass
-class Talk:
+class _SampleHistory:
     """A history that is told block by block."""
 
     items: list[Item] = field(default_factory=list)
     turn: int = 0
 
-    def user(self, tokens: int, *, is_pinned: bool = False) -> None:
+    def add_user(self, tokens: int, *, is_pinned: bool = False) -> None:
         self.turn += 1
-        self._add(Block(kind=Kind.USER, text=words(tokens)), tokens, is_pinned=is_pinned)
+        self._add(Block(kind=Kind.USER, text=_make_text(tokens)), tokens, is_pinned=is_pinned)
 
-    def assistant(self, tokens: int, *, is_unfinished: bool = False) -> None:
+    def add_assistant(self, tokens: int, *, is_unfinished: bool = False) -> None:
         self._add(
-            Block(kind=Kind.ASSISTANT, text=words(tokens)), tokens, is_unfinished=is_unfinished
+            Block(kind=Kind.ASSISTANT, text=_make_text(tokens)), tokens, is_unfinished=is_unfinished
         )
 
-    def calls(self, *sizes: int | None) -> None:
+    def add_calls(self, *sizes: int | None) -> None:
         """One message of calls, and a result of each; None where nobody has answered."""
         message, calls = f"message-{len(self.items)}", []
-        self._add(Block(kind=Kind.THINKING, text=words(40), message_id=message), 40)
+        self._add(Block(kind=Kind.THINKING, text=_make_text(40), message_id=message), 40)
         for number, size in enumerate(sizes):
             id = f"{message}-{number}"
             call = ToolCall(tool_call_id=id, name="read", message_id=message)
@@ -55,70 +55,75 @@ class Talk:
             self._add(call, 20, is_open=size is None)
         for id, size, position in calls:
             if size is not None:
-                self._add(ToolResult(tool_call_id=id, content=words(size)), size, call=position)
+                self._add(
+                    ToolResult(tool_call_id=id, content=_make_text(size)), size, call=position
+                )
 
     def _add(self, block: AnyBlock, tokens: int, *, call: int | None = None, **is_: bool) -> None:
         position = len(self.items) + 1
         self.items.append(Item(position, block, self.turn, tokens, call, **is_))
 
-    def window(self, **more: object) -> Window:
+    def make_window(self, **more: object) -> Window:
         in_use = sum(item.tokens for item in self.items) + 100
-        given: dict[str, object] = {"limit": LIMIT, "in_use": in_use, **more}
+        given: dict[str, object] = {"limit": _LIMIT, "in_use": in_use, **more}
         pinned = Ranges.of(item.position for item in self.items if item.is_pinned)
         return Window(list(self.items), after=len(self.items), pinned=pinned, **given)  # type: ignore[arg-type]
 
 
-def windows() -> Iterator[tuple[str, Window]]:
+def iter_sample_windows() -> Iterator[tuple[str, Window]]:
     """Every sample with what it is, for each trigger and each size of a model's context."""
-    for name, talk in talks():
-        for limit in LIMITS:
+    for name, talk in _iter_sample_histories():
+        for limit in _LIMITS:
             for trigger in Trigger:
                 held = f"a limit of {limit:,}" if limit else "no known limit"
-                yield f"{name}, {held}, by {trigger}", talk.window(limit=limit, trigger=trigger)
+                yield (
+                    f"{name}, {held}, by {trigger}",
+                    talk.make_window(limit=limit, trigger=trigger),
+                )
 
 
-def talks() -> Iterator[tuple[str, Talk]]:
+def _iter_sample_histories() -> Iterator[tuple[str, _SampleHistory]]:
     """The histories of the samples."""
-    yield "an empty window", Talk()
-    tiny = Talk()
-    tiny.user(5)
-    tiny.assistant(5)
+    yield "an empty window", _SampleHistory()
+    tiny = _SampleHistory()
+    tiny.add_user(5)
+    tiny.add_assistant(5)
     yield "a tiny window", tiny
-    yield "a long window", long(12)
-    yield "a huge window", long(200)
-    pinned, open_ = Talk(), Talk()
+    yield "a long window", make_long_history(12)
+    yield "a huge window", make_long_history(200)
+    pinned, open_ = _SampleHistory(), _SampleHistory()
     for _ in range(30):
-        pinned.user(900, is_pinned=True)
+        pinned.add_user(900, is_pinned=True)
     yield "only pinned blocks", pinned
-    open_.calls(*[None] * 900)
+    open_.add_calls(*[None] * 900)
     yield "only open calls", open_
-    prompt, result = long(2), long(2)
-    prompt.user(2 * LIMIT)
+    prompt, result = make_long_history(2), make_long_history(2)
+    prompt.add_user(2 * _LIMIT)
     yield "a prompt larger than the limit", prompt
-    result.user(20)
-    result.calls(2 * LIMIT, 30)
+    result.add_user(20)
+    result.add_calls(2 * _LIMIT, 30)
     yield "a last result larger than the limit", result
-    broken = long(9)
-    broken.user(50)
-    broken.assistant(9_000, is_unfinished=True)
+    broken = make_long_history(9)
+    broken.add_user(50)
+    broken.add_assistant(9_000, is_unfinished=True)
     yield "an answer that was broken off", broken
 
 
-def long(turns: int) -> Talk:
+def make_long_history(turns: int) -> _SampleHistory:
     """Turns with prompts, thoughts, parallel calls, results and answers."""
-    talk = Talk()
+    talk = _SampleHistory()
     for turn in range(turns):
-        talk.user(80)
-        talk.calls(*[400, 900, 150][: turn % 4])
-        talk.calls(600)
-        talk.assistant(250)
+        talk.add_user(80)
+        talk.add_calls(*[400, 900, 150][: turn % 4])
+        talk.add_calls(600)
+        talk.add_assistant(250)
     return talk
 
 
-def after(window: Window, settlement: Settlement, generation: int) -> Window:
+def compact_window(window: Window, settlement: Settlement, generation: int) -> Window:
     """What the session looks like once the settlement was recorded, and nothing was said since."""
     boundary = CompactBoundary(
-        **ENVELOPE,
+        **_ENVELOPE,
         originator_version=generation,
         after=settlement.after,
         first_kept=settlement.first_kept,
@@ -133,20 +138,20 @@ def after(window: Window, settlement: Settlement, generation: int) -> Window:
         post_tokens=settlement.kept_tokens,
     )
     summary = Summary(
-        **ENVELOPE,
+        **_ENVELOPE,
         originator_version=generation,
         boundary=generation,
-        text=words(SUMMARY_TOKENS),
+        text=_make_text(_SUMMARY_TOKENS),
         covers=settlement.covers,
         summariser="sample",
-        tokens=SUMMARY_TOKENS,
+        tokens=_SUMMARY_TOKENS,
     )
     return Window(
         items=[item for item in window.items if item.position in settlement.kept],
         after=window.after,
         limit=window.limit,
         trigger=window.trigger,
-        in_use=100 + SUMMARY_TOKENS + settlement.kept_tokens,
+        in_use=100 + _SUMMARY_TOKENS + settlement.kept_tokens,
         boundary=boundary,
         summary=summary,
         pinned=window.pinned,
@@ -154,6 +159,6 @@ def after(window: Window, settlement: Settlement, generation: int) -> Window:
     )
 
 
-def words(tokens: int) -> str:
+def _make_text(tokens: int) -> str:
     """A text of that size, about."""
     return ("silt and clay. " * (tokens * CHARS_PER_TOKEN // 15 + 1))[: tokens * CHARS_PER_TOKEN]

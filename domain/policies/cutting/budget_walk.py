@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 
-def reached(running: Sequence[int], budget: int, *, inclusive: bool = True) -> int | None:
+def find_budget_index(running: Sequence[int], budget: int, *, inclusive: bool = True) -> int | None:
     """Index of the newest item from which on the budget is reached; None where it never is.
 
     `running[i]` is what precedes item i, as in `Window.running`, and the last entry is the sum of

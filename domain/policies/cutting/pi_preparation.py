@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 from ...compaction_events import Digest
 from ...item import Item
-from ...messages import messages_of
+from ...messages import group_messages
 from ...ranges import Ranges
-from ...summaries.forms.pi import files_of
-from ...summaries.summariser import Material
+from ...summaries.forms.pi import add_touched_files
+from ...summaries.summarizer import Material
 from ...window import Window
-from ..measuring.measure import Unit
+from ..measuring.text_measure import SizeUnit
 from ..pi import Pi
 
 
 @dataclass(frozen=True, slots=True)
-class Preparation:
+class PiPreparation:
     """A compaction as pi would carry it out, with nothing repaired."""
 
     first_kept: int
@@ -31,17 +31,17 @@ class Preparation:
 
     @property
     def history_messages(self) -> int:
-        return len(messages_of(self.history))
+        return len(group_messages(self.history))
 
     @property
     def prefix_messages(self) -> int:
-        return len(messages_of(self.prefix))
+        return len(group_messages(self.prefix))
 
-    def material(self, budget: int, turn_budget: int) -> Material:
+    def make_material(self, budget: int, turn_budget: int) -> Material:
         """What a summary would be written from."""
         prefix = Ranges.of(item.position for item in self.prefix)
         return Material(
-            gone=(*self.history, *self.prefix),
+            removed_items=(*self.history, *self.prefix),
             covers=Ranges.span(1, self.first_kept - 1),
             budget=budget,
             turn_budget=turn_budget,
@@ -51,22 +51,26 @@ class Preparation:
         )
 
 
-def prepared(policy: Pi, window: Window) -> Preparation | None:
+def prepare_like_pi(policy: Pi, window: Window) -> PiPreparation | None:
     """None where there is nothing to cut at all, as right after a compaction."""
-    cut, items = policy.cut(window), window.open_to_cut[policy.start(window) :]
+    cut, items = policy.find_cut(window), window.open_to_cut[policy.find_start(window) :]
     if cut.first_kept is None:
         return None
     until = cut.first_kept if cut.turn_start is None else cut.turn_start
     history = tuple(item for item in items if item.place < until)
     prefix = tuple(item for item in items if until <= item.place < cut.first_kept)
-    is_reckoned = policy.unit == Unit.RECKONED
-    return Preparation(
+    is_reckoned = policy.unit == SizeUnit.RECKONED
+    return PiPreparation(
         first_kept=cut.first_kept,
         is_split_turn=cut.is_split_turn,
-        tokens_before=window.used if is_reckoned else policy.estimated(window, items).tokens,
+        tokens_before=window.used_tokens
+        if is_reckoned
+        else policy.estimate_items(window, items).tokens,
         previous_summary=window.summary.text if window.summary else None,
         history=history,
         prefix=prefix,
         kept=tuple(item for item in items if item.place >= cut.first_kept),
-        digest=files_of((*history, *prefix), window.summary.digest if window.summary else Digest()),
+        digest=add_touched_files(
+            (*history, *prefix), window.summary.digest if window.summary else Digest()
+        ),
     )

@@ -5,22 +5,22 @@ from typing import NamedTuple
 
 from ...blocks import AnyBlock, Kind, ToolCall, ToolResult
 from ...item import Item
-from ...messages import Message, Role, messages_back, role_of
-from ...token_budget import IMAGE_CHARS
+from ...messages import Message, Role, find_role, iter_messages_back
+from ...token_estimate import IMAGE_CHARS
 from ...window import Window
-from ..measuring.measure import Measure
-from .budget_walk import reached
+from ..measuring.text_measure import TextMeasure
+from .budget_walk import find_budget_index
 
-SUMMARY = -1
+_AT_SUMMARY = -1
 """Index of the summary, where a walk over messages takes it for the oldest of them."""
 
 
-class Walk(NamedTuple):
+class ReserveWalk(NamedTuple):
     """How far a walk back from the newest block came, in positions."""
 
-    giant: int | None = None
+    oversized_position: int | None = None
     """The block, or message, that reaches the budget all by itself, where one does."""
-    reached: int | None = None
+    reached_position: int | None = None
     """Where the walk ends for it: at that message, or the nearest before it that is no tool
     result; None where there is none."""
     first_kept: int | None = None
@@ -28,8 +28,8 @@ class Walk(NamedTuple):
 
 
 def walk_back(
-    window: Window, keep: int, measure: Measure | None = None, *, passes_developer: bool = False
-) -> Walk:
+    window: Window, keep: int, measure: TextMeasure | None = None, *, passes_developer: bool = False
+) -> ReserveWalk:
     """The walk over the window's blocks, or over its messages where these are measured anew.
 
     `passes_developer` has it go on from a developer's message to the next user's message or
@@ -37,25 +37,25 @@ def walk_back(
     """
     items = window.open_to_cut
     if not items:
-        return Walk()
+        return ReserveWalk()
     base = 0
     if measure is None:
-        giant, ends = _by_blocks(items, window.running, keep)
+        giant, ends = _walk_blocks(items, window.running, keep)
     else:
-        giant, ends = _by_messages(items, keep, measure)
-        base = SUMMARY if _only_summary_precedes(window) else 0
-    start = base or _past_results(items)
+        giant, ends = _walk_messages(items, keep, measure)
+        base = _AT_SUMMARY if _is_only_summary_before(window) else 0
+    start = base or _skip_results(items)
     cut = start if ends is None else ends
     if passes_developer:
-        cut = _off_developer(items, cut, base)
-    return Walk(
+        cut = _move_off_developer(items, cut, base)
+    return ReserveWalk(
         None if giant is None else items[giant].position,
         None if ends is None else items[ends].position,
         items[cut].position if cut > base else None,
     )
 
 
-def _only_summary_precedes(window: Window) -> bool:
+def _is_only_summary_before(window: Window) -> bool:
     """Whether the last boundary kept nothing: the summary is then the oldest entry.
 
     A cut at the first block removes that entry, although no block leaves by it.
@@ -64,57 +64,57 @@ def _only_summary_precedes(window: Window) -> bool:
     return boundary is not None and window.open_to_cut[0].position > boundary.after
 
 
-def message_tokens(message: Message, measure: Measure) -> int:
+def count_message_tokens(message: Message, measure: TextMeasure) -> int:
     """Tokens of a message by the length of all that is said in it."""
     length = 0
     for item in message.items:
-        length += _length(item.block, measure)
-    return measure.tokens_of(length)
+        length += _measure_block(item.block, measure)
+    return measure.convert_to_tokens(length)
 
 
-def _length(block: AnyBlock, measure: Measure) -> int:
+def _measure_block(block: AnyBlock, measure: TextMeasure) -> int:
     if isinstance(block, ToolCall):
-        return measure.length(block.name) + measure.length(block.arguments)
+        return measure.measure_length(block.name) + measure.measure_length(block.arguments)
     if isinstance(block, ToolResult):
-        return measure.length(block.text) + IMAGE_CHARS * len(block.media)
-    return measure.length(block.text) + (IMAGE_CHARS if block.media is not None else 0)
+        return measure.measure_length(block.text) + IMAGE_CHARS * len(block.media)
+    return measure.measure_length(block.text) + (IMAGE_CHARS if block.media is not None else 0)
 
 
-def _by_blocks(
+def _walk_blocks(
     items: Sequence[Item], running: Sequence[int], keep: int
 ) -> tuple[int | None, int | None]:
     """By the prefix sums: the giant that reaches the budget, and where the walk ends."""
-    index = reached(running, keep)
+    index = find_budget_index(running, keep)
     if index is None:
         return None, None
-    return index if items[index].tokens >= keep else None, _opening(items, index)
+    return index if items[index].tokens >= keep else None, _find_opening(items, index)
 
 
-def _by_messages(
-    items: Sequence[Item], keep: int, measure: Measure
+def _walk_messages(
+    items: Sequence[Item], keep: int, measure: TextMeasure
 ) -> tuple[int | None, int | None]:
     """By messages as they are measured: no more of them than are kept."""
     held, giant, is_reached = 0, None, False
-    for message in messages_back(items):
+    for message in iter_messages_back(items):
         if not is_reached:
-            tokens = message_tokens(message, measure)
+            tokens = count_message_tokens(message, measure)
             held += tokens
             is_reached = held >= keep
-            giant = message.begins if is_reached and tokens >= keep else None
+            giant = message.start if is_reached and tokens >= keep else None
         if is_reached and message.role is not Role.TOOL_RESULT:
-            return giant, message.begins
+            return giant, message.start
     return giant, None
 
 
-def _past_results(items: Sequence[Item]) -> int:
+def _skip_results(items: Sequence[Item]) -> int:
     """Answers to calls that left long ago cannot open a view, so they are not kept for it."""
     return next((i for i, item in enumerate(items) if item.kind is not Kind.TOOL_RESULT), 0)
 
 
-def _opening(items: Sequence[Item], index: int) -> int:
+def _find_opening(items: Sequence[Item], index: int) -> int:
     """Where the message of the item begins, or the nearest before it that is no tool result."""
     while index:
-        start = _message_start(items, index)
+        start = _find_message_start(items, index)
         if start < index:
             index = start
         elif items[index].block.kind is Kind.TOOL_RESULT:
@@ -124,7 +124,7 @@ def _opening(items: Sequence[Item], index: int) -> int:
     return index
 
 
-def _message_start(items: Sequence[Item], index: int) -> int:
+def _find_message_start(items: Sequence[Item], index: int) -> int:
     """Where an item's message begins; results may have come in between its pieces.
 
     Looks at the message at hand alone, however long the history is.
@@ -142,13 +142,13 @@ def _message_start(items: Sequence[Item], index: int) -> int:
     return first
 
 
-def _off_developer(items: Sequence[Item], cut: int, base: int) -> int:
-    if cut == SUMMARY or role_of(items[cut]) is not Role.DEVELOPER:
+def _move_off_developer(items: Sequence[Item], cut: int, base: int) -> int:
+    if cut == _AT_SUMMARY or find_role(items[cut]) is not Role.DEVELOPER:
         return cut
     ends = {Role.USER, Role.TOOL_RESULT}
     for at in range(cut, len(items)):
-        if role_of(items[at]) in ends:
+        if find_role(items[at]) in ends:
             return at
-    while cut > base and role_of(items[cut]) is Role.DEVELOPER:
+    while cut > base and find_role(items[cut]) is Role.DEVELOPER:
         cut -= 1
     return cut

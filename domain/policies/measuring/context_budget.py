@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-MAX_OUTPUT = 16_384
+MAX_OUTPUT_TOKENS = 16_384
 """Tokens that are kept free for an answer."""
 
 
@@ -13,23 +13,23 @@ class ContextBudget:
     limit: int
     system_tokens: int = 0
     message_tokens: int = 0
-    max_output_tokens: int = MAX_OUTPUT
+    max_output_tokens: int = MAX_OUTPUT_TOKENS
 
     @property
-    def used(self) -> int:
+    def used_tokens(self) -> int:
         return self.system_tokens + self.message_tokens + self.max_output_tokens
 
     @property
-    def utilisation(self) -> float:
+    def utilization(self) -> float:
         """The part of the limit that is used; a context that holds nothing is full."""
-        return self.used / self.limit if self.limit > 0 else 1.0
+        return self.used_tokens / self.limit if self.limit > 0 else 1.0
 
     @property
     def is_overflow(self) -> bool:
         """Whether the next call does not fit; one that fills the context to the brim does."""
-        return self.used > self.limit
+        return self.used_tokens > self.limit
 
     @property
-    def available(self) -> int:
+    def available_tokens(self) -> int:
         """Tokens that are left for more to be said."""
-        return max(0, self.limit - self.used)
+        return max(0, self.limit - self.used_tokens)

@@ -7,7 +7,7 @@ from json.encoder import encode_basestring_ascii
 
 from ...blocks import AnyBlock, Block, Kind, ToolCall
 from ...messages import Message
-from .measure import Measure, Unit
+from .text_measure import SizeUnit, TextMeasure
 
 
 class ResultText(StrEnum):
@@ -20,50 +20,50 @@ class ResultText(StrEnum):
 
 
 _DEBUG = ResultText.DEBUG
-PLACEHOLDERS = {Kind.THINKING: "[reasoning]", Kind.IMAGE: "[image]", Kind.DOCUMENT: "[document]"}
+_PLACEHOLDERS = {Kind.THINKING: "[reasoning]", Kind.IMAGE: "[image]", Kind.DOCUMENT: "[document]"}
 """What stands for blocks whose content is not counted."""
-ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 """What is printed with a backslash; that itself comes first, for the others bring more of it."""
-AS_IN_JSON = re.compile(r"[ -~\n\r\t]*")
+_UNCHANGED_IN_JSON = re.compile(r"[ -~\n\r\t]*")
 """What Rust prints for debugging just as JSON has it."""
-NO_ASCII = re.compile(r"[^ -~]")
-EXTENDING = frozenset({"Mn", "Me"})
+_NON_ASCII = re.compile(r"[^ -~]")
+_COMBINING_MARKS = frozenset({"Mn", "Me"})
 """Unicode categories of what is drawn upon the character before."""
 
 
-def message_tokens(message: Message, measure: Measure, results: ResultText) -> int:
+def count_message_text_tokens(message: Message, measure: TextMeasure, results: ResultText) -> int:
     """Tokens of one message; `reckoned` is what the store makes of its blocks."""
     items = message.items
-    if measure.unit is Unit.RECKONED:
+    if measure.unit is SizeUnit.RECKONED:
         return items[0].tokens if len(items) == 1 else message.tokens
     if len(items) == 1:
-        return measure.tokens(_said(items[0].block, results))
-    return measure.tokens("\n".join([_said(item.block, results) for item in items]))
+        return measure.count_tokens(_render_block(items[0].block, results))
+    return measure.count_tokens("\n".join([_render_block(item.block, results) for item in items]))
 
 
-def as_debugged(text: str) -> str:
+def escape_like_rust(text: str) -> str:
     """A string as Rust prints it for debugging."""
-    if AS_IN_JSON.fullmatch(text):  # most results are, and JSON is several times as fast
+    if _UNCHANGED_IN_JSON.fullmatch(text):  # most results are, and JSON is several times as fast
         return encode_basestring_ascii(text)
-    for character, printed in ESCAPES.items():
+    for character, printed in _ESCAPES.items():
         text = text.replace(character, printed)
     if not (text.isascii() and text.isprintable()):
-        text = NO_ASCII.sub(_escaped, text)
+        text = _NON_ASCII.sub(_escape_character, text)
     return f'"{text}"'
 
 
-def _said(block: AnyBlock, results: ResultText) -> str:
+def _render_block(block: AnyBlock, results: ResultText) -> str:
     if isinstance(block, Block):
-        return PLACEHOLDERS.get(block.kind, block.text)
+        return _PLACEHOLDERS.get(block.kind, block.text)
     if isinstance(block, ToolCall):
         return f"[tool: {block.name}]"  # its arguments are not counted
     if results is _DEBUG:
-        return f"Text(Text {{ text: {as_debugged(block.text)} }})"
+        return f"Text(Text {{ text: {escape_like_rust(block.text)} }})"
     return "\n".join([block.text, *("[image]" for _ in block.media)])
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape_character(found: re.Match[str]) -> str:
     character = found[0]
-    if character.isprintable() and unicodedata.category(character) not in EXTENDING:
+    if character.isprintable() and unicodedata.category(character) not in _COMBINING_MARKS:
         return character
     return f"\\u{{{ord(character):x}}}"

@@ -4,13 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...blocks import BY_ASSISTANT, AnyBlock, Block, Kind, Text, ToolCall
+from ...blocks import ASSISTANT_KINDS, AnyBlock, Block, Kind, Text, ToolCall
 from ...item import Item
-from .measure import Measure
+from .text_measure import TextMeasure
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class PiContextEstimate:
     """Tokens in use, and where they are known from."""
 
     since: int
@@ -25,39 +25,41 @@ class Estimate:
         return self.reported + self.since
 
 
-def size(block: AnyBlock, measure: Measure, image_chars: int) -> int:
+def measure_pi_block(block: AnyBlock, measure: TextMeasure, image_chars: int) -> int:
     """Length of what counts of a block: images do in results and reminders, not in prompts."""
     if isinstance(block, ToolCall):
-        return measure.length(block.name) + measure.length(compact(block))
+        return measure.measure_length(block.name) + measure.measure_length(_dump_compact(block))
     if isinstance(block, Block):
         images = block.media is not None and block.kind is Kind.DEVELOPER
-        return measure.length(block.text) + image_chars * images
+        return measure.measure_length(block.text) + image_chars * images
     if isinstance(block.content, str):
-        return measure.length(block.content)
-    texts = sum(measure.length(part.text) for part in block.content if isinstance(part, Text))
+        return measure.measure_length(block.content)
+    texts = sum(
+        measure.measure_length(part.text) for part in block.content if isinstance(part, Text)
+    )
     return texts + image_chars * len(block.media)
 
 
-def compact(call: ToolCall) -> str:
+def _dump_compact(call: ToolCall) -> str:
     """A call's arguments as JSON without a space that need not be."""
     if " " not in call.arguments and "\\" not in call.arguments and "\n" not in call.arguments:
         return call.arguments
-    return _COMPACT.encode(call.parsed())
+    return _COMPACT.encode(call.parse_arguments())
 
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def answer_end(items: Sequence[Item], index: int) -> int:
+def find_answer_end(items: Sequence[Item], index: int) -> int:
     """Where the model's message ends that begins at an index; the index if none begins there."""
-    if index == len(items) or items[index].kind not in BY_ASSISTANT:
+    if index == len(items) or items[index].kind not in ASSISTANT_KINDS:
         return index
     name, end = items[index].block.message_id, index + 1
     while (
         name is not None
         and end < len(items)
         and items[end].block.message_id == name
-        and items[end].kind in BY_ASSISTANT
+        and items[end].kind in ASSISTANT_KINDS
     ):
         end += 1
     return end

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from types import MappingProxyType
 
-from ... import timeline
+from ... import kdcube_timeline
 from ...item import Item
 from ...window import Window
-from .measure import Measure, Rounding, Unit
+from .text_measure import Rounding, SizeUnit, TextMeasure
 
-RECKONED = Unit.RECKONED.value
-NOTHING: Mapping[int, str] = MappingProxyType({})
+_RECKONED = SizeUnit.RECKONED.value
+_NO_REPLACEMENTS: Mapping[int, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,56 +22,64 @@ class TimelineSizes:
     counts_evicted: bool = False
     """Whether what left the view, and is still at hand, is in use as well."""
 
-    def total(self, window: Window) -> int:
+    def count_total(self, window: Window) -> int:
         """Tokens in use."""
         # What the store reckons is known without a look at the blocks.
-        return self.total_of(window, () if self.unit == RECKONED else self.running(window))
+        return self.count_total_with(
+            window, () if self.unit == _RECKONED else self.sum_running(window)
+        )
 
-    def total_of(self, window: Window, running: Sequence[int]) -> int:
+    def count_total_with(self, window: Window, running: Sequence[int]) -> int:
         """The same, once it is known what the blocks take that may leave."""
-        if self.unit == RECKONED:
-            total = window.used
+        if self.unit == _RECKONED:
+            total = window.used_tokens
         else:
             # What stands in front of the kept window was carried there: pins, and open calls.
             carried = window.items if window.boundary else ()
-            carried = [item for item in carried if item.place < window.begins]
-            standing = self.tokens(window.summary.text) if window.summary else 0
-            total = self.besides(window) + standing + running[-1] + sum(self.sizes(carried))
-        return total + sum(self.sizes(window.evicted)) if self.counts_evicted else total
+            carried = [item for item in carried if item.place < window.cut_start]
+            standing = self.count_text_tokens(window.summary.text) if window.summary else 0
+            total = (
+                self.count_overhead(window) + standing + running[-1] + sum(self.iter_sizes(carried))
+            )
+        return total + sum(self.iter_sizes(window.evicted)) if self.counts_evicted else total
 
-    def besides(self, window: Window) -> int:
+    def count_overhead(self, window: Window) -> int:
         """Tokens that are in use besides the blocks and their summary."""
-        if self.unit == RECKONED:
-            used, blocks = window.used, window.running[-1]
+        if self.unit == _RECKONED:
+            used, blocks = window.used_tokens, window.running[-1]
             return used - blocks if used > blocks else 0
-        return self._measure.tokens(window.system)
+        return self._measure.count_tokens(window.system_prompt)
 
-    def running(self, window: Window) -> Sequence[int]:
+    def sum_running(self, window: Window) -> Sequence[int]:
         """Prefix sums of what may leave."""
-        if self.unit == RECKONED:
+        if self.unit == _RECKONED:
             return window.running
-        sizes = self.sizes(window.open_to_cut, timeline.replaced(window))
+        sizes = self.iter_sizes(window.open_to_cut, kdcube_timeline.map_replaced_texts(window))
         return tuple(accumulate(sizes, initial=0))
 
-    def tokens(self, text: str) -> int:
+    def count_text_tokens(self, text: str) -> int:
         """Tokens of a text; nothing for one that is blank."""
-        return self._measure.tokens(text) if text and not text.isspace() else 0
+        return self._measure.count_tokens(text) if text and not text.isspace() else 0
 
-    def sizes(self, items: Iterable[Item], replaced: Mapping[int, str] = NOTHING) -> Iterator[int]:
+    def iter_sizes(
+        self, items: Iterable[Item], replaced: Mapping[int, str] = _NO_REPLACEMENTS
+    ) -> Iterator[int]:
         """Tokens of each block, as it shows where another text stands for it."""
-        if self.unit == RECKONED:
+        if self.unit == _RECKONED:
             return (item.tokens for item in items)
-        return self._measured(items, replaced)
+        return self._iter_measured_sizes(items, replaced)
 
-    def _measured(self, items: Iterable[Item], replaced: Mapping[int, str]) -> Iterator[int]:
-        tokens = self._measure.tokens
+    def _iter_measured_sizes(
+        self, items: Iterable[Item], replaced: Mapping[int, str]
+    ) -> Iterator[int]:
+        tokens = self._measure.count_tokens
         for item in items:
-            text = replaced.get(item.position) or timeline.shown(item.block)
+            text = replaced.get(item.position) or kdcube_timeline.render_shown_text(item.block)
             yield tokens(text) if text and not text.isspace() else 0
 
     @property
-    def _measure(self) -> Measure:
+    def _measure(self) -> TextMeasure:
         return _MEASURES[self.unit]
 
 
-_MEASURES = {unit.value: Measure(unit, Rounding.DOWN, least=1) for unit in Unit}
+_MEASURES = {unit.value: TextMeasure(unit, Rounding.DOWN, min_tokens=1) for unit in SizeUnit}

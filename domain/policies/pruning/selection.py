@@ -5,11 +5,11 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import NamedTuple
 
-from ...cut_points.carried import is_carried
+from ...cut_points.carried_blocks import is_carried
 from ...messages import Message
 
 
-class Choice(StrEnum):
+class PruningChoice(StrEnum):
     """How messages are chosen."""
 
     REMOVE_LOWEST = "remove-lowest"
@@ -18,7 +18,7 @@ class Choice(StrEnum):
     """Those of the most worth stay while there is room; one that is too large is passed over."""
 
 
-class Protects(StrEnum):
+class ProtectionUnit(StrEnum):
     """What the newest that always stay are counted in."""
 
     TURNS = "turns"
@@ -26,7 +26,7 @@ class Protects(StrEnum):
     MESSAGES = "messages"
 
 
-class Ranked(NamedTuple):
+class RankedMessages(NamedTuple):
     """Messages that stay or leave as one; of two, the lesser leaves first.
 
     A named tuple, the fastest to make and to compare: there is one of each message.
@@ -39,9 +39,11 @@ class Ranked(NamedTuple):
     indices: Sequence[int]
 
 
-def protected(messages: Sequence[Message], newest: int, counted_in: Protects) -> frozenset[int]:
+def find_protected(
+    messages: Sequence[Message], newest: int, counted_in: ProtectionUnit
+) -> frozenset[int]:
     """Indices of the messages that are too new to leave."""
-    if counted_in is Protects.MESSAGES:
+    if counted_in is ProtectionUnit.MESSAGES:
         return frozenset(range(max(0, len(messages) - newest), len(messages)))
     turns: set[int] = set()
     for index in reversed(range(len(messages))):
@@ -51,24 +53,24 @@ def protected(messages: Sequence[Message], newest: int, counted_in: Protects) ->
     return frozenset(range(len(messages)))
 
 
-def carried(messages: Sequence[Message]) -> frozenset[int]:
+def find_carried(messages: Sequence[Message]) -> frozenset[int]:
     """Indices of the messages that no compaction may take out: pinned, or with an open call."""
     return frozenset(
         index for index, message in enumerate(messages) if any(map(is_carried, message.items))
     )
 
 
-def leaving(ranked: Sequence[Ranked], choice: Choice, room: int) -> set[int]:
+def choose_leaving(ranked: Sequence[RankedMessages], choice: PruningChoice, room: int) -> set[int]:
     """Which indices of `ranked`, which stand in order, leave so that so many tokens are enough."""
-    if choice is Choice.REMOVE_LOWEST:
-        return _lowest(ranked, room)
-    return _all_but_highest(ranked, room)
+    if choice is PruningChoice.REMOVE_LOWEST:
+        return _choose_lowest(ranked, room)
+    return _choose_all_but_highest(ranked, room)
 
 
-def _lowest(ranked: Sequence[Ranked], room: int) -> set[int]:
+def _choose_lowest(ranked: Sequence[RankedMessages], room: int) -> set[int]:
     taken = sum(one.tokens for one in ranked)
     gone = set[int]()
-    for one in _in_order(ranked):
+    for one in _sort_by_worth(ranked):
         if taken <= room:
             break
         taken -= one.tokens
@@ -76,11 +78,11 @@ def _lowest(ranked: Sequence[Ranked], room: int) -> set[int]:
     return gone
 
 
-def _all_but_highest(ranked: Sequence[Ranked], room: int) -> set[int]:
+def _choose_all_but_highest(ranked: Sequence[RankedMessages], room: int) -> set[int]:
     gone = set[int]()
     # What is too large is passed over; where there is no room, what takes nothing leaves too.
     is_room = room > 0
-    for one in _in_order(ranked, reverse=True):
+    for one in _sort_by_worth(ranked, reverse=True):
         if is_room and one.tokens <= room:
             room -= one.tokens
         else:
@@ -88,7 +90,9 @@ def _all_but_highest(ranked: Sequence[Ranked], room: int) -> set[int]:
     return gone
 
 
-def _in_order(ranked: Sequence[Ranked], *, reverse: bool = False) -> list[Ranked]:
+def _sort_by_worth(
+    ranked: Sequence[RankedMessages], *, reverse: bool = False
+) -> list[RankedMessages]:
     """What leaves first comes first; sorting leaves equals in their order, the oldest first."""
     # Twice by one value each, which is several times as fast as once by two of them.
     in_order = sorted(ranked, key=_worth, reverse=reverse)

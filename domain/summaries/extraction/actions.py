@@ -9,25 +9,32 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from ...blocks import ToolCall, ToolResult
-from ...digest import SHELLS, Touch, answers_to, arguments_of, bare_name, touched
+from ...digest import (
+    SHELL_TOOLS,
+    TouchedPaths,
+    find_touched_files,
+    map_results_by_call,
+    normalize_tool_name,
+    read_arguments,
+)
 from ...item import Item
 from ...ranges import Ranges
+from .block_cache import CachedPerBlock
+from .clean_text import mark_code, shorten_line, tidy_line
 from .commands import (
-    LABEL,
-    brief,
-    command_of,
-    in_short,
-    is_refusal,
-    targets_of,
-    trouble_in,
-    verdict_of,
+    LABEL_CHARS,
+    find_targets,
+    find_trouble,
+    get_command,
+    is_failure_text,
+    read_verdict,
+    shorten_command,
+    shorten_result,
 )
-from .once_per_block import OncePerBlock
 from .todo_lists import is_planning
-from .wording import code, shortened, tidied
 
 
-class Deed(StrEnum):
+class ActionKind(StrEnum):
     """What kind of thing a call did."""
 
     EDIT = "edit"
@@ -40,7 +47,7 @@ class Deed(StrEnum):
 class Action:
     """One tool call together with what came of it."""
 
-    deed: Deed
+    kind: ActionKind
     label: str
     """What was done, if it was done: `edited x`, `ran y`."""
     noun: str
@@ -60,7 +67,7 @@ class Action:
 class _Attempt(NamedTuple):
     """What a call tried, whatever came of it."""
 
-    deed: Deed
+    kind: ActionKind
     label: str
     noun: str
     targets: tuple[str, ...]
@@ -68,18 +75,18 @@ class _Attempt(NamedTuple):
 
 
 _CREATES = ("write", "create", "new", "save")
-_LOOKING = re.compile(
+_READ_ONLY_NAME = re.compile(
     r"get|list|search|find|read|view|fetch|grep|glob|ls$|query|lookup|show|describe|check|think"
     r"|calculat|wait|report|recall|poll|ask|skill|writestdin|bashoutput|taskoutput|codebase"
     r"|websearch|webfetch|toolsearch|exitplan|enterplan"
 )
-_LONGEST_PATH = 48
+_MAX_PATH_CHARS = 48
 
 
-def actions_of(items: Iterable[Item]) -> Iterator[Action]:
+def iter_actions(items: Iterable[Item]) -> Iterator[Action]:
     """What each answered call did, in order of the calls."""
     items = tuple(items)
-    answers = answers_to(items)
+    answers = map_results_by_call(items)
     for item in items:
         answer = answers.get(item.position)
         if answer is None or not isinstance(item.block, ToolCall):
@@ -87,79 +94,81 @@ def actions_of(items: Iterable[Item]) -> Iterator[Action]:
         result = answer.block
         if not isinstance(result, ToolResult):
             continue
-        for attempt in _attempts(item.block):
-            is_failure, outcome = _outcome(result, attempt.deed, attempt.is_run)
+        for attempt in _list_attempts(item.block):
+            is_failure, outcome = _read_outcome(result, attempt.kind, attempt.is_run)
             yield Action(
-                deed=attempt.deed,
+                kind=attempt.kind,
                 label=attempt.label,
                 noun=attempt.noun,
                 targets=attempt.targets,
-                position=item.position if attempt.deed is Deed.EDIT else answer.position,
+                position=item.position if attempt.kind is ActionKind.EDIT else answer.position,
                 outcome=outcome,
                 is_failure=is_failure,
             )
 
 
-def tail_of(path: str) -> str:
+def _shorten_path(path: str) -> str:
     """Enough of a path to know it by; the digest has all of it."""
-    path = tidied(path)
-    if len(path) <= _LONGEST_PATH:
+    path = tidy_line(path)
+    if len(path) <= _MAX_PATH_CHARS:
         return path
     return "/".join(path.replace("\\", "/").split("/")[-2:])[-80:]
 
 
-@OncePerBlock
-def _attempts(call: ToolCall) -> tuple[_Attempt, ...]:
+@CachedPerBlock
+def _list_attempts(call: ToolCall) -> tuple[_Attempt, ...]:
     """What a call is about: several things where it edits several files."""
     if is_planning(call.name):
         return ()
-    touch = touched(call)
+    touch = find_touched_files(call)
     if touch.modifies and touch.paths:
-        return tuple(_edits(call, touch))
-    if bare_name(call.name) in SHELLS:
-        return (_run(call),)
-    return (_call(call, is_look=bool(touch.paths)),)
+        return tuple(_iter_edits(call, touch))
+    if normalize_tool_name(call.name) in SHELL_TOOLS:
+        return (_make_run(call),)
+    return (_make_call(call, is_look=bool(touch.paths)),)
 
 
-def _edits(call: ToolCall, touch: Touch) -> Iterator[_Attempt]:
-    verb = "wrote" if bare_name(call.name).startswith(_CREATES) else "edited"
+def _iter_edits(call: ToolCall, touch: TouchedPaths) -> Iterator[_Attempt]:
+    verb = "wrote" if normalize_tool_name(call.name).startswith(_CREATES) else "edited"
     for path in touch.paths:
-        file = code(tail_of(path))
-        yield _Attempt(Deed.EDIT, f"{verb} {file}", f"edit of {file}", (path,))
+        file = mark_code(_shorten_path(path))
+        yield _Attempt(ActionKind.EDIT, f"{verb} {file}", f"edit of {file}", (path,))
 
 
-def _run(call: ToolCall) -> _Attempt:
-    command = command_of(arguments_of(call))
-    targets = targets_of(command)
-    shown = code(in_short(command))
-    deed = Deed.RUN if targets else Deed.LOOK
+def _make_run(call: ToolCall) -> _Attempt:
+    command = get_command(read_arguments(call))
+    targets = find_targets(command)
+    shown = mark_code(shorten_command(command))
+    deed = ActionKind.RUN if targets else ActionKind.LOOK
     return _Attempt(deed, f"ran {shown}", shown, targets or (shown,), is_run=True)
 
 
-def _call(call: ToolCall, *, is_look: bool) -> _Attempt:
-    spoken = ", ".join(_spoken(arguments_of(call)))
-    shown = code(shortened(f"{tidied(call.name)} {spoken}".strip(), LABEL))
-    is_look = is_look or _LOOKING.match(bare_name(call.name)) is not None
-    return _Attempt(Deed.LOOK if is_look else Deed.CALL, f"called {shown}", shown, (shown,))
+def _make_call(call: ToolCall, *, is_look: bool) -> _Attempt:
+    spoken = ", ".join(_iter_argument_words(read_arguments(call)))
+    shown = mark_code(shorten_line(f"{tidy_line(call.name)} {spoken}".strip(), LABEL_CHARS))
+    is_look = is_look or _READ_ONLY_NAME.match(normalize_tool_name(call.name)) is not None
+    return _Attempt(
+        ActionKind.LOOK if is_look else ActionKind.CALL, f"called {shown}", shown, (shown,)
+    )
 
 
-@OncePerBlock
-def _outcome(result: ToolResult, deed: Deed, is_run: bool) -> tuple[bool, str]:
+@CachedPerBlock
+def _read_outcome(result: ToolResult, deed: ActionKind, is_run: bool) -> tuple[bool, str]:
     """Whether what was tried failed, and what the result says about how it came out."""
     text = result.text
     if is_run:
-        return verdict_of(text, is_error=result.is_error, is_look=deed is Deed.LOOK)
-    if result.is_error or is_refusal(text):
-        return True, trouble_in(text)
-    return False, "" if deed is Deed.EDIT else brief(text)
+        return read_verdict(text, is_error=result.is_error, is_look=deed is ActionKind.LOOK)
+    if result.is_error or is_failure_text(text):
+        return True, find_trouble(text)
+    return False, "" if deed is ActionKind.EDIT else shorten_result(text)
 
 
-def _spoken(arguments: dict[str, JsonValue]) -> Iterator[str]:
+def _iter_argument_words(arguments: dict[str, JsonValue]) -> Iterator[str]:
     """Arguments in words, the beginning of each."""
     for key, value in arguments.items():
         if isinstance(value, str):
-            yield f"{tidied(key)}={shortened(tidied(value[:400]), 40)}"
+            yield f"{tidy_line(key)}={shorten_line(tidy_line(value[:400]), 40)}"
         elif isinstance(value, int) and not isinstance(value, bool):
-            yield f"{tidied(key)}={shortened(str(value), 40)}"
+            yield f"{tidy_line(key)}={shorten_line(str(value), 40)}"
         elif isinstance(value, float):
-            yield f"{tidied(key)}={value:.10g}"
+            yield f"{tidy_line(key)}={value:.10g}"

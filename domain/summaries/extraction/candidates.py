@@ -6,95 +6,99 @@ from dataclasses import replace
 
 from ...item import Item
 from ...ranges import Ranges
-from ..summariser import Material
-from .actions import actions_of
-from .findings import is_over, media_of, plans_of, progress_of, remarks_of
-from .requests import WEAK, requests_of, rules_of
-from .sections import Line, Section, merged
+from ..summarizer import Material
+from .actions import iter_actions
+from .findings import is_resolved, iter_media, iter_plans, iter_progress, iter_remarks
+from .sections import SummaryLine, SummarySection, merge_lines
+from .user_requests import LOW_WEIGHT, iter_requests, iter_rules
 
-_PROGRESS = frozenset({Section.DONE, Section.IN_PROGRESS, Section.BLOCKED})
+_PROGRESS = frozenset({SummarySection.DONE, SummarySection.IN_PROGRESS, SummarySection.BLOCKED})
 _WORD = re.compile(r"\w{4,}")
 _STEM = 6
 
 
-def candidates(material: Material, earlier: Iterable[Line]) -> list[Line]:
+def gather_candidates(material: Material, earlier: Iterable[SummaryLine]) -> list[SummaryLine]:
     """All that could be said, what weighs most first."""
-    items = material.gone
+    items = material.removed_items
     earlier = tuple(earlier)
-    actions = list(actions_of(items))
+    actions = list(iter_actions(items))
     new = [
-        *rules_of(items, (line for line in earlier if line.section is Section.GOAL)),
-        *progress_of(actions),
-        *plans_of(items),
-        *remarks_of(items),
-        *media_of(items),
+        *iter_rules(items, (line for line in earlier if line.section is SummarySection.GOAL)),
+        *iter_progress(actions),
+        *iter_plans(items),
+        *iter_remarks(items),
+        *iter_media(items),
     ]
     # What was under way then is so no more, and newer plans replace older ones.
-    past = {Section.IN_PROGRESS} if new else set()
-    past |= {Section.NEXT} & {line.section for line in new}
+    past = {SummarySection.IN_PROGRESS} if new else set()
+    past |= {SummarySection.NEXT} & {line.section for line in new}
     old = [
         line
         for line in earlier
         if line.section not in past
-        and not (line.section is Section.BLOCKED and is_over(line, actions))
+        and not (line.section is SummarySection.BLOCKED and is_resolved(line, actions))
     ]
-    goals = [line for line in old if line.section is Section.GOAL]
-    rest = [line for line in old if line.section is not Section.GOAL]
+    goals = [line for line in old if line.section is SummarySection.GOAL]
+    rest = [line for line in old if line.section is not SummarySection.GOAL]
     lines = [
-        *_goals([*goals, *requests_of(items)]),
-        *(_of_turn(line, material.prefix) for line in merged([*rest, *new])),
-        *_turns_request(items, material.prefix),
+        *_weigh_goals([*goals, *iter_requests(items)]),
+        *(_move_to_turn(line, material.prefix) for line in merge_lines([*rest, *new])),
+        *_iter_turn_requests(items, material.prefix),
     ]
-    wished = stems(material.instructions or "")
-    return by_weight(_as_wished(line, wished) for line in lines) if wished else by_weight(lines)
+    wished = find_stems(material.instructions or "")
+    return (
+        sort_by_weight(_weigh_by_instruction(line, wished) for line in lines)
+        if wished
+        else sort_by_weight(lines)
+    )
 
 
-def by_weight(lines: Iterable[Line]) -> list[Line]:
+def sort_by_weight(lines: Iterable[SummaryLine]) -> list[SummaryLine]:
     """What weighs most first, of equals the newest, else in the order given."""
     return sorted(lines, key=lambda line: (-line.weight, -line.newest))
 
 
-def stems(text: str) -> frozenset[str]:
+def find_stems(text: str) -> frozenset[str]:
     """The beginnings of the longer words of a text, by which two texts are about the same."""
     return frozenset(word[:_STEM] for word in _WORD.findall(text.casefold()))
 
 
-def _goals(lines: Sequence[Line]) -> Iterator[Line]:
+def _weigh_goals(lines: Sequence[SummaryLine]) -> Iterator[SummaryLine]:
     """Requests, of which the first and the latest say most."""
     # An earlier summary may quote one message twice, once the longer.
-    longest: dict[Ranges | str, Line] = {}
+    longest: dict[Ranges | str, SummaryLine] = {}
     for line in lines:
         key = line.handles or line.text
         longest[key] = max(longest.get(key, line), line, key=lambda line: len(line.text))
-    requests = sorted(merged(longest.values()), key=lambda line: line.newest)
-    telling = [line for line in requests if line.weight > WEAK] or requests
+    requests = sorted(merge_lines(longest.values()), key=lambda line: line.newest)
+    telling = [line for line in requests if line.weight > LOW_WEIGHT] or requests
     for number, line in enumerate(requests):
         if line is telling[0]:
-            yield line.weighing(1.0)
+            yield line.with_weight(1.0)
         elif line is telling[-1]:
-            yield line.weighing(0.95)
-        elif line.weight > WEAK:
-            yield line.weighing(0.4 + 0.4 * number / len(requests))
+            yield line.with_weight(0.95)
+        elif line.weight > LOW_WEIGHT:
+            yield line.with_weight(0.4 + 0.4 * number / len(requests))
         else:
             yield line
 
 
-def _of_turn(line: Line, prefix: Ranges) -> Line:
+def _move_to_turn(line: SummaryLine, prefix: Ranges) -> SummaryLine:
     """Progress within a turn that goes on is told apart."""
     # Most lines are from before: their newest handle tells.
     if line.section in _PROGRESS and line.newest in prefix and not line.handles - prefix:
-        return replace(line, section=Section.TURN)
+        return replace(line, section=SummarySection.TURN)
     return line
 
 
-def _turns_request(items: Iterable[Item], prefix: Ranges) -> Iterator[Line]:
+def _iter_turn_requests(items: Iterable[Item], prefix: Ranges) -> Iterator[SummaryLine]:
     """What the turn that goes on was begun with."""
-    begun = requests_of(item for item in items if item.position in prefix)
+    begun = iter_requests(item for item in items if item.position in prefix)
     if first := next(iter(begun), None):
-        yield replace(first, section=Section.TURN, weight=0.85)
+        yield replace(first, section=SummarySection.TURN, weight=0.85)
 
 
-def _as_wished(line: Line, wished: frozenset[str]) -> Line:
+def _weigh_by_instruction(line: SummaryLine, wished: frozenset[str]) -> SummaryLine:
     """What is about the words of an instruction goes before the rest."""
-    about = len(wished & stems(line.text))
-    return line.weighing(line.weight + min(0.6, 0.3 * about)) if about else line
+    about = len(wished & find_stems(line.text))
+    return line.with_weight(line.weight + min(0.6, 0.3 * about)) if about else line

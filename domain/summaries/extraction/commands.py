@@ -4,28 +4,28 @@ import re
 
 from pydantic import JsonValue
 
-from ...digest import names
-from .wording import shortened, shortened_inside, tidied
+from ...digest import parse_names
+from .clean_text import shorten_inside, shorten_line, tidy_line
 
-LABEL = 90
+LABEL_CHARS = 90
 """Characters of a command or a result in a line of a summary."""
-MESSAGE = 200
+_MESSAGE_CHARS = 200
 """Characters of what went wrong."""
 
-_LOOKS = names(
+_READ_ONLY_COMMANDS = parse_names(
     "[ awk cat cd column cut date df diff dirname du echo env exit export fd file find grep "
     "head jq kill less ls man more nl od printenv printf ps pwd read realpath rg set sleep "
     "sort source stat strings tail tee test time top tr tree true type uniq wait wc which "
     "whoami xxd"
 )
-_GIT_LOOKS = names(
+_READ_ONLY_GIT_COMMANDS = parse_names(
     "blame branch config describe diff fetch grep log ls-files ls-tree reflog remote rev-list "
     "rev-parse shortlog show show-ref status"
 )
-_GH_LOOKS = frozenset({"api", "checks", "diff", "list", "status", "view"})
+_READ_ONLY_GH_COMMANDS = frozenset({"api", "checks", "diff", "list", "status", "view"})
 _WRAPPERS = frozenset({"!", "command", "do", "env", "if", "nohup", "sudo", "then", "time"})
 _INTERPRETERS = re.compile(r"(?:python|node|bash|sh|ruby|perl|php)[\d.]*")
-_WITH_SUBCOMMANDS = names(
+_WITH_SUBCOMMANDS = parse_names(
     "apt apt-get aws az brew bun bundle cargo composer deno docker dotnet gcloud gh git go "
     "gradle gradlew hatch helm just kubectl make mise mix mvn nox npm nx pip pnpm podman poetry "
     "rails rake rustup swift systemctl task terraform tox uv yarn"
@@ -41,8 +41,8 @@ _LEADING = re.compile(
 # How much of the output the agent wanted to see says nothing of what it ran.
 _VIEWING = re.compile(r"(?: ?(?:2>&1|2>/dev/null|\| ?(?:head|tail|cat|less)(?: -?\w+)*))+$")
 _IN_SCRIPT = re.compile(r"\b(?:cmd|command)[\"']?\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"")
-_LONGEST, _LONGEST_RUN = 400, 4_000
-_MOST_WORDS = 12
+_MAX_COMMAND_CHARS, _MAX_RUN_CHARS = 400, 4_000
+_MAX_WORDS = 12
 
 # Some shells put a few lines about the process before what it wrote.
 _HEADER = re.compile(r"(?:[A-Z][\w ]{2,40}:? [^\n]*\n){1,6}Output:\n")
@@ -56,7 +56,9 @@ _VERDICT = re.compile(
     r"|^(?:(?:ok|FAIL|PASS|FAILED|OK|SUCCESS)\b|Tests?:|\[[\w/. ()-]{1,80} [0-9a-f]{7,40}\])",
     re.MULTILINE,
 )
-_BAD = re.compile(r"\b[1-9]\d* (?:failed|failing|failures?|errors?|tests? failed)\b|\bFAIL")
+_FAILURE_COUNT = re.compile(
+    r"\b[1-9]\d* (?:failed|failing|failures?|errors?|tests? failed)\b|\bFAIL"
+)
 _CULPRIT = re.compile(
     "--- FAIL: |^FAILED \\S|^[ \t]*(?:[\u2717\u2715\u2718\u00d7]|not ok)|panicked at ",
     re.MULTILINE,
@@ -67,17 +69,17 @@ _TROUBLE = re.compile(
     r"|timed? ?out|conflict|rejected|abort(?:ed)?|not allowed|mismatch|assert\w*)\b",
     re.IGNORECASE,
 )
-_RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Warning)\b", re.MULTILINE)
-_BORING = re.compile(
+_EXCEPTION_LINE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Warning)\b", re.MULTILINE)
+_UNINFORMATIVE = re.compile(
     r"(?:process )?exit(?:ed)?(?: with)? code:? \d+|<[^>]*>|error:?", re.IGNORECASE
 )
 _REFUSAL = re.compile(r"\s*(?:error|exception|failed|fatal|traceback)\b", re.IGNORECASE)
 _TAGS = re.compile(r"\A<[\w-]+>|</[\w-]+>\Z")
-_ENDS = 3_000
+_MAX_END_CHARS = 3_000
 _VERDICT_WITHIN = 1_500
 
 
-def command_of(arguments: dict[str, JsonValue]) -> str:
+def get_command(arguments: dict[str, JsonValue]) -> str:
     """The command that a shell call runs."""
     for key in ("command", "cmd", "script", "commands", "input", "_raw"):
         value = arguments.get(key)
@@ -92,64 +94,64 @@ def command_of(arguments: dict[str, JsonValue]) -> str:
     return ""
 
 
-def in_short(command: str) -> str:
+def shorten_command(command: str) -> str:
     """A command as a reader wants to see it: not where it ran, nor how much of it was shown."""
-    command = command.strip()[:_LONGEST]
+    command = command.strip()[:_MAX_COMMAND_CHARS]
     leading = _LEADING.match(command)
     bare = command[leading.end() :] if leading else command
-    return shortened(_VIEWING.sub("", tidied(bare.partition("<<")[0])), LABEL)
+    return shorten_line(_VIEWING.sub("", tidy_line(bare.partition("<<")[0])), LABEL_CHARS)
 
 
-def targets_of(command: str) -> tuple[str, ...]:
+def find_targets(command: str) -> tuple[str, ...]:
     """The programs with their subcommands that a command runs and that do more than look."""
-    plain = _QUOTED.sub('""', command[:_LONGEST_RUN].partition("<<")[0])
-    programs = (_program(part) for part in _SEGMENT.split(plain))
-    return tuple(_target(words) for words in programs if words and not _is_look(words))
+    plain = _QUOTED.sub('""', command[:_MAX_RUN_CHARS].partition("<<")[0])
+    programs = (_split_program(part) for part in _SEGMENT.split(plain))
+    return tuple(_name_target(words) for words in programs if words and not _is_look(words))
 
 
-def verdict_of(result: str, *, is_error: bool, is_look: bool) -> tuple[bool, str]:
+def read_verdict(result: str, *, is_error: bool, is_look: bool) -> tuple[bool, str]:
     """Whether a command failed, and what its output says about how it came out."""
     header = _HEADER.match(result[:_HEADER_WITHIN])
     output = result[header.end() :] if header else result
-    ends = _ends(output)
+    ends = _cut_to_ends(output)
     # Whoever looks at a log of tests has not run them.
-    verdict = "" if is_look else tidied(_line(_VERDICT, ends[-_VERDICT_WITHIN:], last=True))
-    is_bad = _BAD.search(verdict) is not None
+    verdict = "" if is_look else tidy_line(_find_line(_VERDICT, ends[-_VERDICT_WITHIN:], last=True))
+    is_bad = _FAILURE_COUNT.search(verdict) is not None
     if is_error or is_bad or _is_exit(header[0] if header else ends):
-        culprit = tidied(_line(_CULPRIT, ends))
-        told = culprit or (verdict if is_bad and " " in verdict else trouble_in(ends))
-        return True, shortened(told, MESSAGE)
-    return False, shortened(verdict, LABEL) or brief(output)
+        culprit = tidy_line(_find_line(_CULPRIT, ends))
+        told = culprit or (verdict if is_bad and " " in verdict else find_trouble(ends))
+        return True, shorten_line(told, _MESSAGE_CHARS)
+    return False, shorten_line(verdict, LABEL_CHARS) or shorten_result(output)
 
 
-def trouble_in(text: str) -> str:
+def find_trouble(text: str) -> str:
     """The line of a failed call's output that says most about the failure."""
-    ends = _ends(text)
-    raised = _line(_RAISED, ends, last=True) if "Traceback" in ends else ""
-    telling = raised or _line(_TROUBLE, ends)
+    ends = _cut_to_ends(text)
+    raised = _find_line(_EXCEPTION_LINE, ends, last=True) if "Traceback" in ends else ""
+    telling = raised or _find_line(_TROUBLE, ends)
     if not telling:
         lines = (line.strip() for line in ends.split("\n"))
-        said = (line for line in lines if line and not _BORING.fullmatch(line))
+        said = (line for line in lines if line and not _UNINFORMATIVE.fullmatch(line))
         telling = next(said, "no output")
     if telling.endswith(":"):
         # What it announces is what matters.
         telling = f"{telling} {ends.partition(telling)[2].strip().partition(chr(10))[0]}"
-    return shortened_inside(tidied(_TAGS.sub("", telling)), MESSAGE)
+    return shorten_inside(tidy_line(_TAGS.sub("", telling)), _MESSAGE_CHARS)
 
 
-def is_refusal(text: str) -> bool:
+def is_failure_text(text: str) -> bool:
     """Whether a tool says that it failed, where nothing else says so."""
-    return _REFUSAL.match(text[:MESSAGE]) is not None
+    return _REFUSAL.match(text[:_MESSAGE_CHARS]) is not None
 
 
-def brief(text: str) -> str:
+def shorten_result(text: str) -> str:
     """A result that is short enough to be its own summary."""
-    line = tidied(text) if len(text) <= _LONGEST else ""
-    return line if 0 < len(line) <= LABEL and line[0] not in "{[<(" else ""
+    line = tidy_line(text) if len(text) <= _MAX_COMMAND_CHARS else ""
+    return line if 0 < len(line) <= LABEL_CHARS and line[0] not in "{[<(" else ""
 
 
-def _program(part: str) -> list[str]:
-    words = part.split(maxsplit=_MOST_WORDS)[:_MOST_WORDS]
+def _split_program(part: str) -> list[str]:
+    words = part.split(maxsplit=_MAX_WORDS)[:_MAX_WORDS]
     while words and (words[0] in _WRAPPERS or "=" in words[0]):
         words = words[1:]
     return words[2:] if words[:1] == ["timeout"] else words
@@ -159,15 +161,15 @@ def _is_look(words: list[str]) -> bool:
     program = words[0].rpartition("/")[2]
     if program == "git":
         verbs = [word for word in words[1:] if not word.startswith("-") and "/" not in word]
-        return not verbs or verbs[0] in _GIT_LOOKS
+        return not verbs or verbs[0] in _READ_ONLY_GIT_COMMANDS
     if program == "sed":
         return not any(word.startswith("-i") for word in words)
     if program == "gh":
-        return not _GH_LOOKS.isdisjoint(words)
-    return program in _LOOKS
+        return not _READ_ONLY_GH_COMMANDS.isdisjoint(words)
+    return program in _READ_ONLY_COMMANDS
 
 
-def _target(words: list[str]) -> str:
+def _name_target(words: list[str]) -> str:
     """Program and subcommand, or the script that an interpreter runs."""
     program = words[0].rpartition("/")[2]
     rest = [word for word in words[1:] if not word.startswith("-")]
@@ -191,17 +193,21 @@ def _is_exit(text: str) -> bool:
     return any(code != "0" for code in _EXIT_CODE.findall(ends))
 
 
-def _ends(text: str) -> str:
-    return text if len(text) <= 2 * _ENDS else f"{text[:_ENDS]}\n{text[-_ENDS:]}"
+def _cut_to_ends(text: str) -> str:
+    return (
+        text
+        if len(text) <= 2 * _MAX_END_CHARS
+        else f"{text[:_MAX_END_CHARS]}\n{text[-_MAX_END_CHARS:]}"
+    )
 
 
-def _line(pattern: re.Pattern[str], text: str, *, last: bool = False) -> str:
+def _find_line(pattern: re.Pattern[str], text: str, *, last: bool = False) -> str:
     """The first or the last line that a pattern occurs in, if it says anything."""
     matches = pattern.finditer(text)
     for match in reversed(list(matches)) if last else matches:
         begin = text.rfind("\n", 0, match.start()) + 1
         end = text.find("\n", match.end())
         line = text[begin : end if end >= 0 else None].strip()
-        if not _BORING.fullmatch(line):
+        if not _UNINFORMATIVE.fullmatch(line):
             return line
     return ""

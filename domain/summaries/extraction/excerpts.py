@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ...blocks import AnyBlock, Kind
 from ...item import Item
 from ...ranges import Ranges
-from .facts import LONGEST as ENDS
-from .facts import Fact, searched, words_of
-from .once_per_block import OncePerBlock
-from .sections import Line, Section
-from .wording import code, tidied
+from .block_cache import CachedPerBlock
+from .clean_text import mark_code, tidy_line
+from .facts import MAX_BLOCK_CHARS as ENDS
+from .facts import SummaryFact, find_fact_words, get_searched_text
+from .sections import SummaryLine, SummarySection
 
-SHORTEST, LONGEST = 16, 150
+_MIN_CHARS, _MAX_CHARS = 16, 150
 """Characters of a line that is worth quoting: no lone word, no minified file."""
 _FRAME = 16
 """Characters that a line of a summary takes besides its words, or near enough."""
@@ -20,7 +20,7 @@ _PARTS = re.compile(r"[./]|::|->")
 _NUMBERED = re.compile(r"\s*(?:[\w./-]+:)?\d+(?:→|[:|\t-])\s*(?:\d+[:-])?")
 
 
-def excerpts(facts: Sequence[Fact], items: Iterable[Item]) -> Iterator[Line]:
+def iter_excerpts(facts: Sequence[SummaryFact], items: Iterable[Item]) -> Iterator[SummaryLine]:
     """Lines that name several of the facts, each as it was last seen; the densest first.
 
     A line is worth what it is the first to tell.
@@ -29,18 +29,20 @@ def excerpts(facts: Sequence[Fact], items: Iterable[Item]) -> Iterator[Line]:
     texts = {
         item.position: item for item in items if item.kind in {Kind.TOOL_CALL, Kind.TOOL_RESULT}
     }
-    lines = dict.fromkeys(_lines(facts, texts))
-    words = {line: tuple(dict.fromkeys(words_of(line[0]))) for line in lines}
-    ranked = sorted(lines, key=lambda line: -_density(line[0], words[line], worth))
+    lines = dict.fromkeys(_iter_lines(facts, texts))
+    words = {line: tuple(dict.fromkeys(find_fact_words(line[0]))) for line in lines}
+    ranked = sorted(lines, key=lambda line: -_compute_density(line[0], words[line], worth))
     for text, position in ranked:
         told = [word for word in words[text, position] if word in worth]
         if len({_PARTS.split(word)[-1] for word in told}) > 1:
             for fact in told:
                 del worth[fact]
-            yield Line(Section.CONTEXT, code(text), Ranges.of([position]))
+            yield SummaryLine(SummarySection.CONTEXT, mark_code(text), Ranges.of([position]))
 
 
-def _lines(facts: Iterable[Fact], items: Mapping[int, Item]) -> Iterator[tuple[str, int]]:
+def _iter_lines(
+    facts: Iterable[SummaryFact], items: Mapping[int, Item]
+) -> Iterator[tuple[str, int]]:
     """The line that each fact was last seen in."""
     texts: dict[int, str] = {}
     for fact in facts:
@@ -48,21 +50,21 @@ def _lines(facts: Iterable[Fact], items: Mapping[int, Item]) -> Iterator[tuple[s
         if item is None:
             continue
         if fact.newest not in texts:
-            texts[fact.newest] = _text(item.block)
+            texts[fact.newest] = _read_text(item.block)
         text = texts[fact.newest]
         at = text.find(fact.text)
         begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
         line = text[begin : end if end >= 0 else None]
-        if at >= 0 and len(line) < 2 * LONGEST:
-            line = tidied(_NUMBERED.sub("", line, count=1) if _NUMBERED.match(line) else line)
-            if SHORTEST <= len(line) <= LONGEST and not line.startswith(("{", "[{")):
+        if at >= 0 and len(line) < 2 * _MAX_CHARS:
+            line = tidy_line(_NUMBERED.sub("", line, count=1) if _NUMBERED.match(line) else line)
+            if _MIN_CHARS <= len(line) <= _MAX_CHARS and not line.startswith(("{", "[{")):
                 yield line, fact.newest
 
 
-@OncePerBlock
-def _text(block: AnyBlock) -> str:
-    return searched(block, ENDS)
+@CachedPerBlock
+def _read_text(block: AnyBlock) -> str:
+    return get_searched_text(block, ENDS)
 
 
-def _density(text: str, words: Iterable[str], worth: Mapping[str, float]) -> float:
+def _compute_density(text: str, words: Iterable[str], worth: Mapping[str, float]) -> float:
     return sum(worth.get(word, 0.0) for word in words) / (len(text) + _FRAME)

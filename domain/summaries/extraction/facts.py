@@ -10,14 +10,14 @@ from itertools import chain
 from math import exp, log
 from typing import NamedTuple
 
-from ...blocks import BY_ASSISTANT, AnyBlock, Kind, ToolCall, ToolResult
-from ...digest import arguments_of, names, strings_in
+from ...blocks import ASSISTANT_KINDS, AnyBlock, Kind, ToolCall, ToolResult
+from ...digest import iter_strings, parse_names, read_arguments
 from ...item import Item
-from .once_per_block import OncePerBlock
-from .wording import REMEMBERED
+from .block_cache import CachedPerBlock
+from .clean_text import LINE_CACHE_SIZE
 
 
-class Sort(StrEnum):
+class FactKind(StrEnum):
     """What a fact is; also the word that a summary lists such facts under."""
 
     ERROR = "Errors"
@@ -29,11 +29,11 @@ class Sort(StrEnum):
     NAME = "Names"
 
 
-class Fact(NamedTuple):
+class SummaryFact(NamedTuple):
     """Something that cannot be guessed again, only looked up."""
 
     text: str
-    sort: Sort
+    kind: FactKind
     worth: float
     """How likely it is needed again, by comparison."""
     newest: int
@@ -53,7 +53,7 @@ _WORD = re.compile(
     (?:://[^\s"'<>`)\]}|\\]{4,200}|[A-Z0-9_./:~@-][\w./:@~+%-]{0,126}[\w/]))|\w++|.)""",
     re.ASCII | re.DOTALL | re.VERBOSE,
 )
-_SORTS = re.compile(
+_KIND_PATTERN = re.compile(
     r"""(?P<URL>https?://.*)
     |(?P<FLAG>--[a-z].*)
     |(?P<COMMIT>(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,40}(?:-[0-9a-f]{4,12}){0,4})
@@ -70,109 +70,120 @@ _SORTS = re.compile(
     (?:(?:\.|::|->)\w+)*)""",
     re.ASCII | re.VERBOSE,
 )
-LONGEST, _OLDEST = 4_000, 1_000
+MAX_BLOCK_CHARS, _MAX_OLD_BLOCK_CHARS = 4_000, 1_000
 """Characters at both ends of a block that are searched, and where it is one of the older ones."""
-_LONGEST_NAME = 60
+_MAX_NAME_CHARS = 60
 """Characters beyond which a name is encoded data."""
-_TEXTS = 2_048
+_TEXT_CACHE_SIZE = 2_048
 """Texts whose words are remembered: who tries many policies on one session comes by each again."""
-_WORDS = 32_768
-_LINE = 400
+_WORD_CACHE_SIZE = 32_768
+_MAX_LINE_CHARS = 400
 """Characters of what is at most a line."""
-_MOST = 400
+_MAX_FACTS = 400
 _CARRIED = 5
 # What the sort of a fact adds to how likely it is needed again (see _Ledger.likely).
-_BIAS = {
-    Sort.ERROR: 0.2,
-    Sort.URL: 0.0,
-    Sort.COMMIT: -0.2,
-    Sort.PATH: 0.2,
-    Sort.NUMBER: -0.5,
-    Sort.FLAG: 0.2,
-    Sort.NAME: 0.0,
+_KIND_BIAS = {
+    FactKind.ERROR: 0.2,
+    FactKind.URL: 0.0,
+    FactKind.COMMIT: -0.2,
+    FactKind.PATH: 0.2,
+    FactKind.NUMBER: -0.5,
+    FactKind.FLAG: 0.2,
+    FactKind.NAME: 0.0,
 }
 # Known to every model, however often they come.
-_KNOWN = names(
+_COMMON_NAMES = parse_names(
     "GitHub JavaScript TypeScript PostgreSQL MySQL SQLite OpenAI README.md package.json "
     "and/or TodoWrite true/false yes/no he/she input/output read/write client/server",
 )
 
 
-def facts_of(
-    items: Iterable[Item], carried: Mapping[str, int], wished: frozenset[str] = frozenset()
-) -> list[Fact]:
+def rank_facts(
+    items: Iterable[Item],
+    earlier_facts: Mapping[str, int],
+    wanted_stems: frozenset[str] = frozenset(),
+) -> list[SummaryFact]:
     """The facts that blocks hold, best first; `carried` are those of an earlier summary.
 
     One that was mentioned once is none, unless a person or the agent did. `wished` begin words
     of interest.
     """
     items = tuple(items)
-    ledger = _Ledger(items, carried)
-    skipped = _KNOWN.union(item.block.name for item in items if isinstance(item.block, ToolCall))
+    ledger = _WordLedger(items, earlier_facts)
+    skipped = _COMMON_NAMES.union(
+        item.block.name for item in items if isinstance(item.block, ToolCall)
+    )
     likely = [
         (value, text, sort)
-        for value, text in ledger.likely()
-        if text not in skipped and (sort := sort_of(text))
+        for value, text in ledger.rank_words()
+        if text not in skipped and (sort := find_fact_kind(text))
     ]
-    if len(likely) > _MOST:
-        likely = nlargest(_MOST, likely)
-    ranked: list[tuple[float, int, str, Fact]] = []
+    if len(likely) > _MAX_FACTS:
+        likely = nlargest(_MAX_FACTS, likely)
+    ranked: list[tuple[float, int, str, SummaryFact]] = []
     for value, text, sort in likely:
-        wish = 1.0 if wished and _is_wished(text, wished) else 0.0
-        fact = Fact(text, sort, exp(value + _BIAS[sort] + wish), ledger.last[text])
+        wish = 1.0 if wanted_stems and _is_wanted(text, wanted_stems) else 0.0
+        fact = SummaryFact(text, sort, exp(value + _KIND_BIAS[sort] + wish), ledger.last[text])
         ranked.append((-fact.density, -fact.newest, text, fact))
     return [fact for *_, fact in sorted(ranked)]
 
 
-def _is_wished(text: str, wished: frozenset[str]) -> bool:
+def _is_wanted(text: str, wished: frozenset[str]) -> bool:
     folded = text.casefold()
     return any(stem in folded for stem in wished)
 
 
-@lru_cache(maxsize=_WORDS)
-def sort_of(word: str) -> Sort | None:
+@lru_cache(maxsize=_WORD_CACHE_SIZE)
+def find_fact_kind(word: str) -> FactKind | None:
     """What a word is a fact of, if it is one."""
-    found = _SORTS.fullmatch(word)
-    sort = Sort[found.lastgroup or ""] if found else None
-    return None if sort is Sort.NAME and len(word) > _LONGEST_NAME else sort
+    found = _KIND_PATTERN.fullmatch(word)
+    sort = FactKind[found.lastgroup or ""] if found else None
+    return None if sort is FactKind.NAME and len(word) > _MAX_NAME_CHARS else sort
 
 
-def words_of(text: str) -> list[str]:
+def find_fact_words(text: str) -> list[str]:
     """The words of a text that may be facts."""
-    return list(found_in(text) if len(text) > _LINE else _found_in_line(text))
+    return list(_find_in_text(text) if len(text) > _MAX_LINE_CHARS else _find_in_line(text))
 
 
-@lru_cache(maxsize=_TEXTS)
-def found_in(text: str) -> tuple[str, ...]:
+@lru_cache(maxsize=_TEXT_CACHE_SIZE)
+def _find_in_text(text: str) -> tuple[str, ...]:
     """The same, remembered."""
     return tuple(filter(None, _WORD.findall(text)))
 
 
-@OncePerBlock
-def told_in(block: AnyBlock, longest: int) -> tuple[str, ...]:
+@CachedPerBlock
+def _find_in_block(block: AnyBlock, longest: int) -> tuple[str, ...]:
     """Those of a block's words that are facts of a sort; the others need not be counted."""
-    return tuple(filter(sort_of, filter(None, _WORD.findall(searched(block, longest)))))
+    return tuple(
+        filter(find_fact_kind, filter(None, _WORD.findall(get_searched_text(block, longest))))
+    )
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _found_in_line(text: str) -> tuple[str, ...]:
+@lru_cache(maxsize=LINE_CACHE_SIZE)
+def _find_in_line(text: str) -> tuple[str, ...]:
     """The same of a line: these are many, and would have whole texts forgotten."""
     return tuple(filter(None, _WORD.findall(text)))
 
 
-@lru_cache(maxsize=REMEMBERED)
-def words_of_line(text: str) -> frozenset[str]:
+@lru_cache(maxsize=LINE_CACHE_SIZE)
+def collect_line_words(text: str) -> frozenset[str]:
     """Those of a line of a summary, each once; an escape sequence would hide some."""
     return frozenset(filter(None, _WORD.findall(text.replace("\\", " "))))
 
 
-class _Ledger:
+class _WordLedger:
     """Which words stood where and how often. Counted in bulk: there are many."""
 
     def __init__(self, items: tuple[Item, ...], carried: Mapping[str, int]) -> None:
         half = items[len(items) // 2].position if items else 0
         found = [
-            (item, told_in(item.block, LONGEST if item.position >= half else _OLDEST))
+            (
+                item,
+                _find_in_block(
+                    item.block, MAX_BLOCK_CHARS if item.position >= half else _MAX_OLD_BLOCK_CHARS
+                ),
+            )
             for item in items
         ]
         self.ends = items[-1].position if items else 0
@@ -181,7 +192,7 @@ class _Ledger:
         self.times = Counter(dict.fromkeys(carried, _CARRIED))
         self.times.update(chain.from_iterable(words for _, words in found))
         self.by_agent = Counter(
-            chain.from_iterable(words for item, words in found if item.kind in BY_ASSISTANT)
+            chain.from_iterable(words for item, words in found if item.kind in ASSISTANT_KINDS)
         )
         self.by_user = Counter(
             chain.from_iterable(words for item, words in found if item.kind is Kind.USER)
@@ -195,7 +206,7 @@ class _Ledger:
             self.first.update(place)
         self.first.update(carried)
 
-    def likely(self) -> Iterator[tuple[float, str]]:
+    def rank_words(self) -> Iterator[tuple[float, str]]:
         """The logarithm of how likely each word is needed again, but for a constant.
 
         What comes often, came lately, came all along, and above all what the agent or the user
@@ -218,11 +229,15 @@ class _Ledger:
             yield value, text
 
 
-def searched(block: AnyBlock, longest: int) -> str:
+def get_searched_text(block: AnyBlock, longest: int) -> str:
     """A block's text, or of a giant one both ends; of a call the values, free of JSON's escapes."""
     if isinstance(block, ToolResult) and block.text.startswith(("{", "[{")):
         return ""  # a dump for programs: what matters of it is said again
-    text = "\n".join(strings_in(arguments_of(block))) if isinstance(block, ToolCall) else block.text
+    text = (
+        "\n".join(iter_strings(read_arguments(block)))
+        if isinstance(block, ToolCall)
+        else block.text
+    )
     if len(text) > 2 * longest:
         return f"{text[:longest]}\n{text[-longest:]}"
     return text

@@ -5,43 +5,43 @@ from collections.abc import Iterable, Sequence
 
 from ...blocks import ToolCall
 from ...compaction_events import Digest
-from ...digest import touched
+from ...digest import find_touched_files
 from ...item import Item
-from ..quotes import quote_in
-from .wording import folded
+from ..quotes import find_quote
+from .clean_text import fold_lines
 
-READ = "read-files"
-MODIFIED = "modified-files"
+READ_TAG = "read-files"
+MODIFIED_TAG = "modified-files"
 _HARMLESS = str.maketrans("<>[\u201c\u201d", "\u2039\u203a(''")
-FOR_MODIFIED = 0.65
+_MODIFIED_SHARE = 0.65
 """The modified files' part of the room; what they leave is for the files that were read."""
 
 
-def file_lists(digest: Digest, items: Iterable[Item], room: int) -> str:
+def write_file_lists(digest: Digest, items: Iterable[Item], room: int) -> str:
     """Both lists in tags, within so many characters; what was modified matters more."""
     items = tuple(items)
-    modified = _list(MODIFIED, digest.modified_files, items, int(room * FOR_MODIFIED))
+    modified = _write_list(MODIFIED_TAG, digest.modified_files, items, int(room * _MODIFIED_SHARE))
     if digest.modified_files and not modified:
         return ""
-    read = _list(READ, digest.read_files, items, room - len(modified) - 1)
+    read = _write_list(READ_TAG, digest.read_files, items, room - len(modified) - 1)
     return "\n".join(filter(None, [read, modified]))
 
 
-def without_lists(text: str) -> str:
+def remove_file_lists(text: str) -> str:
     """A text without its lists of files."""
     return _LISTS.sub("", text)
 
 
-_LISTS = re.compile(rf"<({READ}|{MODIFIED})>\n.*?</\1>", re.DOTALL)
+_LISTS = re.compile(rf"<({READ_TAG}|{MODIFIED_TAG})>\n.*?</\1>", re.DOTALL)
 
 
-def _list(tag: str, paths: Sequence[str], items: Sequence[Item], room: int) -> str:
+def _write_list(tag: str, paths: Sequence[str], items: Sequence[Item], room: int) -> str:
     frame = len(f"<{tag}>\n</{tag}>")
-    shown = {path: as_line(path) for path in paths}
+    shown = {path: escape_path(path) for path in paths}
     if not shown:
         return ""
     if frame + sum(len(path) + 1 for path in shown.values()) > room:
-        shown = _newest(shown, items, room - frame - len("... and 99999 more\n"))
+        shown = _pick_newest(shown, items, room - frame - len("... and 99999 more\n"))
         if not shown:
             return ""
     lines = sorted(shown.values())
@@ -50,13 +50,13 @@ def _list(tag: str, paths: Sequence[str], items: Sequence[Item], room: int) -> s
     return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
 
 
-def _newest(shown: dict[str, str], items: Sequence[Item], room: int) -> dict[str, str]:
+def _pick_newest(shown: dict[str, str], items: Sequence[Item], room: int) -> dict[str, str]:
     """Those of the files that fit, the latest touched first."""
     newest = {
         path: item.position
         for item in items
         if isinstance(item.block, ToolCall)
-        for path in touched(item.block).paths
+        for path in find_touched_files(item.block).paths
     }
     kept: dict[str, str] = {}
     for path in sorted(shown, key=lambda path: (-newest.get(path, 0), path)):
@@ -67,7 +67,7 @@ def _newest(shown: dict[str, str], items: Sequence[Item], room: int) -> dict[str
     return kept
 
 
-def as_line(path: str) -> str:
+def escape_path(path: str) -> str:
     """A path as one line that cannot end the list or begin another."""
-    path = folded(path).translate(_HARMLESS)
-    return path if quote_in(path) is None else path.replace('"', "'")
+    path = fold_lines(path).translate(_HARMLESS)
+    return path if find_quote(path) is None else path.replace('"', "'")

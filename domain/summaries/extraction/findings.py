@@ -8,108 +8,110 @@ from typing import NamedTuple
 from ...blocks import AnyBlock, Block, Kind
 from ...item import Item
 from ...ranges import Ranges
-from .actions import Action, Deed
-from .commands import targets_of
-from .once_per_block import OncePerBlock
-from .prose import Cue, Sentence, cues, sentences
-from .sections import FAILED, Line, Section
-from .todo_lists import tasks_of
-from .wording import code, folded, printable, tidied
+from .actions import Action, ActionKind
+from .block_cache import CachedPerBlock
+from .clean_text import fold_lines, make_printable, mark_code, tidy_line
+from .commands import find_targets
+from .prose import Sentence, SentenceCue, count_cues, split_sentences
+from .sections import FAILED_MARK, SummaryLine, SummarySection
+from .todo_lists import read_todo_list
 
 _PROPOSED = re.compile(
     r"\b(?:option|alternative|proposal|suggest|recommend|pros|cons|plan)", re.IGNORECASE
 )
 _EMPHASIS = re.compile(r"\*\*|^#+ ")
-_MOST_PROSE, _MOST_THOUGHT = 120_000, 30_000
+_MAX_PROSE_CHARS, _MAX_THOUGHT_CHARS = 120_000, 30_000
 _RECENT = 4
 """How many of the agent's last texts may say what comes next."""
 
 
-def progress_of(actions: Sequence[Action]) -> Iterator[Line]:
+def iter_progress(actions: Sequence[Action]) -> Iterator[SummaryLine]:
     """What calls did, and where they failed for good."""
-    yield from _done(actions)
-    yield from _blocked(actions)
+    yield from _iter_done(actions)
+    yield from _iter_blocked(actions)
 
 
-def is_over(line: Line, actions: Iterable[Action]) -> bool:
+def is_resolved(line: SummaryLine, actions: Iterable[Action]) -> bool:
     """Whether what an earlier summary says had failed was done since."""
-    noun, failed, _ = line.text.partition(FAILED)
-    target = targets_of(noun.strip("`"))[-1:]
+    noun, failed, _ = line.text.partition(FAILED_MARK)
+    target = find_targets(noun.strip("`"))[-1:]
     return bool(failed) and any(
         not action.is_failure and (action.noun == noun or {*target} & {*action.targets})
         for action in actions
     )
 
 
-def _done(actions: Sequence[Action]) -> Iterator[Line]:
+def _iter_done(actions: Sequence[Action]) -> Iterator[SummaryLine]:
     """One line for each thing that was done, however often."""
     newest = max((action.position for action in actions), default=1)
     done: dict[str, list[Action]] = {}
     for action in actions:
-        if not action.is_failure and action.deed is not Deed.LOOK:
+        if not action.is_failure and action.kind is not ActionKind.LOOK:
             done.setdefault(action.label, []).append(action)
     for label, times in done.items():
         last = times[-1]
         handles = Ranges.of(action.position for action in times)
-        weight = {Deed.EDIT: 0.35, Deed.RUN: 0.25, Deed.CALL: 0.3}[last.deed]
+        weight = {ActionKind.EDIT: 0.35, ActionKind.RUN: 0.25, ActionKind.CALL: 0.3}[last.kind]
         weight += 0.3 * last.position / newest
         if last.outcome:
             # The newest result is the one that holds.
             handles, weight = last.handles, weight + 0.2
-        text = f"{label} x{len(times)}" if last.deed is Deed.EDIT and len(times) > 1 else label
+        text = (
+            f"{label} x{len(times)}" if last.kind is ActionKind.EDIT and len(times) > 1 else label
+        )
         text = f"{text}: {last.outcome}" if last.outcome else text
-        yield Line(Section.DONE, text, handles, weight)
+        yield SummaryLine(SummarySection.DONE, text, handles, weight)
 
 
-def _blocked(actions: Sequence[Action]) -> Iterator[Line]:
+def _iter_blocked(actions: Sequence[Action]) -> Iterator[SummaryLine]:
     done = (action for action in actions if not action.is_failure)
     over = {target: action.position for action in done for target in action.targets}
     newest = max((action.position for action in actions), default=1)
     for action in actions:
         if (
             action.is_failure
-            and action.deed is not Deed.LOOK
+            and action.kind is not ActionKind.LOOK
             and over.get(action.targets[-1], 0) < action.position
         ):
             weight = 0.4 + 0.4 * action.position / newest
-            text = f"{action.noun}{FAILED}{action.outcome}"
-            yield Line(Section.BLOCKED, text, action.handles, weight)
+            text = f"{action.noun}{FAILED_MARK}{action.outcome}"
+            yield SummaryLine(SummarySection.BLOCKED, text, action.handles, weight)
 
 
-def plans_of(items: Sequence[Item]) -> Iterator[Line]:
+def iter_plans(items: Sequence[Item]) -> Iterator[SummaryLine]:
     """The open entries of the to-do list that the agent keeps with a tool."""
-    for task in tasks_of(items):
+    for task in read_todo_list(items):
         if not task.is_done:
-            section = Section.IN_PROGRESS if task.is_begun else Section.NEXT
-            yield Line(section, task.text, Ranges.of([task.position]), weight=0.9)
+            section = SummarySection.IN_PROGRESS if task.is_started else SummarySection.NEXT
+            yield SummaryLine(section, task.text, Ranges.of([task.position]), weight=0.9)
 
 
-def remarks_of(items: Sequence[Item]) -> Iterator[Line]:
+def iter_remarks(items: Sequence[Item]) -> Iterator[SummaryLine]:
     """What the agent said that it did, decided, found out and was about to do."""
-    texts = _texts(items)
+    texts = _list_agent_texts(items)
     # Some agents only think.
     voice = Kind.ASSISTANT if any(i.kind is Kind.ASSISTANT for i in texts) else Kind.THINKING
     spoken = [item.position for item in texts if item.kind is voice]
     recent, last_said = frozenset(spoken[-_RECENT:]), max(spoken, default=0)
-    concluding = _conclusions(items)
+    concluding = _find_conclusions(items)
     first, last = (items[0].position, items[-1].position) if items else (0, 0)
     for item in texts:
         age = (last - item.position) / (last - first + 1)
         bonus = 0.25 * (1 - age) + 0.15 * (item.position in concluding)
-        speech = _Speech(
+        speech = _SourceText(
             handles=Ranges.of([item.position]),
             bonus=bonus,
             is_spoken=item.kind is voice,
             is_recent=item.position in recent,
             is_last=item.position == last_said,
         )
-        for said in _sentences(item.block):
-            if line := _remark(said, speech):
+        for said in _list_sentences(item.block):
+            if line := _make_remark(said, speech):
                 yield line
 
 
 @dataclass(frozen=True, slots=True)
-class _Speech:
+class _SourceText:
     """The text that a sentence of the agent's stands in."""
 
     handles: Ranges
@@ -118,52 +120,56 @@ class _Speech:
     is_recent: bool
     is_last: bool
 
-    def line(self, section: Section, text: str, weight: float) -> Line:
-        return Line(section, text, self.handles, weight + self.bonus)
+    def make_line(self, section: SummarySection, text: str, weight: float) -> SummaryLine:
+        return SummaryLine(section, text, self.handles, weight + self.bonus)
 
 
-class _Said(NamedTuple):
+class _QuotableSentence(NamedTuple):
     """A sentence of the agent's, by itself."""
 
     text: str
-    cues: Mapping[Cue, int]
-    under: str
+    cues: Mapping[SentenceCue, int]
+    heading: str
     is_telling: bool
     """Whether it is prose, and long enough to stand for itself."""
 
 
-@OncePerBlock
-def _sentences(block: AnyBlock) -> tuple[_Said, ...]:
+@CachedPerBlock
+def _list_sentences(block: AnyBlock) -> tuple[_QuotableSentence, ...]:
     """The sentences of a block that a summary could quote."""
-    return tuple(filter(None, map(_said, sentences(printable(block.text)))))
+    return tuple(filter(None, map(_make_quotable, split_sentences(make_printable(block.text)))))
 
 
-def _said(sentence: Sentence) -> _Said | None:
-    text = tidied(_EMPHASIS.sub("", sentence.text))
-    found = cues(sentence)
+def _make_quotable(sentence: Sentence) -> _QuotableSentence | None:
+    text = tidy_line(_EMPHASIS.sub("", sentence.text))
+    found = count_cues(sentence)
     length = len(text)
-    if not 12 <= length <= 700 or (text.endswith(":") and Cue.INTENT not in found):
+    if not 12 <= length <= 700 or (text.endswith(":") and SentenceCue.INTENT not in found):
         return None
     is_prose = text.count(" ") > 4 or not text.isascii()
     is_telling = length > 40 and is_prose and not _is_code(text)
-    return _Said(text, found, sentence.under, is_telling)
+    return _QuotableSentence(text, found, sentence.heading, is_telling)
 
 
-def _remark(said: _Said, speech: _Speech) -> Line | None:
+def _make_remark(said: _QuotableSentence, speech: _SourceText) -> SummaryLine | None:
     text, found, is_spoken = said.text, said.cues, speech.is_spoken
-    if Cue.INTENT in found:
-        return speech.line(Section.IN_PROGRESS, text, 0.4) if speech.is_last else None
+    if SentenceCue.INTENT in found:
+        return speech.make_line(SummarySection.IN_PROGRESS, text, 0.4) if speech.is_last else None
     if text.endswith("?") and not speech.is_last:
         return None
-    if Cue.NEXT in found and speech.is_recent and is_spoken:
-        return speech.line(Section.NEXT, text, 0.3 + 0.1 * min(found[Cue.NEXT], 3))
-    if Cue.DECISION in found and len(text) > 30:
-        weight = 0.3 + 0.1 * min(found[Cue.DECISION], 3) - (0 if is_spoken else 0.15)
-        return speech.line(Section.DECISIONS, text, weight)
-    if Cue.DONE in found and is_spoken and not _PROPOSED.search(said.under):
-        return speech.line(Section.DONE, text, 0.3 + 0.08 * min(found[Cue.DONE], 3))
+    if SentenceCue.NEXT in found and speech.is_recent and is_spoken:
+        return speech.make_line(
+            SummarySection.NEXT, text, 0.3 + 0.1 * min(found[SentenceCue.NEXT], 3)
+        )
+    if SentenceCue.DECISION in found and len(text) > 30:
+        weight = 0.3 + 0.1 * min(found[SentenceCue.DECISION], 3) - (0 if is_spoken else 0.15)
+        return speech.make_line(SummarySection.DECISIONS, text, weight)
+    if SentenceCue.DONE in found and is_spoken and not _PROPOSED.search(said.heading):
+        return speech.make_line(
+            SummarySection.DONE, text, 0.3 + 0.08 * min(found[SentenceCue.DONE], 3)
+        )
     if said.is_telling:
-        return speech.line(Section.CONTEXT, text, 0.1 if is_spoken else 0.0)
+        return speech.make_line(SummarySection.CONTEXT, text, 0.1 if is_spoken else 0.0)
     return None
 
 
@@ -173,9 +179,9 @@ def _is_code(text: str) -> bool:
     return "```" in text or letters < 0.72 * len(text)
 
 
-def _texts(items: Sequence[Item]) -> list[Item]:
+def _list_agent_texts(items: Sequence[Item]) -> list[Item]:
     """What the agent said and thought; of a long history what it said and thought last."""
-    room = {Kind.ASSISTANT: _MOST_PROSE, Kind.THINKING: _MOST_THOUGHT}
+    room = {Kind.ASSISTANT: _MAX_PROSE_CHARS, Kind.THINKING: _MAX_THOUGHT_CHARS}
     kept: list[Item] = []
     for item in reversed(items):
         kind = item.kind
@@ -185,7 +191,7 @@ def _texts(items: Sequence[Item]) -> list[Item]:
     return kept[::-1]
 
 
-def _conclusions(items: Sequence[Item]) -> frozenset[int]:
+def _find_conclusions(items: Sequence[Item]) -> frozenset[int]:
     """The agent's last text of each turn, where it says what came of it."""
     last: dict[int, int] = {}
     for item in items:
@@ -194,10 +200,10 @@ def _conclusions(items: Sequence[Item]) -> frozenset[int]:
     return frozenset(last.values())
 
 
-def media_of(items: Iterable[Item]) -> Iterator[Line]:
+def iter_media(items: Iterable[Item]) -> Iterator[SummaryLine]:
     """Images and documents, which no words can stand for; their handles bring them back."""
     for item in items:
         if isinstance(item.block, Block) and item.kind in {Kind.IMAGE, Kind.DOCUMENT}:
-            name = folded(item.block.name or (item.block.media and item.block.media.name) or "")
-            text = f"{item.kind} {code(name)}" if name else str(item.kind)
-            yield Line(Section.CONTEXT, text, Ranges.of([item.position]), weight=0.6)
+            name = fold_lines(item.block.name or (item.block.media and item.block.media.name) or "")
+            text = f"{item.kind} {mark_code(name)}" if name else str(item.kind)
+            yield SummaryLine(SummarySection.CONTEXT, text, Ranges.of([item.position]), weight=0.6)

@@ -2,24 +2,24 @@
 
 from functools import cached_property, lru_cache
 
-from ..quotes import quote_in, quoted
-from ..tool_markup import harmless
-from .facts import Sort, sort_of
-from .wording import REMEMBERED, shortened, shortened_inside
+from ..quotes import find_quote, write_quote
+from ..tool_markup import defuse_tool_markup
+from .clean_text import LINE_CACHE_SIZE, shorten_inside, shorten_line
+from .facts import FactKind, find_fact_kind
 
-_SORTS = frozenset(Sort)
+_SORTS = frozenset(FactKind)
 
 
-class Wording:
+class LineWording:
     """What can be said of a line by its words alone, wherever they come from."""
 
     def __init__(self, text: str, *, is_quote: bool) -> None:
         self.text = text
         self.is_quote = is_quote
 
-    def within(self, room: int) -> str:
+    def write_within(self, room: int) -> str:
         """The words as they are written, in at most so many characters."""
-        return self.whole if len(self.whole) <= room else _within(self, room)
+        return self.full_text if len(self.full_text) <= room else _write_within(self, room)
 
     @cached_property
     def facts(self) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ class Wording:
         if not listed or sort not in _SORTS:
             return ()
         found = tuple(facts.split(", "))
-        return found if all(map(sort_of, found)) else ()
+        return found if all(map(find_fact_kind, found)) else ()
 
     @cached_property
     def long_words(self) -> frozenset[str]:
@@ -36,33 +36,33 @@ class Wording:
         return frozenset(word for word in self.text.casefold().split() if len(word) > 3)
 
     @cached_property
-    def told(self) -> str:
+    def escaped_text(self) -> str:
         """Words of the log that can be taken neither for the user's nor for a tool call."""
-        text = harmless(self.text)
-        return text if quote_in(text) is None else f"Log: {text}"
+        text = defuse_tool_markup(self.text)
+        return text if find_quote(text) is None else f"Log: {text}"
 
     @cached_property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """The words as they are written where there is room for all of them."""
         if self.is_quote:
-            return quoted(self.text)
-        return _closed(self.told)
+            return write_quote(self.text)
+        return _close_code(self.escaped_text)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def wording_of(text: str, *, is_quote: bool) -> Wording:
+@lru_cache(maxsize=LINE_CACHE_SIZE)
+def get_wording(text: str, *, is_quote: bool) -> LineWording:
     """What is known of these words."""
-    return Wording(text, is_quote=is_quote)
+    return LineWording(text, is_quote=is_quote)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _within(wording: Wording, room: int) -> str:
+@lru_cache(maxsize=LINE_CACHE_SIZE)
+def _write_within(wording: LineWording, room: int) -> str:
     if wording.is_quote:
-        return quoted(shortened_inside(wording.text, room - len(quoted(""))))
-    said = shortened(wording.told, room)
-    return said if _closed(said) is said else shortened(wording.told, room - 1) + "`"
+        return write_quote(shorten_inside(wording.text, room - len(write_quote(""))))
+    said = shorten_line(wording.escaped_text, room)
+    return said if _close_code(said) is said else shorten_line(wording.escaped_text, room - 1) + "`"
 
 
-def _closed(text: str) -> str:
+def _close_code(text: str) -> str:
     """A text whose last piece of code ends."""
     return f"{text}`" if text.count("`") % 2 else text

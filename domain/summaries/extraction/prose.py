@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 
-class Cue(StrEnum):
+class SentenceCue(StrEnum):
     """What a sentence of an agent is likely to be."""
 
     DECISION = "decision"
@@ -21,16 +21,16 @@ class Sentence(NamedTuple):
     """A sentence or a list item, and the heading that it stands under."""
 
     text: str
-    under: str = ""
+    heading: str = ""
 
 
-def _vocabulary(words: str) -> frozenset[str]:
+def _parse_vocabulary(words: str) -> frozenset[str]:
     """Words, and pairs of words, which are written with an underscore."""
     return frozenset(word.replace("_", " ") for word in words.split())
 
 
 # Words of the commonest languages; a sentence in any other is at worst not singled out.
-_CONSTRAINT = _vocabulary(
+_CONSTRAINT = _parse_vocabulary(
     """must mustn't never always don't do_not dont doesn't_need should shouldn't only no_need
     no_more not_allowed prefer preferred preferably avoid make_sure ensure stick_to instead_of
     without at_least at_most require required requires forbidden important keep please_use
@@ -44,7 +44,7 @@ _CONSTRAINT_UNSPACED = re.compile(
     "必须|必須|不要|不能|禁止|务必|请勿|只能|总是|必ず|しないで|ください|반드시"
 )
 _CUES = {
-    Cue.DECISION: _vocabulary(
+    SentenceCue.DECISION: _parse_vocabulary(
         """decide decided decides deciding decision decisions chose chosen choose choosing choice
         because instead rather_than opt_for opted_for opting_for opt_to opted_to root_cause
         turns_out turned_out tradeoff trade-off trade-offs deliberate deliberately by_design so_that
@@ -52,14 +52,14 @@ _CUES = {
         cause_is bug_is solution_is issue_was problem_was fix_was reason_was cause_was bug_was
         weil stattdessen entschieden ursache parce_que porque en_lugar"""
     ),
-    Cue.DONE: _vocabulary(
+    SentenceCue.DONE: _parse_vocabulary(
         """done complete completed finished succeeds succeeded successfully ready resolved all_pass
         tests_pass checks_pass now_pass now_passes all_passed tests_passed all_passing tests_passing
         test_passes passes_now works now_works now_working all_green now_uses now_has now_have
         now_supports now_handles now_returns ✅ ✓ ✔ fertig erledigt behoben hinzugefügt umgesetzt
         implementiert abgeschlossen corrigé ajouté terminé listo añadido"""
     ),
-    Cue.NEXT: _vocabulary(
+    SentenceCue.NEXT: _parse_vocabulary(
         """next todo todos to-do remaining remains still_need still_needs still_to still_missing
         still_open still_left still_have left_to not_yet after_that follow-up follow-ups pending
         plan_to planned_to need_to needs_to would_you want_me shall_i should_i als_nächstes
@@ -67,14 +67,16 @@ _CUES = {
     ),
 }
 # Said of a thing these only describe it: `deleted files`. Said of what was done they follow these.
-_DEEDS = _vocabulary(
+_PAST_ACTIONS = _parse_vocabulary(
     """added built changed committed confirmed converted created deleted extracted fixed implemented
     installed merged migrated moved pushed refactored removed renamed replaced rewrote switched
     tested updated verified wrote"""
 )
-_DOERS = _vocabulary("i i've we we've have has been was were is are now also just already and")
+_ACTORS = _parse_vocabulary(
+    "i i've we we've have has been was were is are now also just already and"
+)
 _CUE_OF = {word: cue for cue, words in _CUES.items() for word in words} | {
-    f"{doer} {deed}": Cue.DONE for doer in _DOERS for deed in _DEEDS
+    f"{doer} {deed}": SentenceCue.DONE for doer in _ACTORS for deed in _PAST_ACTIONS
 }
 _BEGIN_PAIRS = frozenset(word.partition(" ")[0] for word in {*_CUE_OF, *_CONSTRAINT} if " " in word)
 _WORD = re.compile(r"[\w'-]+|[✅✓✔]")
@@ -87,8 +89,8 @@ _INTENT = re.compile(
 )
 _COMES_NEXT = re.compile(r"\b(?:next|to-?do|remaining|pending|follow-?up|open)\b", re.IGNORECASE)
 
-_LONGEST = 20_000
-_TEXTS, _SENTENCES = 1_024, 16_384
+_MAX_TEXT_CHARS = 20_000
+_TEXT_CACHE_SIZE, _SENTENCE_CACHE_SIZE = 1_024, 16_384
 """Of how many it is remembered what they say: who tries many policies on one session comes by each
 again."""
 _FENCE = re.compile(r"\s*(?:```|~~~)")
@@ -101,46 +103,46 @@ _END = re.compile(r"\s(?<=[.!?]\s)\s*(?=[^\sa-z])")
 _END_UNSPACED = re.compile(rf"{_END.pattern}|(?<=[\u3002\uff01\uff1f])")
 
 
-@lru_cache(maxsize=_SENTENCES)
+@lru_cache(maxsize=_SENTENCE_CACHE_SIZE)
 def is_constraint(sentence: str) -> bool:
     """Whether a person's sentence says how things must be."""
-    return not _CONSTRAINT.isdisjoint(_words(sentence)) or (
+    return not _CONSTRAINT.isdisjoint(_split_words(sentence)) or (
         not sentence.isascii() and _CONSTRAINT_UNSPACED.search(sentence) is not None
     )
 
 
-@lru_cache(maxsize=_SENTENCES)
-def cues(sentence: Sentence) -> Mapping[Cue, int]:
+@lru_cache(maxsize=_SENTENCE_CACHE_SIZE)
+def count_cues(sentence: Sentence) -> Mapping[SentenceCue, int]:
     """How many words of each sort speak for an agent's sentence."""
-    found: dict[Cue, int] = {}
-    for cue in filter(None, map(_CUE_OF.get, _words(sentence.text))):
+    found: dict[SentenceCue, int] = {}
+    for cue in filter(None, map(_CUE_OF.get, _split_words(sentence.text))):
         found[cue] = found.get(cue, 0) + 1
-    if sentence.text.partition(" ")[0].lower() in _DEEDS:
-        found[Cue.DONE] = found.get(Cue.DONE, 0) + 1
+    if sentence.text.partition(" ")[0].lower() in _PAST_ACTIONS:
+        found[SentenceCue.DONE] = found.get(SentenceCue.DONE, 0) + 1
     if _INTENT.match(sentence.text):
-        found[Cue.INTENT] = 1
-    if sentence.under and _COMES_NEXT.search(sentence.under):
-        found[Cue.NEXT] = found.get(Cue.NEXT, 0) + 2
+        found[SentenceCue.INTENT] = 1
+    if sentence.heading and _COMES_NEXT.search(sentence.heading):
+        found[SentenceCue.NEXT] = found.get(SentenceCue.NEXT, 0) + 2
     return found
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """The words of a sentence, and the pairs of them that may mean something."""
     words: list[str] = _WORD.findall(text.lower().replace("\u2019", "'"))
     return words + [f"{one} {two}" for one, two in pairwise(words) if one in _BEGIN_PAIRS]
 
 
-@lru_cache(maxsize=_TEXTS)
-def sentences(text: str) -> tuple[Sentence, ...]:
+@lru_cache(maxsize=_TEXT_CACHE_SIZE)
+def split_sentences(text: str) -> tuple[Sentence, ...]:
     """The prose of a text: no code, tables, quotations or tags, and of a giant text both ends."""
-    return tuple(_sentences(text))
+    return tuple(_iter_sentences(text))
 
 
-def _sentences(text: str) -> Iterator[Sentence]:
-    if len(text) > 2 * _LONGEST:
-        text = f"{text[:_LONGEST]}\n\n{text[-_LONGEST:]}"
+def _iter_sentences(text: str) -> Iterator[Sentence]:
+    if len(text) > 2 * _MAX_TEXT_CHARS:
+        text = f"{text[:_MAX_TEXT_CHARS]}\n\n{text[-_MAX_TEXT_CHARS:]}"
     chapter = lead = ""
-    for paragraph, is_item in _paragraphs(text):
+    for paragraph, is_item in _iter_paragraphs(text):
         if heading := _HEADING.fullmatch(paragraph):
             chapter, lead = heading[1], ""
             continue
@@ -154,7 +156,7 @@ def _sentences(text: str) -> Iterator[Sentence]:
                 yield Sentence(sentence.strip(), lead or chapter)
 
 
-def _paragraphs(text: str) -> Iterator[tuple[str, bool]]:
+def _iter_paragraphs(text: str) -> Iterator[tuple[str, bool]]:
     """Lines, put together again where they were only wrapped, and whether each is a list's item."""
     is_code = False
     pending, is_item = "", False

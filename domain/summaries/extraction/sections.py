@@ -9,13 +9,20 @@ from functools import cache, cached_property, lru_cache
 from operator import attrgetter
 
 from ...ranges import Ranges
-from ..quotes import quote_in
-from ..tool_markup import harmless
-from .line_wording import Wording, wording_of
-from .wording import REMEMBERED, printable, shortened, tidied, with_handles, without_handles
+from ..quotes import find_quote
+from ..tool_markup import defuse_tool_markup
+from .clean_text import (
+    LINE_CACHE_SIZE,
+    add_handles,
+    make_printable,
+    shorten_line,
+    split_handles,
+    tidy_line,
+)
+from .line_wording import LineWording, get_wording
 
 
-class Section(StrEnum):
+class SummarySection(StrEnum):
     """What a line of a summary is about."""
 
     GOAL = "Goal"
@@ -29,55 +36,55 @@ class Section(StrEnum):
     TURN = "Current turn so far"
 
 
-PROGRESS = "Progress"
-EARLIER = "Earlier summary"
+PROGRESS_HEADING = "Progress"
+EARLIER_HEADING = "Earlier summary"
 """Heads what another writer said; it stays as it was written."""
-LAYOUT: Mapping[str, tuple[Section, ...]] = {
-    Section.GOAL: (Section.GOAL,),
-    Section.CONSTRAINTS: (Section.CONSTRAINTS,),
-    PROGRESS: (Section.DONE, Section.IN_PROGRESS, Section.BLOCKED),
-    Section.DECISIONS: (Section.DECISIONS,),
-    Section.NEXT: (Section.NEXT,),
-    Section.CONTEXT: (Section.CONTEXT,),
-    Section.TURN: (Section.TURN,),
+SECTION_LAYOUT: Mapping[str, tuple[SummarySection, ...]] = {
+    SummarySection.GOAL: (SummarySection.GOAL,),
+    SummarySection.CONSTRAINTS: (SummarySection.CONSTRAINTS,),
+    PROGRESS_HEADING: (SummarySection.DONE, SummarySection.IN_PROGRESS, SummarySection.BLOCKED),
+    SummarySection.DECISIONS: (SummarySection.DECISIONS,),
+    SummarySection.NEXT: (SummarySection.NEXT,),
+    SummarySection.CONTEXT: (SummarySection.CONTEXT,),
+    SummarySection.TURN: (SummarySection.TURN,),
 }
-FAILED = " failed: "
+FAILED_MARK = " failed: "
 """What tells a line of trouble from one of progress."""
 
 
 @dataclass(frozen=True)
-class Line:
+class SummaryLine:
     """One thing that a summary says, and where it was taken from."""
 
-    section: Section
+    section: SummarySection
     text: str
     """Without its handles; of a quote the words alone."""
     handles: Ranges = Ranges()
     weight: float = 0.5
     is_quote: bool = False
 
-    def weighing(self, weight: float) -> "Line":
+    def with_weight(self, weight: float) -> "SummaryLine":
         """The same line with another weight; what is known of it stays known."""
-        line = object.__new__(Line)
-        line.__dict__.update(self.__dict__, weight=weight, whole=self.whole)
+        line = object.__new__(SummaryLine)
+        line.__dict__.update(self.__dict__, weight=weight, whole=self.full_text)
         return line
 
-    def within(self, room: int) -> str:
+    def write_within(self, room: int) -> str:
         """The line as it is written, in at most so many characters."""
-        if len(self.whole) <= room:
-            return self.whole
-        tail = with_handles("", self.handles)
-        return self.wording.within(room - len(tail)) + tail
+        if len(self.full_text) <= room:
+            return self.full_text
+        tail = add_handles("", self.handles)
+        return self.wording.write_within(room - len(tail)) + tail
 
     @cached_property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """The line as it is written where there is room for all of it."""
-        return with_handles(self.wording.whole, self.handles)
+        return add_handles(self.wording.full_text, self.handles)
 
     @cached_property
-    def wording(self) -> Wording:
+    def wording(self) -> LineWording:
         """What its words alone tell."""
-        return wording_of(self.text, is_quote=self.is_quote)
+        return get_wording(self.text, is_quote=self.is_quote)
 
     @cached_property
     def newest(self) -> int:
@@ -90,18 +97,18 @@ class Line:
         return bool(self.wording.facts)
 
     @cached_property
-    def subject(self) -> tuple[Section, str, bool]:
+    def subject(self) -> tuple[SummarySection, str, bool]:
         """Lines of one subject say the same, or the newer of them says it better."""
-        return self.section, self._about, self.is_quote
+        return self.section, self._subject_text, self.is_quote
 
     @property
-    def _about(self) -> str:
+    def _subject_text(self) -> str:
         if self.is_quote:
             return self.text
         if deed := _DEED.match(self.text):
             return deed[1]
-        if self.section is Section.BLOCKED:
-            return self.text.partition(FAILED)[0]
+        if self.section is SummarySection.BLOCKED:
+            return self.text.partition(FAILED_MARK)[0]
         return self.text.rstrip(" .,;:!…").casefold()
 
 
@@ -110,28 +117,34 @@ _DEED = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x\d+)?(?:: .*)?$",
 
 
 @cache
-def overhead(section: Section) -> int:
+def count_heading_chars(section: SummarySection) -> int:
     """Characters that a section takes besides its lines."""
     heading = len(f"\n\n## {section}\n")
-    return heading + len(f"\n## {PROGRESS}\n#") if section in LAYOUT[PROGRESS] else heading
+    return (
+        heading + len(f"\n## {PROGRESS_HEADING}\n#")
+        if section in SECTION_LAYOUT[PROGRESS_HEADING]
+        else heading
+    )
 
 
-def laid_out(written: Iterable[tuple[Section, str]]) -> dict[str, str]:
+def lay_out_sections(written: Iterable[tuple[SummarySection, str]]) -> dict[str, str]:
     """Written lines under their headings, empty ones left out."""
-    under: dict[Section, list[str]] = {}
+    under: dict[SummarySection, list[str]] = {}
     for section, line in written:
         under.setdefault(section, []).append(f"- {line}")
     bodies: dict[str, str] = {}
-    for heading, sections in LAYOUT.items():
+    for heading, sections in SECTION_LAYOUT.items():
         parts = [(s, "\n".join(under[s])) for s in sections if s in under]
-        if heading == PROGRESS:
+        if heading == PROGRESS_HEADING:
             parts = [(s, f"### {s}\n{lines}") for s, lines in parts]
         if parts:
             bodies[heading] = "\n".join(lines for _, lines in parts)
     return bodies
 
 
-def carried(sections: Mapping[str, str], text: str | None, covers: Ranges) -> Iterator[Line]:
+def read_earlier_lines(
+    sections: Mapping[str, str], text: str | None, covers: Ranges
+) -> Iterator[SummaryLine]:
     """The lines of an earlier summary, whoever wrote it, with the handles that still hold.
 
     Words are the user's only where the earlier summary says of which block.
@@ -139,29 +152,29 @@ def carried(sections: Mapping[str, str], text: str | None, covers: Ranges) -> It
     if sections:
         text = "\n".join(f"## {heading}\n{body}" for heading, body in sections.items())
     firsts = [first for first, _ in covers.runs]
-    section = Section.CONTEXT
-    for raw in _said(text or "").split("\n")[:_MOST_CARRIED]:
-        read = _read(raw, section)
-        if isinstance(read, Section):
+    section = SummarySection.CONTEXT
+    for raw in _unwrap_summary(text or "").split("\n")[:_MAX_CARRIED_LINES]:
+        read = _parse_line(raw, section)
+        if isinstance(read, SummarySection):
             section = read
         elif read is not None:
             holds = _is_within(read.handles, covers, firsts)
-            yield read if holds else _read_without_handles(raw, section)
+            yield read if holds else _parse_line_without_handles(raw, section)
 
 
-def inherited(sections: Mapping[str, str], text: str | None) -> list[str]:
+def split_foreign_summary(sections: Mapping[str, str], text: str | None) -> list[str]:
     """The parts of an earlier summary in another writer's layout, each with its heading.
 
     Lines are as they were written, except that no line can pass for a user's words or a call.
     """
-    if EARLIER in sections or not LAYOUT.keys().isdisjoint(sections):
+    if EARLIER_HEADING in sections or not SECTION_LAYOUT.keys().isdisjoint(sections):
         text = "\n\n".join(
-            body if heading == EARLIER else f"### {heading}\n{body}"
+            body if heading == EARLIER_HEADING else f"### {heading}\n{body}"
             for heading, body in sections.items()
-            if heading not in LAYOUT
+            if heading not in SECTION_LAYOUT
         )
-    lines = [_attributed(line.rstrip()) for line in _UNFRAMED.sub("", text or "").split("\n")]
-    levels = _heading_levels(lines)
+    lines = [_defuse_quotes(line.rstrip()) for line in _UNFRAMED.sub("", text or "").split("\n")]
+    levels = _find_heading_levels(lines)
     if not any(lines):
         return []
     deeper = "#" * max(0, 3 - min((level for level in levels if level), default=3))
@@ -175,7 +188,7 @@ def inherited(sections: Mapping[str, str], text: str | None) -> list[str]:
     return ["\n".join(part).strip("\n") for part in parts]
 
 
-def newest_parts(parts: Sequence[str], room: int) -> str:
+def pick_newest_parts(parts: Sequence[str], room: int) -> str:
     """The parts that fit in the room, in order: the oldest are left out first, then lines of the
     newest part."""
     kept = list(parts)
@@ -187,10 +200,10 @@ def newest_parts(parts: Sequence[str], room: int) -> str:
     heading, *lines = text.split("\n")
     while lines and len("\n".join([heading, *lines])) > room:
         del lines[0]
-    return "\n".join([heading, *lines]) if lines else shortened(heading, room)
+    return "\n".join([heading, *lines]) if lines else shorten_line(heading, room)
 
 
-def _heading_levels(lines: Iterable[str]) -> list[int]:
+def _find_heading_levels(lines: Iterable[str]) -> list[int]:
     """For each line the level of the heading that it is; 0 where it is none."""
     levels: list[int] = []
     is_code = False
@@ -204,52 +217,56 @@ def _heading_levels(lines: Iterable[str]) -> list[int]:
     return levels
 
 
-def _attributed(line: str) -> str:
+def _defuse_quotes(line: str) -> str:
     """A line that nobody can take for the user's words, nor for a tool call."""
-    text = _QUOTE_MARK.sub(r"\1", harmless(printable(line)))
-    if quote_in(text) is None:
+    text = _QUOTE_MARK.sub(r"\1", defuse_tool_markup(make_printable(line)))
+    if find_quote(text) is None:
         return text
     mark = _BULLET.match(text.lstrip())
     begins = len(text) - len(text.lstrip()) + (mark.end() if mark else 0)
     return f"{text[:begins]}Log: {text[begins:]}"
 
 
-def _said(text: str) -> str:
+def _unwrap_summary(text: str) -> str:
     """A summary without what is only wrapped around it, or listed again by the next one."""
     # Most have none of it, which takes no pattern to see.
-    return _UNSAID.sub("", text) if any(mark in text for mark in _UNSAID_MARKS) else text
+    return (
+        _NOT_SUMMARY_TEXT.sub("", text)
+        if any(mark in text for mark in _NOT_SUMMARY_MARKS)
+        else text
+    )
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _read(raw: str, section: Section) -> Section | Line | None:
+@lru_cache(maxsize=LINE_CACHE_SIZE)
+def _parse_line(raw: str, section: SummarySection) -> SummarySection | SummaryLine | None:
     """A line of a summary: a heading as the section that it begins; None where it says nothing."""
     line = raw.strip()
     if not line or _RULE.fullmatch(line):
         return None
     if heading := _HEADING.fullmatch(line):
-        return _section_named(next(filter(None, heading.groups())))
-    return _carried_line(section, *without_handles(_without_bullet(line)))
+        return _find_section(next(filter(None, heading.groups())))
+    return _make_earlier_line(section, *split_handles(_strip_bullet(line)))
 
 
-def _read_without_handles(raw: str, section: Section) -> Line:
+def _parse_line_without_handles(raw: str, section: SummarySection) -> SummaryLine:
     """The same of a line whose handles no longer hold: they are words like any other."""
-    return _carried_line(section, _without_bullet(raw.strip()), _NO_HANDLES)
+    return _make_earlier_line(section, _strip_bullet(raw.strip()), _NO_HANDLES)
 
 
-def _without_bullet(line: str) -> str:
+def _strip_bullet(line: str) -> str:
     bullet = _BULLET.match(line)
     return line[bullet.end() :] if bullet else line
 
 
-def _carried_line(section: Section, said: str, handles: Ranges) -> Line:
-    words = quote_in(said)
+def _make_earlier_line(section: SummarySection, said: str, handles: Ranges) -> SummaryLine:
+    words = find_quote(said)
     is_quote = words is not None and bool(handles)
-    if section is Section.TURN:
+    if section is SummarySection.TURN:
         # The turn goes on or is over; either way this is how far it had come.
-        trouble = Section.BLOCKED if FAILED in said else Section.DONE
-        section = Section.GOAL if is_quote else trouble
-    text = tidied(words if words is not None and is_quote else said)
-    return Line(section, text, handles, weight=0.4, is_quote=is_quote)
+        trouble = SummarySection.BLOCKED if FAILED_MARK in said else SummarySection.DONE
+        section = SummarySection.GOAL if is_quote else trouble
+    text = tidy_line(words if words is not None and is_quote else said)
+    return SummaryLine(section, text, handles, weight=0.4, is_quote=is_quote)
 
 
 def _is_within(handles: Ranges, covers: Ranges, firsts: Sequence[int]) -> bool:
@@ -261,20 +278,20 @@ def _is_within(handles: Ranges, covers: Ranges, firsts: Sequence[int]) -> bool:
     return True
 
 
-def _section_named(heading: str) -> Section:
-    return next((s for s, words in _NAMES.items() if words.search(heading)), Section.CONTEXT)
+def _find_section(heading: str) -> SummarySection:
+    return next((s for s, words in _NAMES.items() if words.search(heading)), SummarySection.CONTEXT)
 
 
-def merged(lines: Iterable[Line]) -> list[Line]:
+def merge_lines(lines: Iterable[SummaryLine]) -> list[SummaryLine]:
     """One line for each subject of a section: the newest words, the handles and weight of all."""
-    by_subject: dict[tuple[Section, str, bool], Line] = {}
+    by_subject: dict[tuple[SummarySection, str, bool], SummaryLine] = {}
     for line in sorted(lines, key=attrgetter("newest")):
         older = by_subject.get(line.subject)
-        by_subject[line.subject] = _joined(older, line) if older else line
+        by_subject[line.subject] = _join_lines(older, line) if older else line
     return list(by_subject.values())
 
 
-def _joined(older: Line, newer: Line) -> Line:
+def _join_lines(older: SummaryLine, newer: SummaryLine) -> SummaryLine:
     text = newer.text
     if not newer.is_quote and (edit := _EDIT.fullmatch(text)):
         before = _EDIT.fullmatch(older.text)
@@ -288,7 +305,7 @@ def _joined(older: Line, newer: Line) -> Line:
 
 
 _EDIT = re.compile(r"((?:edited|wrote) `[^`]*`)(?: x(\d{1,6}))?")
-_MOST_CARRIED = 400
+_MAX_CARRIED_LINES = 400
 _UNFRAMED = re.compile(
     r"<(read-files|modified-files)>.*?</\1>\n?|</?(?:summary|analysis)>\n?", re.DOTALL
 )
@@ -296,11 +313,11 @@ _LABEL = re.compile(r"[A-Z][A-Z0-9_]{3,30}:(?=\s|$)")
 _NOT_MARKDOWN = 7
 _QUOTE_MARK = re.compile(r"^(\s*)>[>\s]*")
 _NO_HANDLES = Ranges()
-_UNSAID = re.compile(
+_NOT_SUMMARY_TEXT = re.compile(
     r"<(read-files|modified-files)>.*?</\1>|^```.*?^```|</?summary>|</?analysis>",
     re.DOTALL | re.MULTILINE,
 )
-_UNSAID_MARKS = ("<read-files>", "<modified-files>", "```", "summary>", "analysis>")
+_NOT_SUMMARY_MARKS = ("<read-files>", "<modified-files>", "```", "summary>", "analysis>")
 _RULE = re.compile(r"[-*_=\s]{3,}")
 _BULLET = re.compile(r"(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
 _HEADING = re.compile(
@@ -309,13 +326,13 @@ _HEADING = re.compile(
 _NAMES = {
     section: re.compile(rf"\b(?:{words})", re.IGNORECASE)
     for section, words in {
-        Section.TURN: "current turn|turn context|task context|split turn",
-        Section.GOAL: "goal|objective|primary request|original request|intent",
-        Section.CONSTRAINTS: "constraint|preference|requirement|user message|rule",
-        Section.IN_PROGRESS: "in progress|current work|current state|ongoing",
-        Section.NEXT: "next|pending|to-?do|remaining|not started|plan",
-        Section.BLOCKED: "block|error|problem|issue|failure",
-        Section.DECISIONS: "decision|rationale",
-        Section.DONE: "done|progress|completed|accomplish|changes",
+        SummarySection.TURN: "current turn|turn context|task context|split turn",
+        SummarySection.GOAL: "goal|objective|primary request|original request|intent",
+        SummarySection.CONSTRAINTS: "constraint|preference|requirement|user message|rule",
+        SummarySection.IN_PROGRESS: "in progress|current work|current state|ongoing",
+        SummarySection.NEXT: "next|pending|to-?do|remaining|not started|plan",
+        SummarySection.BLOCKED: "block|error|problem|issue|failure",
+        SummarySection.DECISIONS: "decision|rationale",
+        SummarySection.DONE: "done|progress|completed|accomplish|changes",
     }.items()
 }

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from ...blocks import Kind, ToolCall
 from ...item import Item
-from ...messages import Message, Role, messages_of
-from ..summariser import Asked, Material, Part
+from ...messages import Message, Role, group_messages
+from ..summarizer import Material, SummaryPart, SummaryRequest
 
-LABELS = {
+_LABELS = {
     Role.USER: "user",
     Role.ASSISTANT: "assistant",
     Role.TOOL_RESULT: "tool",
@@ -25,10 +25,10 @@ SECTIONS = (
 
 
 @dataclass(frozen=True)
-class ClaudeSdkForm:
+class ClaudeSdkTemplate:
     """The beginning of a split turn is summed up with the rest; there is one answer."""
 
-    shown: int = 2_000
+    max_message_chars: int = 2_000
     """Characters of a message that are shown."""
     shows_calls: bool = True
     """Whether tool calls are shown, which the document's messages say nothing of."""
@@ -41,25 +41,31 @@ class ClaudeSdkForm:
     def turn_sections(self) -> tuple[str, ...]:
         return ()
 
-    def asked(self, material: Material) -> tuple[Asked, ...]:
-        if not material.gone:
+    def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
+        if not material.removed_items:
             return ()
-        return (Asked(Part.HISTORY, material.gone, material.budget, material.previous),)
+        return (
+            SummaryRequest(
+                SummaryPart.HISTORY, material.removed_items, material.budget, material.previous
+            ),
+        )
 
-    def said(self, items: Sequence[Item]) -> str:
-        return "".join(self._message(message) for message in messages_of(items))
+    def render_conversation(self, items: Sequence[Item]) -> str:
+        return "".join(self._render_message(message) for message in group_messages(items))
 
-    def joined(self, texts: Mapping[Part, str], material: Material) -> str:
+    def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
         """The answer itself; where nothing was asked, what stood for earlier blocks."""
-        return texts.get(Part.HISTORY, material.previous or "")
+        return texts.get(SummaryPart.HISTORY, material.previous or "")
 
-    def _message(self, message: Message) -> str:
-        pieces = [piece for item in message.items if (piece := self._piece(item))]
+    def _render_message(self, message: Message) -> str:
+        pieces = [piece for item in message.items if (piece := self._render_piece(item))]
         text = "\n".join(pieces)
-        shortened = f"{text[: self.shown]}..." if len(text) > self.shown else text
-        return f"[{LABELS[message.role]}]: {shortened}\n\n"
+        shortened = (
+            f"{text[: self.max_message_chars]}..." if len(text) > self.max_message_chars else text
+        )
+        return f"[{_LABELS[message.role]}]: {shortened}\n\n"
 
-    def _piece(self, item: Item) -> str:
+    def _render_piece(self, item: Item) -> str:
         if isinstance(item.block, ToolCall):
             return f"{item.block.name}({item.block.arguments})" if self.shows_calls else ""
         return "" if item.kind is Kind.THINKING else item.block.text

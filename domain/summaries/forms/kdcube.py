@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from ... import timeline
+from ... import kdcube_timeline
 from ...blocks import AnyBlock, ToolCall
-from ...digest import arguments_of
+from ...digest import read_arguments
 from ...item import Item
-from ..summariser import Asked, Material, Part
+from ..summarizer import Material, SummaryPart, SummaryRequest
 
-NO_HISTORY = "No prior history."
+NO_HISTORY_TEXT = "No prior history."
 """What stands above a split turn's beginning where nothing came before it."""
-TURN_CONTEXT = "Turn Context (split turn)"
+TURN_HEADING = "Turn Context (split turn)"
 
-SECTIONS = (
+_SECTIONS = (
     "Goal",
     "Constraints & Preferences",
     "Progress: Done",
@@ -28,21 +28,21 @@ SECTIONS = (
     "Next Steps",
     "Critical Context",
 )
-TURN_SECTIONS = ("Original Request", "Early Progress", "Context for Suffix")
+_TURN_SECTIONS = ("Original Request", "Early Progress", "Context for Suffix")
 
-LABELS = {
-    timeline.PROMPT: "User",
+_LABELS = {
+    kdcube_timeline.PROMPT_TYPE: "User",
     "react.note": "Internal Note",
-    timeline.COMPLETION: "Assistant",
-    timeline.CALL: "Assistant tool calls",
-    timeline.RESULT: "Tool result",
+    kdcube_timeline.COMPLETION_TYPE: "Assistant",
+    kdcube_timeline.CALL_TYPE: "Assistant tool calls",
+    kdcube_timeline.RESULT_TYPE: "Tool result",
 }
-PATHS = ("path", "paths", "filepath", "file", "files")
-READS = frozenset({"read"})
-WRITES = frozenset({"write", "patch", "apply_patch", "edit"})
+_PATH_ARGUMENTS = ("path", "paths", "filepath", "file", "files")
+_READ_TOOLS = frozenset({"read"})
+_WRITE_TOOLS = frozenset({"write", "patch", "apply_patch", "edit"})
 
 
-class Files(NamedTuple):
+class TouchedFiles(NamedTuple):
     """Files that calls name by a path, in order of their names."""
 
     read: tuple[str, ...]
@@ -51,7 +51,7 @@ class Files(NamedTuple):
 
 
 @dataclass(frozen=True)
-class KdcubeForm:
+class KdcubeTemplate:
     """Of the history and, apart from it, of the beginning of a split turn.
 
     The file lists below the history's summary are of what it sums up, and of nothing earlier.
@@ -65,104 +65,108 @@ class KdcubeForm:
 
     @property
     def sections(self) -> tuple[str, ...]:
-        return SECTIONS
+        return _SECTIONS
 
     @property
     def turn_sections(self) -> tuple[str, ...]:
-        return TURN_SECTIONS
+        return _TURN_SECTIONS
 
-    def asked(self, material: Material) -> tuple[Asked, ...]:
-        history, turn = self._parted(material)
+    def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
+        history, turn = self._split_turn(material)
         asked = []
         if history:
             previous = (material.previous or "").strip() or None
-            asked.append(Asked(Part.HISTORY, history, material.budget, previous))
+            asked.append(SummaryRequest(SummaryPart.HISTORY, history, material.budget, previous))
         if turn:
-            asked.append(Asked(Part.TURN, turn, material.turn_budget or material.budget))
+            asked.append(
+                SummaryRequest(SummaryPart.TURN, turn, material.turn_budget or material.budget)
+            )
         return tuple(asked)
 
-    def said(self, items: Sequence[Item]) -> str:
-        return "\n\n".join(filter(None, (_said(item).strip() for item in items)))
+    def render_conversation(self, items: Sequence[Item]) -> str:
+        return "\n\n".join(filter(None, (_render_item(item).strip() for item in items)))
 
-    def joined(self, texts: Mapping[Part, str], material: Material) -> str:
-        text = texts.get(Part.HISTORY)
+    def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
+        text = texts.get(SummaryPart.HISTORY)
         if text is None:
-            text = material.previous or NO_HISTORY
+            text = material.previous or NO_HISTORY_TEXT
         else:
-            text = "\n\n".join([text, *_tags(files_of(self._parted(material)[0]))])
-        if Part.TURN in texts:
-            heading = f"**{TURN_CONTEXT}{self.ends_heading}**"
-            text = f"{text}\n\n---\n\n{heading}\n\n{texts[Part.TURN]}"
+            text = "\n\n".join(
+                [text, *_iter_file_tags(list_touched_files(self._split_turn(material)[0]))]
+            )
+        if SummaryPart.TURN in texts:
+            heading = f"**{TURN_HEADING}{self.ends_heading}**"
+            text = f"{text}\n\n---\n\n{heading}\n\n{texts[SummaryPart.TURN]}"
         return text
 
-    def _parted(self, material: Material) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    def _split_turn(self, material: Material) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
         """The history, and the beginning of the split turn."""
         history: list[Item] = []
         turn: list[Item] = []
-        for item in material.gone:
-            if timeline.is_summary(item.block):
+        for item in material.removed_items:
+            if kdcube_timeline.is_summary_entry(item.block):
                 continue
             is_turn = item.position >= self.turn_start and item.position in material.prefix
             (turn if is_turn else history).append(item)
         return tuple(history), tuple(turn)
 
 
-def files_of(items: Iterable[Item]) -> Files:
+def list_touched_files(items: Iterable[Item]) -> TouchedFiles:
     """What the calls among the items read and modified, by the last part of the tools' names."""
     read, modified = set[str](), set[str]()
     for item in items:
         if isinstance(item.block, ToolCall):
             tool = item.block.name.rpartition(".")[2]
-            into = read if tool in READS else modified if tool in WRITES else None
+            into = read if tool in _READ_TOOLS else modified if tool in _WRITE_TOOLS else None
             if into is not None:
-                into.update(_paths(arguments_of(item.block)))
-    return Files(tuple(sorted(read - modified)), tuple(sorted(modified)))
+                into.update(_iter_paths(read_arguments(item.block)))
+    return TouchedFiles(tuple(sorted(read - modified)), tuple(sorted(modified)))
 
 
-def _paths(arguments: JsonValue) -> Iterator[str]:
+def _iter_paths(arguments: JsonValue) -> Iterator[str]:
     """The strings under a path's name, however deep."""
     if not isinstance(arguments, dict):
         return
-    for name in PATHS:
+    for name in _PATH_ARGUMENTS:
         value = arguments.get(name)
         for path in value if isinstance(value, list) else [value]:
             if isinstance(path, str) and path.strip():
                 yield path.strip()
             else:
-                yield from _paths(path)
+                yield from _iter_paths(path)
 
 
-def _tags(files: Files) -> Iterator[str]:
+def _iter_file_tags(files: TouchedFiles) -> Iterator[str]:
     for name, paths in (("read-files", files.read), ("modified-files", files.modified)):
         if paths:
             yield "\n".join([f"<{name}>", *paths, f"</{name}>"])
 
 
-def _said(item: Item) -> str:
-    block, is_hidden = item.block, timeline.is_hidden(item.block)
+def _render_item(item: Item) -> str:
+    block, is_hidden = item.block, kdcube_timeline.is_hidden_entry(item.block)
     if isinstance(block, ToolCall) and not is_hidden:
         arguments = ", ".join(
             f"{name}={json.dumps(value, ensure_ascii=False)}"
-            for name, value in arguments_of(block).items()
+            for name, value in read_arguments(block).items()
         )
-        return f"[{LABELS[timeline.CALL]}]: {block.name}({arguments})"
-    text = (timeline.replacement_of(block) if is_hidden else block.text).strip()
-    label = LABELS.get(timeline.type_of(block))
+        return f"[{_LABELS[kdcube_timeline.CALL_TYPE]}]: {block.name}({arguments})"
+    text = (kdcube_timeline.find_replacement(block) if is_hidden else block.text).strip()
+    label = _LABELS.get(kdcube_timeline.find_type(block))
     if label is None:
-        return f"[Block] {_header(item, block)}\n{text}"
-    return f"[{label}]: {text or f'({_header(item, block)})'}"
+        return f"[Block] {_write_header(item, block)}\n{text}"
+    return f"[{label}]: {text or f'({_write_header(item, block)})'}"
 
 
-def _header(item: Item, block: AnyBlock) -> str:
+def _write_header(item: Item, block: AnyBlock) -> str:
     """What is known of a block besides its text."""
     known = {
-        "type": timeline.type_of(block),
-        "author": timeline.author_of(block),
-        "hidden": "true" if timeline.is_hidden(block) else "",
-        "turn": timeline.turn_of(item),
-        "ts": timeline.time_of(block),
-        "path": timeline.path_of(block),
-        "mime": timeline.mime_of(block),
-        "call_id": timeline.call_of(block),
+        "type": kdcube_timeline.find_type(block),
+        "author": kdcube_timeline.find_author(block),
+        "hidden": "true" if kdcube_timeline.is_hidden_entry(block) else "",
+        "turn": kdcube_timeline.find_turn(item),
+        "ts": kdcube_timeline.find_time(block),
+        "path": kdcube_timeline.find_path(block),
+        "mime": kdcube_timeline.find_mime(block),
+        "call_id": kdcube_timeline.find_call(block),
     }
     return " | ".join(f"{name}={value}" for name, value in known.items() if value)

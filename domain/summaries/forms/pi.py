@@ -9,20 +9,20 @@ from typing import Any
 from ...blocks import AnyBlock, Kind, Text, ToolCall, ToolResult
 from ...compaction_events import Digest
 from ...item import Item
-from ...messages import Message, Role, messages_of
-from ..summariser import Asked, Material, Part
+from ...messages import Message, Role, group_messages
+from ..summarizer import Material, SummaryPart, SummaryRequest
 
-RESULT_UNITS = 2_000
+_MAX_RESULT_UNITS = 2_000
 """UTF-16 units of a tool's answer that a writer is shown."""
-NO_HISTORY = "No prior history."
-TURN_HEADING = "**Turn Context (split turn):**"
-READ, WRITTEN = frozenset({"read"}), frozenset({"write", "edit"})
+_NO_HISTORY = "No prior history."
+_TURN_HEADING = "**Turn Context (split turn):**"
+_READ_TOOLS, _WRITE_TOOLS = frozenset({"read"}), frozenset({"write", "edit"})
 """Names of pi's own tools; each has its file in `path`."""
 _LISTS = re.compile(r"(?:\n\n<(read|modified)-files>\n[^<>]*\n</\1-files>)+\Z")
 
 
 @dataclass(frozen=True)
-class PiForm:
+class PiTemplate:
     """pi-mono's way of a checkpoint."""
 
     keeps_previous: bool = True
@@ -41,98 +41,106 @@ class PiForm:
     )
     turn_sections: tuple[str, ...] = ("Original Request", "Early Progress", "Context for Suffix")
 
-    def asked(self, material: Material) -> tuple[Asked, ...]:
-        history = tuple(item for item in material.gone if item.position not in material.prefix)
-        turn = tuple(item for item in material.gone if item.position in material.prefix)
-        asked: list[Asked] = []
+    def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
+        history = tuple(
+            item for item in material.removed_items if item.position not in material.prefix
+        )
+        turn = tuple(item for item in material.removed_items if item.position in material.prefix)
+        asked: list[SummaryRequest] = []
         if history or not turn:
             # Also of nothing: a summary that is to be brought up to date is one all the same.
-            asked.append(Asked(Part.HISTORY, history, material.budget, material.previous))
+            asked.append(
+                SummaryRequest(SummaryPart.HISTORY, history, material.budget, material.previous)
+            )
         if turn:
-            asked.append(Asked(Part.TURN, turn, material.turn_budget or material.budget))
+            asked.append(
+                SummaryRequest(SummaryPart.TURN, turn, material.turn_budget or material.budget)
+            )
         return tuple(asked)
 
-    def said(self, items: Sequence[Item]) -> str:
+    def render_conversation(self, items: Sequence[Item]) -> str:
         return "\n\n".join(
-            line for message in messages_of(items) for line in _lines(message) if line
+            line for message in group_messages(items) for line in _iter_lines(message) if line
         )
 
-    def joined(self, texts: Mapping[Part, str], material: Material) -> str:
-        text = texts.get(Part.HISTORY)
+    def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
+        text = texts.get(SummaryPart.HISTORY)
         if text is None:
-            text = (material.previous if self.keeps_previous else None) or NO_HISTORY
+            text = (material.previous if self.keeps_previous else None) or _NO_HISTORY
             # The lists of files are made anew, of all that left.
             text = _LISTS.sub("", text)
-        if Part.TURN in texts:
-            text += f"\n\n---\n\n{TURN_HEADING}\n\n{texts[Part.TURN]}"
-        return text + _of_files(material.digest)
+        if SummaryPart.TURN in texts:
+            text += f"\n\n---\n\n{_TURN_HEADING}\n\n{texts[SummaryPart.TURN]}"
+        return text + _write_file_lists(material.digest)
 
 
-def files_of(items: Iterable[Item], previous: Digest) -> Digest:
+def add_touched_files(items: Iterable[Item], previous: Digest) -> Digest:
     """The files that pi's own tools touched, on top of those known before; whether they failed or
     not, and those that were changed not among those that were only read."""
     read, written = set(previous.read_files), set(previous.modified_files)
     for item in items:
         if isinstance(call := item.block, ToolCall):
-            path = call.parsed().get("path")
+            path = call.parse_arguments().get("path")
             if isinstance(path, str) and path:
-                if call.name in READ:
+                if call.name in _READ_TOOLS:
                     read.add(path)
-                elif call.name in WRITTEN:
+                elif call.name in _WRITE_TOOLS:
                     written.add(path)
     return previous.model_copy(
         update={
-            "read_files": tuple(sorted(read - written, key=_as_sorted)),
-            "modified_files": tuple(sorted(written, key=_as_sorted)),
+            "read_files": tuple(sorted(read - written, key=_make_sort_key)),
+            "modified_files": tuple(sorted(written, key=_make_sort_key)),
         }
     )
 
 
-def _as_sorted(name: str) -> bytes:
+def _make_sort_key(name: str) -> bytes:
     """By UTF-16 units, as JavaScript sorts."""
     return name.encode("utf-16-be", "surrogatepass")
 
 
-def _of_files(digest: Digest) -> str:
+def _write_file_lists(digest: Digest) -> str:
     lists = {"read-files": digest.read_files, "modified-files": digest.modified_files}
     return "".join(
         f"\n\n<{tag}>\n" + "\n".join(names) + f"\n</{tag}>" for tag, names in lists.items() if names
     )
 
 
-def _lines(message: Message) -> Iterable[str]:
+def _iter_lines(message: Message) -> Iterable[str]:
     match message.role:
         case Role.TOOL_RESULT:
-            yield _labelled("Tool result", _shortened("".join(map(_text, _blocks(message)))))
+            yield _add_label(
+                "Tool result", _shorten("".join(map(_read_text, _list_blocks(message))))
+            )
         case Role.ASSISTANT:
-            yield _labelled("Assistant thinking", _of_kind(message, Kind.THINKING, "\n"))
-            yield _labelled("Assistant", _of_kind(message, Kind.ASSISTANT, "\n"))
-            calls = (b for b in _blocks(message) if isinstance(b, ToolCall))
-            yield _labelled("Assistant tool calls", "; ".join(map(_call, calls)))
+            yield _add_label("Assistant thinking", _join_kind(message, Kind.THINKING, "\n"))
+            yield _add_label("Assistant", _join_kind(message, Kind.ASSISTANT, "\n"))
+            calls = (b for b in _list_blocks(message) if isinstance(b, ToolCall))
+            yield _add_label("Assistant tool calls", "; ".join(map(_write_call, calls)))
         case _:
-            yield _labelled("User", "".join(map(_text, _blocks(message))))
+            yield _add_label("User", "".join(map(_read_text, _list_blocks(message))))
 
 
-def _labelled(label: str, text: str) -> str:
+def _add_label(label: str, text: str) -> str:
     return f"[{label}]: {text}" if text else ""
 
 
-def _blocks(message: Message) -> Iterable[AnyBlock]:
+def _list_blocks(message: Message) -> Iterable[AnyBlock]:
     return (item.block for item in message.items)
 
 
-def _of_kind(message: Message, kind: Kind, between: str) -> str:
-    return between.join(block.text for block in _blocks(message) if block.kind is kind)
+def _join_kind(message: Message, kind: Kind, between: str) -> str:
+    return between.join(block.text for block in _list_blocks(message) if block.kind is kind)
 
 
-def _text(block: AnyBlock) -> str:
+def _read_text(block: AnyBlock) -> str:
     if not isinstance(block, ToolResult) or isinstance(block.content, str):
         return block.text
     return "".join(part.text for part in block.content if isinstance(part, Text))
 
 
-def _call(call: ToolCall) -> str:
-    arguments: dict[str, Any] = call.parsed()
+def _write_call(call: ToolCall) -> str:
+    arguments: dict[str, Any] = call.parse_arguments()
     told = ", ".join(f"{name}={_COMPACT.encode(value)}" for name, value in arguments.items())
     return f"{call.name}({told})"
 
@@ -140,10 +148,10 @@ def _call(call: ToolCall) -> str:
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     units = text.encode("utf-16-le", "surrogatepass")
-    left_out = len(units) // 2 - RESULT_UNITS
+    left_out = len(units) // 2 - _MAX_RESULT_UNITS
     if left_out <= 0:
         return text
-    shown = units[: 2 * RESULT_UNITS].decode("utf-16-le", "surrogatepass")
+    shown = units[: 2 * _MAX_RESULT_UNITS].decode("utf-16-le", "surrogatepass")
     return f"{shown}\n\n[... {left_out} more characters truncated]"

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from ...blocks import ToolCall
 from ...item import Item
-from ...messages import Role, messages_of
-from ..plain_parts import parts_of
-from ..summariser import Asked, Material, Part
+from ...messages import Role, group_messages
+from ..plain_parts import list_text_parts
+from ..summarizer import Material, SummaryPart, SummaryRequest
 
-CLIPPED = "...[truncated]"
-LABELS = {
+CLIPPED_MARK = "...[truncated]"
+_LABELS = {
     Role.USER: "[User]:",
     Role.ASSISTANT: "[Assistant]:",
     Role.DEVELOPER: "[Developer]:",
@@ -20,7 +20,7 @@ LABELS = {
 
 
 @dataclass(frozen=True)
-class TunacodeForm:
+class TunacodeTemplate:
     """A summary in sections, written afresh or brought up to date; a split turn is one with it."""
 
     sections: tuple[str, ...] = (
@@ -38,29 +38,31 @@ class TunacodeForm:
     clips_results_at: int = 500
     """Characters of a tool result that the writer is shown."""
 
-    def asked(self, material: Material) -> tuple[Asked, ...]:
+    def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
         """One request; a blank summary from before is none."""
         previous = (material.previous or "").strip() or None
-        return (Asked(Part.HISTORY, material.gone, material.budget, previous),)
+        return (
+            SummaryRequest(SummaryPart.HISTORY, material.removed_items, material.budget, previous),
+        )
 
-    def said(self, items: Sequence[Item]) -> str:
+    def render_conversation(self, items: Sequence[Item]) -> str:
         """A line for each message and each tool call; what is blank is left out."""
         return "\n".join(
             line
-            for message in messages_of(items)
-            for line in self._lines(message.role, message.items)
+            for message in group_messages(items)
+            for line in self._iter_lines(message.role, message.items)
         )
 
-    def joined(self, texts: Mapping[Part, str], material: Material) -> str:  # noqa: ARG002
-        return texts[Part.HISTORY].strip()
+    def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:  # noqa: ARG002
+        return texts[SummaryPart.HISTORY].strip()
 
-    def _lines(self, role: Role, items: Sequence[Item]) -> Iterator[str]:
-        text = " ".join(part for item in items for part in parts_of(item.block)).strip()
+    def _iter_lines(self, role: Role, items: Sequence[Item]) -> Iterator[str]:
+        text = " ".join(part for item in items for part in list_text_parts(item.block)).strip()
         if role is Role.TOOL_RESULT and len(text) > self.clips_results_at:
-            text = text[: self.clips_results_at] + CLIPPED
+            text = text[: self.clips_results_at] + CLIPPED_MARK
         if text:
-            yield f"{LABELS[role]} {text}"
+            yield f"{_LABELS[role]} {text}"
         for item in items:
             if isinstance(item.block, ToolCall):
-                arguments = json.dumps(item.block.parsed(), sort_keys=True)
+                arguments = json.dumps(item.block.parse_arguments(), sort_keys=True)
                 yield f"[Tool Call]: {item.block.name}({arguments})"

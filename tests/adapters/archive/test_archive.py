@@ -13,10 +13,10 @@ from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restore
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.archive.writer import write_archive
+from cutbank.adapters.runtime.archive.archive_writer import write_archive
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.domain.errors import ExportError
-from cutbank.projections.audit.shown import Proof
+from cutbank.projections.audit.sent_view import Proof
 
 
 def test_what_is_restored_equals_what_was_stored(

@@ -15,10 +15,10 @@ from lived import Act, acts, live
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.auditing import call_index
-from cutbank.adapters.analysis.auditing.counted import Counted, Record
+from cutbank.adapters.analysis.auditing.call_table import Counted, Record
 from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.storage.read_models.location import read_models_of
-from cutbank.projections.replay.numbering import Numbered
+from cutbank.projections.replay.call_numbers import Numbered
 
 Call = tuple[int, tuple[int, ...], tuple[str, int, int] | None]
 

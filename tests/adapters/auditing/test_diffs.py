@@ -9,12 +9,12 @@ from lived import LIMIT, POLICY, Act, acts, live
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.auditing.diffs import boundaries_of, diff, log_of, views_around
-from cutbank.adapters.analysis.auditing.places import Place
+from cutbank.adapters.analysis.auditing.view_reference import Place
 from cutbank.domain.compaction import check_nameable
 from cutbank.domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.diffing.lost_facts import CONSTRAINT, DECISION, LostFact
 from cutbank.projections.diffing.view_diff import ViewDiff
 from cutbank.projections.diffing.view_text import ViewText

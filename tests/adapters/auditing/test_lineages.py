@@ -15,7 +15,7 @@ from cutbank.domain.compaction_events import BoundaryActivated, CompactionRevert
 from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.lineage_tree import Standing
-from cutbank.projections.replay.as_recorded import is_seen
+from cutbank.projections.replay.recorded_decider import is_seen
 
 
 def talk(session: StoredSession, turns: int) -> None:

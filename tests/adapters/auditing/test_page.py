@@ -17,12 +17,12 @@ from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.auditing.page import cuts
-from cutbank.adapters.analysis.auditing.page.cuts import cuts_of
-from cutbank.adapters.analysis.auditing.page.marks import marks
+from cutbank.adapters.analysis.auditing.page import page_selection
+from cutbank.adapters.analysis.auditing.page.page_selection import cuts_of
+from cutbank.adapters.analysis.auditing.page.page_data import marks
 from cutbank.adapters.analysis.auditing.page.markup import markup, tag
 from cutbank.adapters.analysis.auditing.page.page import page_of, write_page
-from cutbank.adapters.analysis.auditing.page.story import story_of
+from cutbank.adapters.analysis.auditing.page.page_story import story_of
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import ExportError, NotFoundError
 from cutbank.domain.session_events import Usage
@@ -303,7 +303,7 @@ def test_a_page_of_the_default_size_stays_small(store: SessionStore) -> None:
     text = page_of(story, cuts_of(story, is_full=False))
 
     # Of these characters each takes four or five in HTML: no text takes more.
-    assert len(text.encode()) < 6 * cuts.CHARACTERS
+    assert len(text.encode()) < 6 * page_selection.CHARACTERS
     assert len(page_of(story, cuts_of(story, is_full=True))) > 4 * 3 * 40_000 * 40
 
 

@@ -7,8 +7,8 @@ from audit_rules import check_calls, check_sum
 from transcripts import NO_SESSIONS, import_file, name_of, real
 
 from cutbank import SessionStore
-from cutbank.projections.audit.happenings import ModelAsked
-from cutbank.projections.audit.shown import Proof
+from cutbank.projections.audit.audit_entries import ModelAsked
+from cutbank.projections.audit.sent_view import Proof
 
 SEVERAL = 12
 """Transcripts that are imported and audited: the smallest, and so many more of the folder."""

@@ -11,9 +11,9 @@ from transcripts import import_file, name_of, samples
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.analysis.auditing.told_times import told_at
+from cutbank.adapters.analysis.auditing.source_times import told_at
 from cutbank.domain.blocks import Origin
-from cutbank.projections.audit.happenings import BlockSaid, ModelAsked
+from cutbank.projections.audit.audit_entries import BlockSaid, ModelAsked
 
 IMPORTED = datetime(2099, 1, 1, tzinfo=UTC)
 """No source tells of so late a time."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.adapters.analysis.backtest.grid import Grid
-from cutbank.adapters.analysis.backtest.in_words import (
+from cutbank.adapters.analysis.backtest.backtest_text import (
     apart,
     command_of,
     differences_told,

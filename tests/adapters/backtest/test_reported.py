@@ -10,13 +10,13 @@ from transcripts import NO_SESSIONS, SESSIONS
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.analysis.backtest.cells import Bench
 from cutbank.adapters.analysis.backtest.session_log import SessionLog, read_of
-from cutbank.adapters.analysis.backtest.transcripts import imported
+from cutbank.adapters.analysis.backtest.imported_transcripts import imported
 from cutbank.adapters.analysis.replaying.deciders import Summaries
-from cutbank.adapters.analysis.replaying.run import run_replay
+from cutbank.adapters.analysis.replaying.run_replay import run_replay
 from cutbank.adapters.models.context_limits import facts_by
 from cutbank.domain.backtest.cell import Bill, Cell, Setup
 from cutbank.domain.session_events import ModelCalled, Usage
-from cutbank.domain.token_budget import estimate
+from cutbank.domain.token_estimate import estimate
 
 MODEL, OTHER = "claude-sonnet-4-5", "claude-haiku-4-5"
 OVERHEAD, RATIO = 5_000, 1.5

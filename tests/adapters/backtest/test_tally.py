@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from cutbank import Block, StoredSession
-from cutbank.adapters.analysis.backtest.tally import answered_in
+from cutbank.adapters.analysis.backtest.run_counts import answered_in
 from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.domain.blocks import Origin
 from cutbank.domain.session_events import ModelCalled, Usage

@@ -9,9 +9,9 @@ import pytest
 from databases import asked
 
 from cutbank import Block, SessionStore
-from cutbank.adapters.runtime.maintenance.chore_record import ChoreOutcome, ChoreReport
-from cutbank.adapters.runtime.maintenance.chores import Chores
-from cutbank.adapters.settings.chore_settings import ChoreSettings
+from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreReport
+from cutbank.adapters.runtime.maintenance.maintenance import Chores
+from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -16,9 +16,9 @@ import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance.backup_names import UNFINISHED, BackupNames
-from cutbank.adapters.runtime.maintenance.chore_record import ChoreOutcome, ChoreReport
-from cutbank.adapters.runtime.maintenance.chores import Chores
-from cutbank.adapters.settings.chore_settings import ChoreSettings
+from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreReport
+from cutbank.adapters.runtime.maintenance.maintenance import Chores
+from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 
 from .conftest import Make, StillClock, tell, text_of
 

@@ -13,11 +13,11 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.maintenance.chore import Work
-from cutbank.adapters.runtime.maintenance.chore_record import ChoreOutcome, ChoreRecord
-from cutbank.adapters.runtime.maintenance.chores import Chores
-from cutbank.adapters.runtime.maintenance.read_model_care import ReadModelCare
-from cutbank.adapters.settings.chore_settings import ChoreSettings
+from cutbank.adapters.runtime.maintenance.maintenance_task import Work
+from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreRecord
+from cutbank.adapters.runtime.maintenance.maintenance import Chores
+from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelCare
+from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 from cutbank.domain.errors import StorageError
 
 from .conftest import START, Make, StillClock, outcomes, sizes, tell

@@ -23,7 +23,7 @@ from cutbank.domain.errors import CompactionCancelledError, InvalidSettingError
 from cutbank.domain.hooks import Happening, Moment, Verdict
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Parent
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 LIMIT = 8_000
 POLICY = ReserveHeadroom(keep_tokens=500)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction.status import status_of
+from cutbank.adapters.runtime.compaction.status_listener import status_of
 from cutbank.domain.errors import StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 POLICY = ReserveHeadroom(reserve_tokens=1_000, keep_tokens=500)
 LIMIT = 8_000

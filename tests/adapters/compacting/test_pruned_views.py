@@ -10,7 +10,7 @@ from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.compaction_events import Trim
-from cutbank.domain.coverage import Fate, fate
+from cutbank.domain.settlement import Fate, fate
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Plan, Window

@@ -24,7 +24,7 @@ from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.extractive import Extractive
-from cutbank.domain.summaries.summariser import Draft, Material, Summariser
+from cutbank.domain.summaries.summarizer import Draft, Material, Summariser
 from cutbank.domain.window import OnFailure
 
 GOOD = Draft("A summary of it.", model="small", usage=Usage(input=100, output=5), cost_usd=0.001)

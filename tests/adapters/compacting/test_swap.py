@@ -19,7 +19,7 @@ from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Parent, Usage
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 
 LIMIT = 8_000

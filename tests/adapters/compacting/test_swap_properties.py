@@ -22,7 +22,7 @@ from unpinned import UNPINNED
 import cutbank
 from cutbank import Block, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.compaction.swap import Coming
+from cutbank.adapters.runtime.compaction.prepared_boundary import Coming
 from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.errors import (
     InvalidPositionError,

@@ -10,7 +10,7 @@ from cutbank import Block, SessionStore, StoredSession
 from cutbank.domain.blocks import NOT_SENT
 from cutbank.domain.compaction import NOT_SHOWN
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 ASKED = "Never touch the migrations folder, and keep the port at 8472."
 FILLER = "and so it went on, line after line, until there was nothing more to be said of it. " * 40

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction.order import Order
+from cutbank.adapters.runtime.compaction.compaction_request import Order
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.deferred import Deferred
+from cutbank.domain.lazy_sequence import Deferred
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
 from cutbank.domain.window import Window

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from databases import on_sqlite
 
-from cutbank.adapters.analysis.replaying.result import Replay, Sent
+from cutbank.adapters.analysis.replaying.replay_result import Replay, Sent
 from cutbank.adapters.interfaces.command_line.replay_lines import say_replay
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import LimitSource
-from cutbank.projections.replay.served import Futile
+from cutbank.projections.replay.replayed_call import Futile
 
 from .conftest import Run
 

@@ -12,7 +12,7 @@ from databases import on_sqlite
 
 import cutbank
 from cutbank.adapters.interfaces.command_line.cli import main
-from cutbank.adapters.interfaces.command_line.completion import Begun, rejoined
+from cutbank.adapters.interfaces.command_line.shell_completion import Begun, rejoined
 from cutbank.adapters.interfaces.command_line.verbs import VERBS
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.interfaces.command_line import handles
+from cutbank.adapters.interfaces.command_line import handle_parsing
 from cutbank.domain.errors import InvalidPositionError
 from cutbank.domain.ranges import Ranges
 
@@ -37,7 +37,7 @@ def newest(back: int) -> int:
 def test_a_handle_is_read_as_people_write_it(
     words: list[str], expected: list[tuple[int, int]]
 ) -> None:
-    assert handles.parsed(words, newest).runs == tuple(expected)
+    assert handle_parsing.parsed(words, newest).runs == tuple(expected)
 
 
 @pytest.mark.parametrize(
@@ -49,28 +49,28 @@ def test_a_handle_is_read_as_people_write_it(
 )
 def test_what_is_no_handle_is_refused(word: str) -> None:
     with pytest.raises(InvalidPositionError):
-        handles.parsed([word], newest)
+        handle_parsing.parsed([word], newest)
 
 
 @pytest.mark.parametrize(("word", "expected"), [("12", 12), (" #12 ", 12), ("last-1", 99)])
 def test_one_position_is_one_handle(word: str, expected: int) -> None:
-    assert handles.position(word, newest) == expected
+    assert handle_parsing.position(word, newest) == expected
 
 
 def test_a_range_is_no_position() -> None:
     with pytest.raises(InvalidPositionError):
-        handles.position("3-9", newest)
+        handle_parsing.position("3-9", newest)
 
 
 def test_only_last_asks_for_the_newest() -> None:
     def never(back: int) -> int:
         raise AssertionError(back)
 
-    assert len(handles.parsed(["1-5", "#9"], never)) == 6
+    assert len(handle_parsing.parsed(["1-5", "#9"], never)) == 6
 
 
 @given(st.lists(st.integers(min_value=1, max_value=10**6), min_size=1))
 def test_whatever_is_printed_of_handles_is_read_again(positions: list[int]) -> None:
     printed = Ranges.of(positions)
 
-    assert handles.parsed([str(printed)], newest) == printed
+    assert handle_parsing.parsed([str(printed)], newest) == printed

@@ -9,7 +9,7 @@ import pytest
 from databases import on_sqlite
 
 from cutbank.adapters.runtime.compaction.hook_commands import HookCommand
-from cutbank.adapters.settings.load import load
+from cutbank.adapters.settings.load_settings import load
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.hooks import Happening, Moment, Stats, Verdict

@@ -12,7 +12,7 @@ from transcripts import SAMPLES
 from cutbank import SessionStore
 from cutbank.adapters.runtime.exporting.exporter import export
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.transcripts.formats.gemini import cli, history
+from cutbank.adapters.transcripts.formats.gemini import gemini_cli, gemini_history
 from cutbank.adapters.transcripts.formats.source import Source
 from cutbank.adapters.transcripts.formats.steps import Aside, Begin, Call, Compacted
 from cutbank.adapters.transcripts.formats.summary_mark import MARK
@@ -40,12 +40,12 @@ def recorded(path: Path, *messages: Any) -> Path:
 
 
 def reading(path: Path) -> Reading:
-    return Reading(list(cli.read(Source(path))))
+    return Reading(list(gemini_cli.read(Source(path))))
 
 
 def contents(path: Path, *told: Any) -> Reading:
     path.write_text(json.dumps(told))
-    return Reading(list(history.read(Source(path))))
+    return Reading(list(gemini_history.read(Source(path))))
 
 
 def user(text: str) -> Item:
@@ -146,7 +146,7 @@ def test_a_message_that_is_wrong_says_why_and_the_rest_is_read(
 
 
 def test_the_history_becomes_these_blocks() -> None:
-    found = Reading(list(history.read(Source(HISTORY))))
+    found = Reading(list(gemini_history.read(Source(HISTORY))))
 
     assert [kind for kind, _ in found.said] == [
         *("developer", "developer", "assistant", "user", "image"),

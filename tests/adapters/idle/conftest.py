@@ -7,11 +7,11 @@ import pytest
 from resting import RULES, Held, Told, Working
 
 from cutbank import SessionStore
-from cutbank.adapters.runtime.compaction import by_settings
+from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
-from cutbank.adapters.runtime.idle.worker import IdleWorker
-from cutbank.domain.idle import IdleRules
-from cutbank.domain.summaries.summariser import Summariser
+from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
+from cutbank.domain.idle_rules import IdleRules
+from cutbank.domain.summaries.summarizer import Summariser
 
 
 @pytest.fixture(autouse=True)

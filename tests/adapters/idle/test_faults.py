@@ -28,13 +28,13 @@ from unpinned import UNPINNED
 import cutbank
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.compaction import by_settings
+from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.notices import About, Notice
-from cutbank.adapters.runtime.idle.worker import LONGEST_LOOK, IdleWorker
+from cutbank.adapters.runtime.idle.idle_worker import LONGEST_LOOK, IdleWorker
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.storage.postgres import datastore
-from cutbank.adapters.storage.sqlite.recorder import SQLiteRecorder
+from cutbank.adapters.storage.postgres import postgres_datastore
+from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 from cutbank.domain.compaction_events import (
     CompactBoundary,
     CompactionFailed,
@@ -42,7 +42,7 @@ from cutbank.domain.compaction_events import (
     Summary,
 )
 from cutbank.domain.errors import InvalidSettingError, SummariserFailedError
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 REST = RULES.idle_time_s
 

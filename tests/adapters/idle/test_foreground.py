@@ -18,7 +18,7 @@ from resting import talk
 
 import cutbank
 from cutbank.adapters.runtime.idle.notices import About
-from cutbank.adapters.runtime.idle.status import IdleStatus
+from cutbank.adapters.runtime.idle.idle_status import IdleStatus
 
 
 @pytest.fixture

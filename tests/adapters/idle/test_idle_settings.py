@@ -9,9 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cutbank.adapters.settings.idle_settings import IdleSettings
-from cutbank.adapters.settings.load import load
+from cutbank.adapters.settings.load_settings import load
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.idle import IdleRules
+from cutbank.domain.idle_rules import IdleRules
 
 wall = st.times().map(lambda at: at.replace(second=0, microsecond=0))
 

@@ -17,10 +17,10 @@ from unpinned import UNPINNED
 import cutbank
 from cutbank import Block, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.compaction import by_settings
+from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.due_sessions import Due
-from cutbank.adapters.runtime.idle.worker import IdleWorker
+from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import (
     CompactBoundary,
@@ -30,7 +30,7 @@ from cutbank.domain.compaction_events import (
 )
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.summaries.extractive import Extractive
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 
 LEASE_S = 60.0

@@ -6,11 +6,11 @@ import pytest
 from resting import RULES, SetClock, Told, Working, pass_time, talk
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.runtime.idle import worker as worker_module
+from cutbank.adapters.runtime.idle import idle_worker as worker_module
 from cutbank.adapters.runtime.idle.notices import About, Notice
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.hooks import Happening
-from cutbank.domain.idle import IdleRules
+from cutbank.domain.idle_rules import IdleRules
 
 ONE_AT_ONCE = IdleRules(idle_time_s=300, least_utilisation=0.05, concurrency=1)
 

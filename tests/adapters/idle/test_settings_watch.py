@@ -14,10 +14,10 @@ import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.idle.notices import About
 from cutbank.adapters.runtime.idle.settings_watch import SETTLING
-from cutbank.adapters.runtime.idle.worker import IdleWorker
+from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.domain.errors import InvalidSettingError, NotFoundError
 from cutbank.domain.hooks import Happening
-from cutbank.domain.idle import IdleRules
+from cutbank.domain.idle_rules import IdleRules
 
 GOOD = "[idle]\ntime = 300\nleast_utilisation = 0.05\n"
 pytestmark = pytest.mark.parametrize("engine", ["sqlite"])

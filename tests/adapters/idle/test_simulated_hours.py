@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from simulated import FULL, RULES, Action, Simulation, What
 
-from cutbank.domain.idle import QuietHours
+from cutbank.domain.idle_rules import QuietHours
 
 KEYS = ("a", "b", "c", "d")
 PAUSES = (1, 20, 299, 300, 301, 330, 600, 2_000, 4_000)

@@ -8,10 +8,10 @@ from resting import RULES, SetClock, Working, pass_time, talk
 
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
-from cutbank.adapters.runtime.idle.status import IdleStatus, status_of
+from cutbank.adapters.runtime.idle.idle_status import IdleStatus, status_of
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError, SummariserFailedError
-from cutbank.domain.idle import IdleRules
+from cutbank.domain.idle_rules import IdleRules
 
 REST = RULES.idle_time_s
 

@@ -10,11 +10,11 @@ from resting import RULES, SetClock, Told, Working, pass_time, talk
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.idle.attempt import Attempt
 from cutbank.adapters.runtime.idle.notices import About
-from cutbank.adapters.runtime.idle.upkeep import Report
-from cutbank.adapters.settings.chore_settings import ChoreSettings
+from cutbank.adapters.runtime.idle.maintenance_runner import Report
+from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import StorageError
-from cutbank.domain.idle import QuietHours
+from cutbank.domain.idle_rules import QuietHours
 from cutbank.domain.session_events import Parent
 
 REST = RULES.idle_time_s

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cutbank.adapters.runtime.importing.finding import (
+from cutbank.adapters.runtime.importing.transcript_discovery import (
     MOVED_BY,
     find_on_this_machine,
     hints,

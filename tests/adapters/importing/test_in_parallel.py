@@ -15,7 +15,7 @@ from claude_code_talk import Talk, text
 import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.importing import crew, importer
+from cutbank.adapters.runtime.importing import import_pool, importer
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.errors import StorageError
@@ -180,7 +180,7 @@ def test_processes_end_by_themselves_though_whoever_imports_ignores_interrupts(
 ) -> None:
     killed: list[int] = []
 
-    def kill(process: crew.Process) -> None:
+    def kill(process: import_pool.Process) -> None:
         killed.append(process.pid)
         process.send_signal(signal.SIGKILL)
 

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 import pytest
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction.order import Order
+from cutbank.adapters.runtime.compaction.compaction_request import Order
 from cutbank.adapters.runtime.compaction.planner import Planner
 from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.blocks import Kind, Media, Native
-from cutbank.domain.counting.gauge import FRAME, Sort
+from cutbank.domain.counting.token_calibration import FRAME, Sort
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.history_view import HistoryView
 

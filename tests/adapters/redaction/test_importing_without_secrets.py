@@ -164,9 +164,9 @@ def test_several_processes_leave_them_out_as_well(tmp_path: Path) -> None:
 def test_without_the_extra_it_says_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cutbank.adapters.transcripts.redaction import kinds  # noqa: PLC0415 - its cache is emptied
+    from cutbank.adapters.transcripts.redaction import secret_kinds  # noqa: PLC0415 - its cache is emptied
 
-    kinds.secret_kinds.cache_clear()
+    secret_kinds.secret_kinds.cache_clear()
     monkeypatch.setitem(sys.modules, "detect_secrets.plugins.aws", None)
     path = tmp_path / "a.jsonl"
     path.write_bytes(talk().raw())
@@ -179,4 +179,4 @@ def test_without_the_extra_it_says_what_is_missing(
         "cutbank: --redact needs one thing more: pip install 'cutbank[redact]'"
     )
     assert not (tmp_path / "x.db").exists()
-    kinds.secret_kinds.cache_clear()
+    secret_kinds.secret_kinds.cache_clear()

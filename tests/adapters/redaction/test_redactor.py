@@ -10,7 +10,7 @@ from planted import KEY_LINES, MADE_UP, SECRETS, in_words, planted, some
 
 from cutbank.adapters.transcripts.formats.json_lines import parse
 from cutbank.adapters.transcripts.formats.source import Source
-from cutbank.adapters.transcripts.redaction.kinds import secret_kinds
+from cutbank.adapters.transcripts.redaction.secret_kinds import secret_kinds
 from cutbank.adapters.transcripts.redaction.redactor import Redactor
 
 KEY = SECRETS["GitHub Token"]

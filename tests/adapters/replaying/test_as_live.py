@@ -24,9 +24,9 @@ from cutbank.domain.compaction_events import CompactionFailed
 from cutbank.domain.event import Event
 from cutbank.domain.pins import PinRules
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.terms import Terms
-from cutbank.projections.recorded import Recorded
-from cutbank.projections.replay.by_policy import ByPolicy
+from cutbank.domain.compaction_terms import Terms
+from cutbank.projections.recorded_event import Recorded
+from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.replay import replayed
 
 COOLS = "cooldown_seconds"

@@ -13,8 +13,8 @@ from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Origin
 from cutbank.domain.compaction_events import CompactBoundary, Trigger
 from cutbank.domain.policies.catalog import policy_named
-from cutbank.domain.terms import Terms
-from cutbank.projections.replay.by_policy import ByPolicy
+from cutbank.domain.compaction_terms import Terms
+from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replayed
 from cutbank.projections.replay.session_time import SessionTime

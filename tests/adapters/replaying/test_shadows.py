@@ -27,7 +27,7 @@ from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.policies.policy import Policy
 from cutbank.domain.session_events import ModelCalled
 from cutbank.domain.window import Plan, Window
-from cutbank.projections.replay.by_policy import ByPolicy
+from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.replay import replayed
 
 LIMIT = 1_000

@@ -11,15 +11,15 @@ from databases import on_sqlite
 from cutbank import Block, StoredSession
 from cutbank.adapters.analysis.replaying.cached_summaries import CachedSummaries
 from cutbank.adapters.analysis.replaying.summary_cache import summaries_in
-from cutbank.adapters.models.summarizers.llm import Llm
-from cutbank.adapters.runtime.compaction import by_settings
+from cutbank.adapters.models.summarizers.llm_summarizer import Llm
+from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.storage.sqlite.proven_rows import key_of
+from cutbank.adapters.storage.sqlite.checked_cache import key_of
 from cutbank.domain.errors import InvalidSettingError, MissingSummariesError
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 DRAFT = Draft("They spoke of clay.", {"Goal": "clay"}, Ranges.span(3, 4), model="m", cost_usd=0.5)
 LIMIT = 1_500
@@ -189,7 +189,7 @@ def test_somebody_has_to_say_which_model(session: StoredSession) -> None:
 @on_sqlite
 def test_the_model_is_the_one_of_the_settings(session: StoredSession) -> None:
     talk(session)
-    llm = by_settings.llm_by(session.store.settings)
+    llm = from_settings.llm_by(session.store.settings)
     assert isinstance(llm, Llm)
     assert llm.model == MODEL
 

@@ -25,7 +25,7 @@ from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.errors import InvalidResponseError
 from cutbank.domain.session_events import ModelCalled
-from cutbank.projections.audit.shown import Proof
+from cutbank.projections.audit.sent_view import Proof
 from cutbank.projections.history_view import Entry
 from cutbank.projections.rendering.catalog import render
 

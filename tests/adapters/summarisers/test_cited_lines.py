@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.models.summarizers.cited_lines import sections_of, written
+from cutbank.adapters.models.summarizers.reply_parsing import sections_of, written
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.extraction.wording import without_handles
+from cutbank.domain.summaries.extraction.clean_text import without_handles
 
 COVERS = Ranges([(1, 20), (30, 40)])
 

@@ -11,13 +11,13 @@ import pytest
 from summariser_talk import items_of, material_of, steps
 
 from cutbank.adapters.models.summarizers import program_run
-from cutbank.adapters.models.summarizers.command import Command
+from cutbank.adapters.models.summarizers.command_summarizer import Command
 from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.errors import InvalidSettingError, SummariserFailedError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 MATERIAL = material_of(items_of(*steps(2)))
 

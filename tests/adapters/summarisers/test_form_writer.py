@@ -12,8 +12,8 @@ import pytest
 from own_form import LEAD, SPLIT, OwnForm
 from summariser_talk import Scripted, always, items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers.form_prompts import headings
-from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.models.summarizers.template_prompts import headings
+from cutbank.adapters.models.summarizers.llm_summarizer import Llm
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.errors import (
@@ -24,7 +24,7 @@ from cutbank.domain.errors import (
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries import forms
 from cutbank.domain.summaries.gate import check
-from cutbank.domain.summaries.summariser import Draft, Material, SummaryForm
+from cutbank.domain.summaries.summarizer import Draft, Material, SummaryForm
 
 GOAL = "## Goal\n- make the parser's tests green"
 TURN = "### Original Request\n- the same"

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 import pytest
 from summariser_talk import Scripted, always, items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers.hierarchy import TooLongError
-from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.models.summarizers.hierarchical_summary import TooLongError
+from cutbank.adapters.models.summarizers.llm_summarizer import Llm
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
 from cutbank.domain.errors import InvalidSettingError, SummariserFailedError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.gate import check
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 GOAL = '## Goal\n- User: "Make the tests of the parser green." (#1)'
 

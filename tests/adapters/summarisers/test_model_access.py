@@ -10,7 +10,7 @@ import pytest
 from pydantic_ai.models import Model
 from summariser_talk import always, items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.models.summarizers.llm_summarizer import Llm
 from cutbank.adapters.models.summarizers.model_access import OLLAMA, key_of, named
 from cutbank.domain.errors import SummariserFailedError
 
@@ -105,7 +105,7 @@ def test_a_refused_key_is_named_by_its_variable(model: str, variable: str) -> No
 
 def test_naming_a_model_loads_nothing_of_its_provider() -> None:
     code = (
-        "import sys; from cutbank.adapters.models.summarizers.catalog import summariser_named;"
+        "import sys; from cutbank.adapters.models.summarizers.summarizer_catalog import summariser_named;"
         "summariser_named('llm', model='anthropic:x');"
         "print(sorted({m.partition('.')[0] for m in sys.modules} & "
         "{'pydantic_ai', 'anthropic', 'openai', 'genai_prices', 'httpx2'}))"

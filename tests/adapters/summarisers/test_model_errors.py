@@ -3,7 +3,7 @@
 import pytest
 from pydantic_ai import exceptions as failed
 
-from cutbank.adapters.models.summarizers.hierarchy import TooLongError
+from cutbank.adapters.models.summarizers.hierarchical_summary import TooLongError
 from cutbank.adapters.models.summarizers.model_errors import told
 from cutbank.domain.errors import SummariserFailedError
 

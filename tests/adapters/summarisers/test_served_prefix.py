@@ -17,12 +17,12 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from summariser_talk import Scripted, always, material_of
 
 import cutbank
-from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.models.summarizers.llm_summarizer import Llm
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.rendering.catalog import render
 
 TOOLS: list[JsonValue] = [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.models.summarizers.true_quotes import with_true_quotes
+from cutbank.adapters.models.summarizers.quote_correction import with_true_quotes
 from cutbank.domain.summaries.quotes import comparable, quotes_in, stands_in
 
 SAID = ["Fix the  parser, please:\nit stops at line 3!", "NEVER push to main; ask me first."]

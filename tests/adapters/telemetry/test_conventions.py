@@ -13,7 +13,7 @@ from cutbank.adapters.runtime.telemetry.instruments import Instruments
 from cutbank.adapters.runtime.telemetry.summary_span import KINDS
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 THEIRS = {
     value

@@ -7,8 +7,8 @@ from resting import RULES, SetClock, pass_time, talk
 from telemetry_seen import Branch, Seen
 
 from cutbank import SessionStore
-from cutbank.adapters.runtime.idle.worker import IdleWorker
-from cutbank.adapters.runtime.telemetry.in_use import hear
+from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
+from cutbank.adapters.runtime.telemetry.activation import hear
 
 
 @pytest.fixture

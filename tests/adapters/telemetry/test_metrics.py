@@ -11,12 +11,12 @@ import cutbank
 from cutbank import StoredSession
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.notices import About, Notice
-from cutbank.adapters.runtime.telemetry.in_use import hear
+from cutbank.adapters.runtime.telemetry.activation import hear
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import StorageError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 WHY = {"cutbank.trigger": "manual", "cutbank.policy": "reserve-headroom"}
 DRAFT = Draft("A summary.", model="small", usage=Usage(input=900, output=50), cost_usd=0.002)

@@ -30,7 +30,7 @@ sys.meta_path.insert(0, Watches())
 import cutbank
 from cutbank import Block
 from cutbank.adapters.runtime.idle.notices import About, Notice
-from cutbank.adapters.runtime.telemetry.in_use import hear
+from cutbank.adapters.runtime.telemetry.activation import hear
 
 with cutbank.open(":memory:") as store:
     session = store.session("talk")
@@ -57,6 +57,6 @@ def test_a_compaction_asks_for_nothing_of_it(tmp_path: Path, where: str) -> None
     assert asked == []
     assert loaded == [
         "cutbank.adapters.runtime.telemetry",
-        "cutbank.adapters.runtime.telemetry.in_use",
+        "cutbank.adapters.runtime.telemetry.activation",
     ]
     assert done.stderr == ""

@@ -8,7 +8,7 @@ from opentelemetry import metrics
 from telemetry_seen import Seen
 
 from cutbank import StoredSession
-from cutbank.adapters.runtime.telemetry import in_use
+from cutbank.adapters.runtime.telemetry import activation
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 
@@ -21,9 +21,9 @@ def _old(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             raise AssertionError("nothing is asked of it")
 
     monkeypatch.setattr(metrics, "Meter", OldMeter)
-    in_use._is_new_enough.cache_clear()
+    activation._is_new_enough.cache_clear()
     yield
-    in_use._is_new_enough.cache_clear()
+    activation._is_new_enough.cache_clear()
 
 
 @pytest.mark.usefixtures("_old")

@@ -5,7 +5,7 @@ from summariser_talk import Scripted
 from telemetry_seen import Branch, Seen
 
 from cutbank import StoredSession
-from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.models.summarizers.llm_summarizer import Llm
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 

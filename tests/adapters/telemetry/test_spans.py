@@ -17,7 +17,7 @@ from telemetry_seen import Branch, Seen
 import cutbank
 from cutbank import Block, StoredSession
 from cutbank.adapters.runtime.compaction.cancellation import Cancellation
-from cutbank.adapters.runtime.compaction.order import Order
+from cutbank.adapters.runtime.compaction.compaction_request import Order
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import (
@@ -32,7 +32,7 @@ from cutbank.domain.hooks import Happening, Moment, Verdict
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 POLICY = ReserveHeadroom(reserve_tokens=7_000, keep_tokens=500)
 HOW: dict[str, Any] = {"policy": POLICY, "limit": 8_000}

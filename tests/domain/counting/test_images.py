@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cutbank.domain.blocks import Block, Kind, Media
 from cutbank.domain.counting.images import Patches, image_rule
 from cutbank.domain.counting.media import image_size, media_tokens, pages
-from cutbank.domain.token_budget import IMAGE_CHARS, estimate
+from cutbank.domain.token_estimate import IMAGE_CHARS, estimate
 
 HAIKU, OPUS, GPT_4O, GPT_4_MINI = "claude-haiku-4-5", "claude-opus-4-8", "gpt-4o", "gpt-4.1-mini"
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import LINE, Anchor, AnchorKind, anchors_of, carried_by
 from cutbank.domain.fidelity.patterns import LONGEST
-from cutbank.domain.fidelity.words import Words
+from cutbank.domain.fidelity.word_facts import Words
 
 K = AnchorKind
 ROOTS = ("/home/ada/work", "/home/ada/work/app")

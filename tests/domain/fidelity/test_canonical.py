@@ -6,7 +6,7 @@ from fidelity_sessions import Talk, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical import (
+from cutbank.domain.fidelity.canonical_boundaries import (
     FRAMING,
     KEPT,
     RESERVE,
@@ -15,9 +15,9 @@ from cutbank.domain.fidelity.canonical import (
     legal_cuts,
     own_boundaries,
 )
-from cutbank.domain.fidelity.reading import Reading
+from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.rows import BY_AGENT, Said
-from cutbank.domain.fidelity.spells import WHOLE, Spell
+from cutbank.domain.fidelity.segments import WHOLE, Spell
 from cutbank.domain.ranges import Ranges
 
 ROOM = 2_000

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from fidelity_sessions import Talk, dropping
 
-from cutbank.domain.fidelity.canonical import Boundary
-from cutbank.domain.fidelity.measure import Measure
+from cutbank.domain.fidelity.canonical_boundaries import Boundary
+from cutbank.domain.fidelity.fidelity_measure import Measure
 from cutbank.domain.fidelity.scores import Scores
-from cutbank.domain.fidelity.spells import WHOLE
+from cutbank.domain.fidelity.segments import WHOLE
 from cutbank.domain.ranges import Ranges
 
 RULE = "Never touch the harbour gate before bronze hinges arrive."

@@ -6,11 +6,11 @@ from typing import Any
 
 from fidelity_sessions import Talk, dropping
 
-from cutbank.domain.fidelity.canonical import Boundary
-from cutbank.domain.fidelity.measure import Measure
+from cutbank.domain.fidelity.canonical_boundaries import Boundary
+from cutbank.domain.fidelity.fidelity_measure import Measure
 from cutbank.domain.fidelity.rereads import FileAgain
 from cutbank.domain.fidelity.scores import Scores
-from cutbank.domain.fidelity.spells import WHOLE
+from cutbank.domain.fidelity.segments import WHOLE
 
 
 def called(

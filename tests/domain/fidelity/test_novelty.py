@@ -4,12 +4,12 @@ from fidelity_sessions import NAMES, TEXTS, Talk, cut_talks, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical import Boundary
-from cutbank.domain.fidelity.measure import Measure
+from cutbank.domain.fidelity.canonical_boundaries import Boundary
+from cutbank.domain.fidelity.fidelity_measure import Measure
 from cutbank.domain.fidelity.novelty import novel
-from cutbank.domain.fidelity.reading import Reading
+from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.scores import Scores
-from cutbank.domain.fidelity.spells import WHOLE
+from cutbank.domain.fidelity.segments import WHOLE
 
 CUT = (Boundary(3, 4),)
 MEASURE = Measure(

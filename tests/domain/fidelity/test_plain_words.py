@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import LINE, anchors_of
 from cutbank.domain.fidelity.plain_words import STOPPED, PlainWords
-from cutbank.domain.fidelity.told import pairs_within
+from cutbank.domain.fidelity.summary_content import pairs_within
 
 ROOTS = ("/home/me/zone",)
 PLAIN = PlainWords(ROOTS)

@@ -5,9 +5,9 @@ from fidelity_sessions import TEXTS, cut_talks, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.canonical import Boundary
-from cutbank.domain.fidelity.measure import Measure
-from cutbank.domain.fidelity.reading import Reading
+from cutbank.domain.fidelity.canonical_boundaries import Boundary
+from cutbank.domain.fidelity.fidelity_measure import Measure
+from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.scores import Scores
 
 COUNTS = st.lists(st.integers(0, 50), min_size=4, max_size=4)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import LINE, anchors_of, carried_by
 from cutbank.domain.fidelity.plain_words import PlainWords
-from cutbank.domain.fidelity.told import APART, Lines, Told, pairs_within
+from cutbank.domain.fidelity.summary_content import APART, Lines, Told, pairs_within
 
 ROOTS = ("/home/me/zone",)
 PIECES = st.sampled_from(

@@ -19,8 +19,8 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.gate import check
 from cutbank.domain.summaries.quotes import comparable, quotes_in, stands_in
-from cutbank.domain.summaries.summariser import Draft, Material
-from cutbank.domain.token_budget import estimate, estimate_text
+from cutbank.domain.summaries.summarizer import Draft, Material
+from cutbank.domain.token_estimate import estimate, estimate_text
 
 
 @dataclass
@@ -561,7 +561,7 @@ def test_the_same_material_gives_the_same_text_in_every_process() -> None:
         "from cutbank.domain.blocks import Block\n"
         "from cutbank.domain.ranges import Ranges\n"
         "from cutbank.domain.summaries.extractive import Extractive\n"
-        "from cutbank.domain.summaries.summariser import Material\n"
+        "from cutbank.domain.summaries.summarizer import Material\n"
         "from cutbank.domain.window import Item\n"
         "words = [f'a_{n % 37} is in lib/b_{n % 23}.py because c{n % 7}.' for n in range(999)]\n"
         "said, told = 'must ' + ' '.join(words), ' I chose '.join(words)\n"

@@ -15,7 +15,7 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.gate import ALWAYS_SMALL, RULES, TOLERANCE, Case, check
 from cutbank.domain.summaries.scripts import LATIN, dominant, is_latin
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 USER_TEXTS = ["Fix the  parser,\nplease: it says “line 3...” and stops.", "Never push to main!"]
 MATERIAL = Material(

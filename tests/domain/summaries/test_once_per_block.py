@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.blocks import Block
-from cutbank.domain.summaries.extraction.once_per_block import OncePerBlock
+from cutbank.domain.summaries.extraction.block_cache import OncePerBlock
 
 
 def test_a_block_is_read_once_in_each_way() -> None:

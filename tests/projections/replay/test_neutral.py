@@ -16,7 +16,7 @@ from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.runtime.sessions.stored_session import StoredSession
 from cutbank.domain.blocks import Kind, Media, Origin
 from cutbank.domain.fidelity.rows import BY_AGENT, Row, Rows, Said
-from cutbank.projections.replay.neutral import rows_of
+from cutbank.projections.replay.recorded_rows import rows_of
 from cutbank.projections.replay.recording import Recording
 
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cutbank.domain import timeline
+from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin
 from cutbank.domain.inventory import Made, made, remembered
 from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import RollingTimeline, TimelineCut
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summariser import Asked, Material
+from cutbank.domain.summaries.summarizer import Asked, Material
 from cutbank.domain.window import Window
 from cutbank.projections.rendering.cache_points import cache_points
 
@@ -65,7 +65,7 @@ def compacted(
         return TimelineCompaction(cut, asked, before, None, None)
     text = form.joined(texts, material)
     first_kept = next(item for item in window.items if item.position == cut.first_kept)
-    turn = timeline.turn_of(first_kept) or runtime_turn
+    turn = kdcube_timeline.turn_of(first_kept) or runtime_turn
     split = turn if cut.turn_start is not None else None
     entry = summary_block(text, turn, gone, split_turn=split)
     tokens = policy.sizes.tokens(text)
@@ -88,12 +88,12 @@ def summary_block(
     if split_turn is not None:
         meta["split_turn_id"] = split_turn
     return {
-        "type": timeline.SUMMARY,
+        "type": kdcube_timeline.SUMMARY,
         "author": "system",
         "turn_id": turn,
         "ts": time,
         "mime": "text/markdown",
-        "path": f"su:{turn}.{timeline.SUMMARY}",
+        "path": f"su:{turn}.{kdcube_timeline.SUMMARY}",
         "text": text,
         "meta": meta | {"turn_id": turn},
     }
@@ -115,7 +115,7 @@ def save_summary(summary: Entry, gone: Sequence[Item], *, created_at: str = "") 
 
 def turns(items: Iterable[Item]) -> list[str]:
     """The turns of the blocks, in order."""
-    return list(dict.fromkeys(filter(None, map(timeline.turn_of, items))))
+    return list(dict.fromkeys(filter(None, map(kdcube_timeline.turn_of, items))))
 
 
 def stats(before: int, after: int, blocks: int, summaries: int) -> dict[str, int]:
@@ -143,7 +143,7 @@ def in_memory(window: Window) -> tuple[Item, ...]:
     standing: tuple[Item, ...] = ()
     if window.summary is not None:
         position = window.begins - 1
-        entry = {"type": timeline.SUMMARY, "author": "system", "text": window.summary.text}
+        entry = {"type": kdcube_timeline.SUMMARY, "author": "system", "text": window.summary.text}
         standing = (Item(position=position, block=imported(entry), turn=0, tokens=0),)
     return (*window.evicted, *standing, *window.items)
 
@@ -151,13 +151,13 @@ def in_memory(window: Window) -> tuple[Item, ...]:
 def imported(entry: Entry) -> AnyBlock:
     """A summary of the timeline as a block: a note, which no model is sent by itself."""
     rest = {name: value for name, value in entry.items() if name != "text"}
-    origin = Origin(format=timeline.FORMAT, entry=json.dumps(rest))
+    origin = Origin(format=kdcube_timeline.FORMAT, entry=json.dumps(rest))
     return Block(kind=Kind.NOTE, text=entry["text"], origin=origin)
 
 
 def visible(blocks: Sequence[Item]) -> tuple[Item, ...]:
     """From the last summary on; everything where there is none."""
-    summaries = [at for at, item in enumerate(blocks) if timeline.is_summary(item.block)]
+    summaries = [at for at, item in enumerate(blocks) if kdcube_timeline.is_summary(item.block)]
     return tuple(blocks[summaries[-1] :] if summaries else blocks)
 
 
@@ -173,11 +173,11 @@ def rendered(blocks: Sequence[Item]) -> tuple[Item, ...]:
     sent = []
     for item in blocks:
         block = item.block
-        if timeline.is_hidden(block):
-            path = timeline.path_of(block)
+        if kdcube_timeline.is_hidden(block):
+            path = kdcube_timeline.path_of(block)
             is_first = path not in hidden_paths
             hidden_paths.add(path)
-            if not (path and is_first and timeline.replacement_of(block).strip()):
+            if not (path and is_first and kdcube_timeline.replacement_of(block).strip()):
                 continue
         sent.append(item)
     return tuple(sent)
@@ -185,7 +185,7 @@ def rendered(blocks: Sequence[Item]) -> tuple[Item, ...]:
 
 def cached(blocks: Sequence[Item], *, cache_last: bool = False) -> tuple[Item, ...]:
     """The blocks behind which a cached prefix ends."""
-    paths = [timeline.path_of(item.block) for item in blocks]
+    paths = [kdcube_timeline.path_of(item.block) for item in blocks]
     return tuple(blocks[at] for at in cache_points(paths, cache_last=cache_last))
 
 
@@ -203,7 +203,7 @@ def digest(items: Sequence[Item]) -> Entry:
         "exec_outputs": [one for one in artifacts if one["tool_id"] in RUNNERS],
         "memory_read": [
             {
-                "tool_call_id": timeline.call_of(one.call.block),
+                "tool_call_id": kdcube_timeline.call_of(one.call.block),
                 "tool_id": one.tool,
                 **_when(one.call),
                 "query": one.asked.get("query"),
@@ -218,14 +218,14 @@ def digest(items: Sequence[Item]) -> Entry:
         ],
         "hidden_blocks": [
             {
-                "path": timeline.path_of(item.block),
-                "type": timeline.type_of(item.block),
+                "path": kdcube_timeline.path_of(item.block),
+                "type": kdcube_timeline.type_of(item.block),
                 **_when(item),
-                "mime": timeline.mime_of(item.block),
-                "replacement_text": timeline.replacement_of(item.block),
+                "mime": kdcube_timeline.mime_of(item.block),
+                "replacement_text": kdcube_timeline.replacement_of(item.block),
             }
             for item in items
-            if timeline.is_hidden(item.block)
+            if kdcube_timeline.is_hidden(item.block)
         ],
     }
 
@@ -240,7 +240,7 @@ def _artifact(one: Made) -> Entry:
         "kind": told.get("kind") or "",
         "visibility": told.get("visibility") or "",
         "tool_id": one.tool,
-        "tool_call_id": timeline.call_of(one.result.block),
+        "tool_call_id": kdcube_timeline.call_of(one.result.block),
         "sources_used": told.get("sources_used") or [],
     }
 
@@ -250,7 +250,7 @@ def _is_streamed(artifact: Entry) -> bool:
 
 
 def _when(item: Item) -> Entry:
-    return {"turn_id": timeline.turn_of(item), "ts": timeline.time_of(item.block)}
+    return {"turn_id": kdcube_timeline.turn_of(item), "ts": kdcube_timeline.time_of(item.block)}
 
 
 def _material(

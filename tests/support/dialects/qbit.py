@@ -3,8 +3,8 @@
 from enum import StrEnum
 from typing import Any
 
-from cutbank.domain.tool_output import Shortened
-from cutbank.domain.utilisation import Level, Pruned
+from cutbank.domain.tool_result_size import Shortened
+from cutbank.domain.utilization import Level, Pruned
 from cutbank.projections.hook_payloads import (
     context_pruned,
     context_warning,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cutbank.domain.item import Item
-from cutbank.domain.policies.measuring.measure import Measure, Rounding, Unit
+from cutbank.domain.policies.measuring.text_measure import Measure, Rounding, Unit
 from cutbank.domain.policies.retention_window import FORCED, RetentionWindow, newest_first
 from cutbank.domain.summaries.forms.tunacode import TunacodeForm
 from cutbank.domain.window import Window

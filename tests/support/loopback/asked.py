@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from cutbank.adapters.models.summarizers.llm import Llm
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.adapters.models.summarizers.llm_summarizer import Llm
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 from .answers import Answer, in_turn
 from .conversation import MATERIAL

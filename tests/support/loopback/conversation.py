@@ -4,7 +4,7 @@ from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.gate import check
-from cutbank.domain.summaries.summariser import Draft, Material
+from cutbank.domain.summaries.summarizer import Draft, Material
 
 GOAL = "Make the parser accept comments. Never touch the migrations folder."
 _BLOCKS: tuple[AnyBlock, ...] = (

@@ -2,75 +2,82 @@
 
 from collections.abc import Iterator
 
-from .....domain.coverage import Fate
 from .....domain.ranges import Ranges
-from .chart import boundary_id
-from .cuts import Cuts
-from .history import handles
-from .markup import Markup, tag
-from .story import Story, ToldCall
+from .....domain.settlement import BlockStatus
+from .chart import make_boundary_id
+from .history import render_handles
+from .markup import Markup, make_tag
+from .page_selection import PageSelection
+from .page_story import PageCall, PageStory
 
 
-def calls(story: Story, cuts: Cuts) -> Iterator[Markup]:
+def render_calls(story: PageStory, cuts: PageSelection) -> Iterator[Markup]:
     """A line a call, with what it was sent inside."""
     for told in cuts.calls:
-        yield _call(story, told, cuts)
+        yield _render_call(story, told, cuts)
 
 
-def _call(story: Story, told: ToldCall, cuts: Cuts) -> Markup:
-    call, reported = told.call, told.call.reported
+def _render_call(story: PageStory, told: PageCall, cuts: PageSelection) -> Markup:
+    call, reported = told.call, told.call.report
     model = f" {reported.model}" if reported and reported.model else ""
-    proof = str(told.shown.proof) if told.shown else "reconstructed"
-    return tag(
+    proof = str(told.sent_view.proof) if told.sent_view else "reconstructed"
+    return make_tag(
         "details",
-        tag(
+        make_tag(
             "summary",
-            tag("span", f"call {call.number}", class_="handle"),
-            tag("span", f" {told.size}", class_="size"),
-            tag("span", model, class_="kind"),
+            make_tag("span", f"call {call.number}", class_="handle"),
+            make_tag("span", f" {told.size}", class_="size"),
+            make_tag("span", model, class_="kind"),
             " ",
-            tag("span", proof, class_="proof"),
+            make_tag("span", proof, class_="proof"),
         ),
-        tag("dl", *_said(story, told, cuts)),
-        tag("button", "Mark in the history", type="button", class_="mark", data_call=call.number),
+        make_tag("dl", *_render_details(story, told, cuts)),
+        make_tag(
+            "button", "Mark in the history", type="button", class_="mark", data_call=call.number
+        ),
         id=f"call-{call.number}",
         class_="call",
     )
 
 
-def _said(story: Story, told: ToldCall, cuts: Cuts) -> Iterator[Markup]:
-    call, reported = told.call, told.call.reported
-    boundary = story.boundary_of(told)
-    yield from _row("saw the log up to", handles(Ranges.of([call.sees] if call.sees else []), cuts))
+def _render_details(story: PageStory, told: PageCall, cuts: PageSelection) -> Iterator[Markup]:
+    call, reported = told.call, told.call.report
+    boundary = story.find_boundary(told)
+    yield from _make_row(
+        "saw the log up to",
+        render_handles(
+            Ranges.of([call.last_seen_position] if call.last_seen_position else []), cuts
+        ),
+    )
     if boundary is None:
-        yield from _row("view", "all of the log")
+        yield from _make_row("view", "all of the log")
     else:
-        link = tag(
+        link = make_tag(
             "a",
             boundary.name,
-            href=f"#{boundary_id(boundary.key)}",
+            href=f"#{make_boundary_id(boundary.key)}",
         )
-        yield from _row("view begins at", link)
-        for fate, positions in boundary.fates.items():
-            if fate is not Fate.VISIBLE:
-                yield from _row(str(fate), handles(positions, cuts))
-    visible = boundary.fates.get(Fate.VISIBLE, Ranges()) if boundary else Ranges()
+        yield from _make_row("view begins at", link)
+        for fate, positions in boundary.statuses.items():
+            if fate is not BlockStatus.VISIBLE:
+                yield from _make_row(str(fate), render_handles(positions, cuts))
+    visible = boundary.statuses.get(BlockStatus.VISIBLE, Ranges()) if boundary else Ranges()
     first = boundary.node.boundary.after + 1 if boundary else 1
-    kept = (visible & Ranges.span(1, first - 1)) | Ranges.span(first, call.sees)
-    yield from _row("sent whole", handles(kept, cuts))
-    yield from _row("answer", handles(Ranges.of(call.answer), cuts))
-    if told.shown is not None and told.shown.why is not None:
-        yield from _row("what speaks against it", told.shown.why)
+    kept = (visible & Ranges.span(1, first - 1)) | Ranges.span(first, call.last_seen_position)
+    yield from _make_row("sent whole", render_handles(kept, cuts))
+    yield from _make_row("answer", render_handles(Ranges.of(call.answer), cuts))
+    if told.sent_view is not None and told.sent_view.why is not None:
+        yield from _make_row("what speaks against it", told.sent_view.why)
     if reported is not None:
         if reported.context is not None:
-            yield from _row("estimated prompt", f"{told.tokens:,} tokens")
+            yield from _make_row("estimated prompt", f"{told.tokens:,} tokens")
         if reported.cost_usd is not None:
-            yield from _row("cost", f"${reported.cost_usd:.4f}")
+            yield from _make_row("cost", f"${reported.cost_usd:.4f}")
         if reported.fingerprint is not None:
-            yield from _row("fingerprint", tag("code", reported.fingerprint))
+            yield from _make_row("fingerprint", make_tag("code", reported.fingerprint))
             where = f"{reported.lineage}@{reported.lineage_version}#{reported.position}"
-            yield from _row("coordinate", tag("code", where))
+            yield from _make_row("coordinate", make_tag("code", where))
 
 
-def _row(name: str, value: object) -> tuple[Markup, Markup]:
-    return tag("dt", name), tag("dd", value)
+def _make_row(name: str, value: object) -> tuple[Markup, Markup]:
+    return make_tag("dt", name), make_tag("dd", value)

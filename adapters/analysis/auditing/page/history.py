@@ -4,38 +4,38 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from .....domain.blocks import NOT_SENT, Block, Media, NativePart, ToolCall, ToolResult
-from .....domain.coverage import Fate
+from .....domain.blocks import UNSENT_KINDS, Block, Media, NativePart, ToolCall, ToolResult
 from .....domain.ranges import Ranges
-from .....projections.diffing.view_diff import first_line
-from .....projections.read_models.moments import moment
-from .cuts import Cuts, shortened
-from .markup import Markup, tag
-from .story import ToldBlock
+from .....domain.settlement import BlockStatus
+from .....projections.diffing.view_diff import make_first_line
+from .....projections.read_models.timestamps import format_timestamp
+from .markup import Markup, make_tag
+from .page_selection import PageSelection, shorten_text
+from .page_story import PageBlock
 
-LINE = 110
-RANGES = 24
+_LINE_CHARACTERS = 110
+MAX_RANGE_LINKS = 24
 
 
-def history(cuts: Cuts, session: str) -> Iterator[Markup]:
+def render_history(cuts: PageSelection, session: str) -> Iterator[Markup]:
     """The blocks in order, under their turns."""
     turn = None
     for number, told in enumerate(cuts.blocks):
         if told.turn != turn:
             turn = told.turn
-            yield tag("h3", f"Turn {turn}" if turn else "Before the first turn")
-        yield _block(told, number, cuts, session)
+            yield make_tag("h3", f"Turn {turn}" if turn else "Before the first turn")
+        yield _render_block(told, number, cuts, session)
 
 
-def _block(told: ToldBlock, number: int, cuts: Cuts, session: str) -> Markup:
+def _render_block(told: PageBlock, number: int, cuts: PageSelection, session: str) -> Markup:
     block = told.block
-    fate = str(told.fate) if told.fate else "lost"
-    if block.kind in NOT_SENT and told.fate is not Fate.RETRACTED:
+    fate = str(told.status) if told.status else "lost"
+    if block.kind in UNSENT_KINDS and told.status is not BlockStatus.RETRACTED:
         fate = "never-sent"
     name = block.name if isinstance(block, Block | ToolCall) else None
-    head, left_out, tail = shortened(block.text, cuts.longest)
+    head, left_out, tail = shorten_text(block.text, cuts.max_text_characters)
     mark = (
-        tag(
+        make_tag(
             "em",
             f"\n… {left_out:,} characters left out; cutbank recall {session} {told.position}"
             " gives all …\n",
@@ -43,22 +43,22 @@ def _block(told: ToldBlock, number: int, cuts: Cuts, session: str) -> Markup:
         if left_out
         else ""
     )
-    return tag(
+    return make_tag(
         "details",
-        tag(
+        make_tag(
             "summary",
-            tag("span", f"#{told.position}", class_="handle"),
+            make_tag("span", f"#{told.position}", class_="handle"),
             " ",
-            tag("span", block.kind, f" {name}" if name else "", class_="kind"),
-            tag("span", f" {told.tokens:,} tokens ", class_="size"),
-            tag("span", fate.replace("-", " "), class_="fate"),
-            tag("span", " error", class_="error") if getattr(block, "is_error", False) else "",
+            make_tag("span", block.kind, f" {name}" if name else "", class_="kind"),
+            make_tag("span", f" {told.tokens:,} tokens ", class_="size"),
+            make_tag("span", fate.replace("-", " "), class_="fate"),
+            make_tag("span", " error", class_="error") if getattr(block, "is_error", False) else "",
             " ",
-            tag("span", first_line(block.text)[:LINE], class_="line"),
+            make_tag("span", make_first_line(block.text)[:_LINE_CHARACTERS], class_="line"),
         ),
-        tag("p", moment(told.when), class_="when") if told.when else "",
-        tag("pre", head, mark, tail, dir="auto"),
-        *(tag("p", line, class_="media") for line in _media(told)),
+        make_tag("p", format_timestamp(told.when), class_="when") if told.when else "",
+        make_tag("pre", head, mark, tail, dir="auto"),
+        *(make_tag("p", line, class_="media") for line in _media_lines(told)),
         id=f"block-{told.position}",
         class_=f"block fate-{fate}",
         data_number=number,
@@ -67,44 +67,44 @@ def _block(told: ToldBlock, number: int, cuts: Cuts, session: str) -> Markup:
     )
 
 
-def _media(told: ToldBlock) -> Iterator[str]:
+def _media_lines(told: PageBlock) -> Iterator[str]:
     """A line about each image, document and item that is no text."""
     block = told.block
     if isinstance(block, Block) and block.media is not None:
-        yield _described(block.media)
+        yield _describe_media(block.media)
     if isinstance(block, ToolResult) and not isinstance(block.content, str):
         for part in block.content:
             if isinstance(part, Media):
-                yield _described(part)
+                yield _describe_media(part)
             elif isinstance(part, NativePart):
                 yield f"[{part.native.provider} item, {len(part.native.item):,} characters]"
 
 
-def _described(media: Media) -> str:
+def _describe_media(media: Media) -> str:
     where = f", at {media.url}" if media.url else ""
     return f"[{media.type} {media.mime}, {len(media.data):,} bytes{where}]"
 
 
-def handles(positions: Ranges, cuts: Cuts) -> Markup:
+def render_handles(positions: Ranges, cuts: PageSelection) -> Markup:
     """The blocks at these positions as ranges, each with a link to its first that is shown.
 
     What no block stands between is one range, whatever else the log holds there.
     """
-    runs = numbered(positions, cuts.positions)
+    runs = to_block_numbers(positions, cuts.positions)
     parts: list[object] = []
-    for first, last in runs[:RANGES]:
+    for first, last in runs[:MAX_RANGE_LINKS]:
         begin, end = cuts.positions[first], cuts.positions[last]
         name = f"#{begin}" if begin == end else f"#{begin}-{end}"
         among = islice(cuts.positions, first, last + 1)
-        target = next((at for at in among if at in cuts.shown), None)
-        parts += [tag("a", name, href=f"#block-{target}") if target else name, " "]
-    more = len(runs) - RANGES
+        target = next((at for at in among if at in cuts.shown_positions), None)
+        parts += [make_tag("a", name, href=f"#block-{target}") if target else name, " "]
+    more = len(runs) - MAX_RANGE_LINKS
     if more > 0:
         parts.append(f"and {more:,} more ranges")
-    return tag("span", *parts, class_="handles")
+    return make_tag("span", *parts, class_="handles")
 
 
-def numbered(positions: Ranges, every: Sequence[int]) -> list[tuple[int, int]]:
+def to_block_numbers(positions: Ranges, every: Sequence[int]) -> list[tuple[int, int]]:
     """Ranges of positions as ranges of the blocks' own numbers; those without a block are none."""
     numbers = (
         (bisect_left(every, first), bisect_left(every, last + 1) - 1)

@@ -17,45 +17,45 @@ class Markup(str):
     __slots__ = ()
 
 
-def visible(text: str) -> str:
+def show_hidden_characters(text: str) -> str:
     """A text that only stands there: control codes, turning marks and half characters by name."""
     text = text.replace("\r\n", "\n")
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def markup(part: object) -> Markup:
+def to_markup(part: object) -> Markup:
     """Anything as HTML; what is no markup is escaped."""
     if isinstance(part, Markup):
         return part
-    return Markup(escape(visible(str(part)), quote=True))
+    return Markup(escape(show_hidden_characters(str(part)), quote=True))
 
 
-def joined(parts: Iterable[object], between: str = "") -> Markup:
-    return Markup(between.join(map(markup, parts)))
+def join_markup(parts: Iterable[object], between: str = "") -> Markup:
+    return Markup(between.join(map(to_markup, parts)))
 
 
-def several(number: int, one: str, more: str) -> str:
+def format_plural(number: int, one: str, more: str) -> str:
     """`1 boundary`, `1,024 boundaries`."""
     return f"{number:,} {one if number == 1 else more}"
 
 
-def tag(name: str, /, *parts: object, **attributes: object) -> Markup:
+def make_tag(name: str, /, *parts: object, **attributes: object) -> Markup:
     """An element; `class_` is its class, `data_x` its `data-x`, True an attribute without value.
 
     None and False are left out.
     """
     given = "".join(
-        f" {_named(key)}" + ("" if value is True else f'="{markup(value)}"')
+        f" {_attribute_name(key)}" + ("" if value is True else f'="{to_markup(value)}"')
         for key, value in attributes.items()
         if value is not None and value is not False
     )
     if name in _VOID:
         return Markup(f"<{name}{given}>")
-    return Markup(f"<{name}{given}>{joined(parts)}</{name}>")
+    return Markup(f"<{name}{given}>{join_markup(parts)}</{name}>")
 
 
 _VOID = frozenset({"br", "hr", "input", "meta"})
 
 
-def _named(key: str) -> str:
+def _attribute_name(key: str) -> str:
     return key.rstrip("_").replace("_", "-")

@@ -6,20 +6,20 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from ....runtime.exporting.new_file import new_file
+from ....runtime.exporting.new_file import open_new_path
 from ....runtime.sessions.stored_session import StoredSession
 from ....storage.private_files import open_new
-from .boundaries import boundaries
-from .calls import calls
-from .chart import context_chart, fate_chart
-from .cuts import Cuts, cuts_of
-from .facts import facts, title
-from .history import history
-from .marks import marks
-from .markup import Markup, joined, several, tag
-from .story import Story, story_of
+from .boundaries import render_boundaries
+from .calls import render_calls
+from .chart import render_context_chart, render_status_chart
+from .facts import find_title, render_facts
+from .history import render_history
+from .markup import Markup, format_plural, join_markup, make_tag
+from .page_data import render_page_data
+from .page_selection import PageSelection, select_content
+from .page_story import PageStory, read_page_story
 
-HERE = files(__name__.rpartition(".")[0])
+_ASSETS = files(__name__.rpartition(".")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class PageReport:
     path: Path
     size: int
     """Bytes."""
-    left_out: tuple[str, ...]
+    omissions: tuple[str, ...]
     """What had no room, in words; nothing on a full page."""
 
 
@@ -49,52 +49,52 @@ def write_page(
     if lineage is not None:
         session.log.check_lineage(lineage)
     target = Path(path)
-    with new_file(target) as beside:
-        story = story_of(session, lineage)
-        cuts = cuts_of(story, is_full=is_full)
-        content = page_of(story, cuts).encode("utf-8")
+    with open_new_path(target) as beside:
+        story = read_page_story(session, lineage)
+        cuts = select_content(story, is_full=is_full)
+        content = render_session_page(story, cuts).encode("utf-8")
         with open_new(beside) as file:
             file.write(content)
-    return PageReport(target, len(content), cuts.left_out)
+    return PageReport(target, len(content), cuts.omissions)
 
 
-def page_of(story: Story, cuts: Cuts) -> str:
+def render_session_page(story: PageStory, cuts: PageSelection) -> str:
     """The page as text; nothing in it is fetched from anywhere."""
     session = story.session
-    return Template(_asset("page.html")).substitute(
-        title=joined([title(story), " - cutbank"]),
-        style=_asset("page.css"),
-        header=joined(_header(story, cuts), "\n"),
-        charts=joined([context_chart(story), fate_chart(story)], "\n"),
-        boundaries=_or(
-            boundaries(story, cuts), "Nothing was compacted: the view is all of the log."
+    return Template(_read_asset("page.html")).substitute(
+        title=join_markup([find_title(story), " - cutbank"]),
+        style=_read_asset("page.css"),
+        header=join_markup(_render_header(story, cuts), "\n"),
+        charts=join_markup([render_context_chart(story), render_status_chart(story)], "\n"),
+        boundaries=_or_else(
+            render_boundaries(story, cuts), "Nothing was compacted: the view is all of the log."
         ),
-        calls=_or(calls(story, cuts), "The log tells of no call of a model."),
-        history=_or(history(cuts, session.key), "The log holds no block."),
-        marks=marks(story, cuts),
-        script=_asset("page.js"),
+        calls=_or_else(render_calls(story, cuts), "The log tells of no call of a model."),
+        history=_or_else(render_history(cuts, session.key), "The log holds no block."),
+        marks=render_page_data(story, cuts),
+        script=_read_asset("page.js"),
     )
 
 
-def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
+def _render_header(story: PageStory, cuts: PageSelection) -> Iterator[Markup]:
     session, view = story.session, story.view
     at = view.coordinate
-    yield tag("h1", title(story), dir="auto")
+    yield make_tag("h1", find_title(story), dir="auto")
     source = f", imported from {session.log.source}" if session.log.source else ""
-    yield tag(
+    yield make_tag(
         "p",
         f"Session {session.key} in {session.namespace}{source}: "
-        f"{several(len(story.blocks), 'block', 'blocks')}, "
-        f"{several(len(story.calls), 'call', 'calls')}, "
-        f"{several(len(story.boundaries), 'compaction', 'compactions')}. "
+        f"{format_plural(len(story.blocks), 'block', 'blocks')}, "
+        f"{format_plural(len(story.calls), 'call', 'calls')}, "
+        f"{format_plural(len(story.boundaries), 'compaction', 'compactions')}. "
         f"Fates as of {at.lineage}@{at.lineage_version}#{at.position}; "
         f"the view there takes {session.log.measure_use(view):,} tokens, fingerprint ",
-        tag("code", view.fingerprint),
+        make_tag("code", view.fingerprint),
         ".",
     )
-    rows = (part for row in facts(story) for part in row)
-    yield tag("dl", *rows, class_="facts")
-    yield tag(
+    rows = (part for row in render_facts(story) for part in row)
+    yield make_tag("dl", *rows, class_="facts")
+    yield make_tag(
         "p",
         "Tokens of a prompt are reported where its provider counted them, and estimated "
         "where none did. Of a "
@@ -102,18 +102,18 @@ def _header(story: Story, cuts: Cuts) -> Iterator[Markup]:
         "when it was sent. One that is marked reconstructed was not served by cutbank: what it was "
         "sent is told from the log.",
     )
-    if cuts.left_out:
-        yield tag(
+    if cuts.omissions:
+        yield make_tag(
             "p",
-            tag("strong", "Left out to keep the page small: "),
-            "; ".join(cuts.left_out),
+            make_tag("strong", "Left out to keep the page small: "),
+            "; ".join(cuts.omissions),
             ". The option --full writes all of it.",
         )
 
 
-def _or(parts: Iterable[Markup], otherwise: str) -> Markup:
-    return joined(parts, "\n") or tag("p", otherwise)
+def _or_else(parts: Iterable[Markup], otherwise: str) -> Markup:
+    return join_markup(parts, "\n") or make_tag("p", otherwise)
 
 
-def _asset(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
+def _read_asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")

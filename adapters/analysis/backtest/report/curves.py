@@ -3,34 +3,34 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .....domain.backtest.cell import Cell, Outcome
-from .....domain.backtest.result import Measured
-from .....domain.backtest.totals import limits_of
-from ..in_words import named
-from .ink import Ink
-from .markup import label, sayable
+from .....domain.backtest.cell import Cell, CellOutcome
+from .....domain.backtest.result import BacktestResult
+from .....domain.backtest.totals import list_limits
+from ..backtest_text import format_cell_session
+from .html_parts import escape_label, escape_surrogates
+from .setup_styles import SetupStyle
 
-SESSIONS = 12
+_MAX_SESSIONS = 12
 """So many of the longest can be chosen."""
-POINTS = 400
+MAX_CURVE_POINTS = 400
 """Of one curve."""
-IN_ALL = 150_000
+MAX_TOTAL_POINTS = 150_000
 """Of all curves of a page, so that it opens whatever was measured."""
-FEWEST = 20
+_MIN_POINTS = 20
 
 
-def curves_of(measured: Measured, inks: Mapping[str, Ink]) -> dict[str, Any] | None:
+def make_curves(measured: BacktestResult, inks: Mapping[str, SetupStyle]) -> dict[str, Any] | None:
     """Per session and limit a curve a setup; None where no session was called in."""
     found = [
         (limit, cells)
-        for session in _longest(measured)
-        for limit in limits_of(measured)
+        for session in _longest_sessions(measured)
+        for limit in list_limits(measured)
         if (cells := [cell for cell in session if cell.setup.limit == limit])
     ]
     number = sum(len(cells) for _, cells in found)
     if not number:
         return None
-    points = max(FEWEST, min(POINTS, IN_ALL // number))
+    points = max(_MIN_POINTS, min(MAX_CURVE_POINTS, MAX_TOTAL_POINTS // number))
     return {
         "layout": {
             "height": 440,
@@ -43,16 +43,16 @@ def curves_of(measured: Measured, inks: Mapping[str, Ink]) -> dict[str, Any] | N
         },
         "sessions": [
             {
-                "name": sayable(f"{named(cells[0])}, limit {limit:,}"),
+                "name": escape_surrogates(f"{format_cell_session(cells[0])}, limit {limit:,}"),
                 "limit": limit,
-                "curves": [_curve(cell, inks[cell.setup.label], points) for cell in cells],
+                "curves": [_make_curve(cell, inks[cell.setup.label], points) for cell in cells],
             }
             for limit, cells in found
         ],
     }
 
 
-def thinned(values: Sequence[int], points: int) -> list[int]:
+def thin_points(values: Sequence[int], points: int) -> list[int]:
     """Indices of at most so many values (four at least): ends, and of each piece its extremes.
 
     What is highest and lowest stays, and so does each fall that is larger than its piece.
@@ -69,25 +69,25 @@ def thinned(values: Sequence[int], points: int) -> list[int]:
     return sorted(kept)
 
 
-def _longest(measured: Measured) -> list[list[Cell]]:
+def _longest_sessions(measured: BacktestResult) -> list[list[Cell]]:
     sessions: dict[tuple[str, str], list[Cell]] = {}
     for cell in measured.cells:
-        if cell.outcome is Outcome.DONE and any(cell.context):
+        if cell.outcome is CellOutcome.DONE and any(cell.context):
             sessions.setdefault((cell.namespace, cell.session), []).append(cell)
     by_length = sorted(
         sessions.items(), key=lambda one: (-max(len(cell.context) for cell in one[1]), one[0])
     )
-    return [cells for _, cells in by_length[:SESSIONS]]
+    return [cells for _, cells in by_length[:_MAX_SESSIONS]]
 
 
-def _curve(cell: Cell, ink: Ink, points: int) -> dict[str, Any]:
+def _make_curve(cell: Cell, ink: SetupStyle, points: int) -> dict[str, Any]:
     # What took nothing was no call, and drawn would look like a prompt that is empty.
     calls = [(number, tokens) for number, tokens in enumerate(cell.context, start=1) if tokens]
-    kept = thinned([tokens for _, tokens in calls], points)
+    kept = thin_points([tokens for _, tokens in calls], points)
     return {
-        "name": label(cell.setup.label),
+        "name": escape_label(cell.setup.label),
         "x": [calls[index][0] for index in kept],
         "y": [calls[index][1] for index in kept],
-        "color": ink.colour,
+        "color": ink.color,
         "dash": ink.dash,
     }

@@ -5,24 +5,29 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from .....domain.backtest.comparison import Difference, Measure
-from .....domain.backtest.estimates import Estimate, estimate, tokens_per_call, usd_per_call
-from .....domain.backtest.pareto import front
-from .....domain.backtest.totals import ControlTotal, Total, on_shared_sessions
+from .....domain.backtest.comparison import Metric, SetupDifference
+from .....domain.backtest.estimates import (
+    IntervalEstimate,
+    estimate_metric,
+    estimate_tokens_per_call,
+    estimate_usd_per_call,
+)
+from .....domain.backtest.pareto import find_pareto_front
+from .....domain.backtest.totals import ControlTotal, SetupTotal, restrict_to_shared_sessions
 from .....domain.fidelity.scores import Scores
-from .ink import COLOURS, Ink
-from .markup import label
-from .panels import axes, panels
+from .html_parts import escape_label
+from .panels import make_layout, panel_axes
+from .setup_styles import STYLE_COLORS, SetupStyle
 
 Drawing = dict[str, Any]
-ByLimit = Mapping[int, Sequence[Total]]
-Inks = Mapping[str, Ink]
+ByLimit = Mapping[int, Sequence[SetupTotal]]
+SetupStyles = Mapping[str, SetupStyle]
 
-CONTROLS = ("random ledger", "frequency ledger", "random lines", "file list")
+_CONTROL_NAMES = ("random ledger", "frequency ledger", "random lines", "file list")
 """Those that write a text, and so have a score a budget."""
 
 
-WORDS = {
+_FIGURE_LABELS = {
     "R": "facts kept (R)",
     "C": "facts kept in context (C)",
     "P": "prose kept (P)",
@@ -32,49 +37,51 @@ WORDS = {
 """What figures are called where there is room."""
 
 
-def in_words(figure: str) -> str:
-    return WORDS.get(figure, figure)
+def label_figure(figure: str) -> str:
+    return _FIGURE_LABELS.get(figure, figure)
 
 
-def cost_against_fidelity(totals: ByLimit, inks: Inks) -> tuple[Drawing | None, bool]:
+def draw_cost_and_fidelity(totals: ByLimit, inks: SetupStyles) -> tuple[Drawing | None, bool]:
     """A panel a limit, with the front; and whether costs are dollars: else they are tokens.
 
     Of the sessions that all setups of a limit have, or their costs would not compare. A limit at
     which nothing was at stake has no panel; None where there is none.
     """
-    totals = {limit: on_shared_sessions(each) for limit, each in totals.items()}
-    is_priced = all(usd_per_call(one) for each in totals.values() for one in each if one.cells)
-    costed = usd_per_call if is_priced else tokens_per_call
+    totals = {limit: restrict_to_shared_sessions(each) for limit, each in totals.items()}
+    is_priced = all(
+        estimate_usd_per_call(one) for each in totals.values() for one in each if one.cells
+    )
+    costed = estimate_usd_per_call if is_priced else estimate_tokens_per_call
     factor = 100 if is_priced else 1
     drawn: list[Drawing] = []
     titles: list[str] = []
     for limit, each in totals.items():
-        points = [(costed(one), estimate(one, Measure.F3)) for one in each]
+        points = [(costed(one), estimate_metric(one, Metric.F3)) for one in each]
         if not any(cost and kept for cost, kept in points):
             continue
         titles.append(f"limit {limit:,}")
         panel = len(titles)
         for total, (cost, kept) in zip(each, points, strict=True):
             if cost is not None and kept is not None:
-                drawn.append(_point(total, _scaled(cost, factor), kept, inks, panel))
-        on_front = front(
+                drawn.append(_draw_point(total, _scale(cost, factor), kept, inks, panel))
+        on_front = find_pareto_front(
             [(cost.value * factor, kept.value) if cost and kept else None for cost, kept in points]
         )
         if len(on_front) > 1:
-            drawn.append(_front([points[number] for number in on_front], factor, panel))
+            drawn.append(_draw_front([points[number] for number in on_front], factor, panel))
     unit = "US dollars for 100 calls" if is_priced else "prompt tokens a call"
     if not drawn:
         return None, is_priced
-    layout = panels(titles, x=unit, y=in_words("F3"), y_range=[0, None])
-    return {"data": _told_once(drawn), "layout": layout}, is_priced
+    layout = make_layout(titles, x=unit, y=label_figure("F3"), y_range=[0, None])
+    return {"data": _keep_first_legend(drawn), "layout": layout}, is_priced
 
 
-def lost_by_kind(totals: ByLimit) -> Drawing:
+def draw_lost_kinds(totals: ByLimit) -> Drawing:
     """A bar a setup: how many facts of each kind were lost."""
     counted = {
-        limit: [(total, lost_kinds(total)) for total in each if total.cells]
+        limit: [(total, count_lost_kinds(total)) for total in each if total.cells]
         for limit, each in totals.items()
-        if any(map(lost_kinds, each))
+        if any(map(count_lost_kinds, each))
     }
     kinds = list(
         dict.fromkeys(
@@ -85,19 +92,19 @@ def lost_by_kind(totals: ByLimit) -> Drawing:
         {
             "type": "bar",
             "orientation": "h",
-            "name": label(kind),
-            "legendgroup": label(kind),
+            "name": escape_label(kind),
+            "legendgroup": escape_label(kind),
             "showlegend": panel == 1,
-            "y": [_name(total) for total, _ in each],
+            "y": [_setup_name(total) for total, _ in each],
             "x": [found[kind] for _, found in each],
-            "marker": {"color": COLOURS[number % len(COLOURS)]},
-            **axes(panel),
+            "marker": {"color": STYLE_COLORS[number % len(STYLE_COLORS)]},
+            **panel_axes(panel),
         }
         for panel, each in enumerate(counted.values(), start=1)
         for number, kind in enumerate(kinds)
     ]
-    rows = list(dict.fromkeys(_name(total) for each in counted.values() for total, _ in each))
-    layout = panels(
+    rows = list(dict.fromkeys(_setup_name(total) for each in counted.values() for total, _ in each))
+    layout = make_layout(
         [f"limit {limit:,}" for limit in counted],
         x="facts lost",
         y="",
@@ -107,11 +114,13 @@ def lost_by_kind(totals: ByLimit) -> Drawing:
     return {"data": drawn, "layout": layout | {"barmode": "stack"}}
 
 
-def lost_kinds(total: Total) -> Counter[str]:
+def count_lost_kinds(total: SetupTotal) -> Counter[str]:
     return Counter(lost.kind for cell in total.cells for lost in cell.lost)
 
 
-def by_budget(totals: ByLimit, controls: Sequence[ControlTotal], inks: Inks) -> Drawing | None:
+def draw_budgets(
+    totals: ByLimit, controls: Sequence[ControlTotal], inks: SetupStyles
+) -> Drawing | None:
     """R and F3 of each budget, a panel each; None where no budgets were tried, or nothing was at
     stake."""
     drawn: list[Drawing] = []
@@ -120,49 +129,49 @@ def by_budget(totals: ByLimit, controls: Sequence[ControlTotal], inks: Inks) -> 
         for name in ("R", "F3"):
             panel = len(titles) + 1
             lines: list[Drawing] = []
-            for policy, found in _by_policy(each).items():
-                points = [(one.setup.budget, _score(one.canonical, name)) for one in found]
+            for policy, found in _group_by_policy(each).items():
+                points = [(one.setup.budget, _get_score(one.canonical, name)) for one in found]
                 ink = inks[found[0].setup.label]
-                lines.append(_line(policy, points, panel, {"color": ink.colour}))
+                lines.append(_draw_line(policy, points, panel, {"color": ink.color}))
             if not any(line["x"] for line in lines):
                 continue
-            titles.append(f"{in_words(name)}, limit {limit:,}")
-            for control, scored in _by_control(controls, limit, name).items():
+            titles.append(f"{label_figure(name)}, limit {limit:,}")
+            for control, scored in _group_by_control(controls, limit, name).items():
                 style = {"color": "#7f7f7f", "dash": "dash" if control == "bound" else "dot"}
-                lines.append(_line(control, scored, panel, style))
+                lines.append(_draw_line(control, scored, panel, style))
             drawn += [line for line in lines if line["x"]]
     if not drawn:
         return None
-    layout = panels(titles, x="tokens a summary may take", y="", y_range=[0, 1.03], columns=2)
-    return {"data": _told_once(drawn), "layout": layout}
+    layout = make_layout(titles, x="tokens a summary may take", y="", y_range=[0, 1.03], columns=2)
+    return {"data": _keep_first_legend(drawn), "layout": layout}
 
 
-def differences(found: Sequence[Difference], inks: Inks) -> Drawing | None:
+def draw_differences(found: Sequence[SetupDifference], inks: SetupStyles) -> Drawing | None:
     """Cost and F3 against the first setup, with intervals; a panel each and limit.
 
     Of what nothing is known there is no panel; for a cost, that of the tokens. What has no
     end is told in the table alone.
     """
-    found = [one for one in found if _can_be_drawn(one)]
-    known = {one.measure for one in found}
-    cost = Measure.COST if Measure.COST in known else Measure.TOKENS
-    measures = [one for one in (cost, Measure.F3) if one in known]
+    found = [one for one in found if _is_drawable(one)]
+    known = {one.metric for one in found}
+    cost = Metric.COST if Metric.COST in known else Metric.TOKENS
+    measures = [one for one in (cost, Metric.F3) if one in known]
     limits = dict.fromkeys(one.setup.limit for one in found)
     drawn: list[Drawing] = []
     titles: list[str] = []
-    shown: list[Measure] = []
+    shown: list[Metric] = []
     for limit in limits:
         for measure in measures:
-            here = [one for one in found if one.measure is measure and one.setup.limit == limit]
+            here = [one for one in found if one.metric is measure and one.setup.limit == limit]
             if here:
                 shown.append(measure)
-                titles.append(f"{in_words(measure.value)}, limit {limit:,}")
-                drawn.append(_forest(here, inks, len(titles)))
+                titles.append(f"{label_figure(measure.value)}, limit {limit:,}")
+                drawn.append(_draw_intervals(here, inks, len(titles)))
     if not drawn:
         return None
     rows = list(dict.fromkeys(name for one in drawn for name in one["y"]))
     height = (180 + 26 * len(rows)) * -(-len(titles) // len(measures))
-    layout = panels(titles, x="", y="", columns=len(measures), height=height, rows=rows)
+    layout = make_layout(titles, x="", y="", columns=len(measures), height=height, rows=rows)
     for panel, measure in enumerate(shown):
         # Nothing is where two setups are alike: it has to be seen on which side a bar is.
         layout[f"xaxis{panel + 1 if panel else ''}"] |= {
@@ -172,8 +181,10 @@ def differences(found: Sequence[Difference], inks: Inks) -> Drawing | None:
     return {"data": drawn, "layout": layout | {"showlegend": False}}
 
 
-def _point(total: Total, cost: Estimate, kept: Estimate, inks: Inks, panel: int) -> Drawing:
-    name = label(total.setup.label)
+def _draw_point(
+    total: SetupTotal, cost: IntervalEstimate, kept: IntervalEstimate, inks: SetupStyles, panel: int
+) -> Drawing:
+    name = escape_label(total.setup.label)
     ink = inks[total.setup.label]
     return {
         "type": "scatter",
@@ -182,15 +193,17 @@ def _point(total: Total, cost: Estimate, kept: Estimate, inks: Inks, panel: int)
         "legendgroup": name,
         "x": [cost.value],
         "y": [kept.value],
-        "error_x": _bars([cost], ink.colour),
-        "error_y": _bars([kept], ink.colour),
-        "marker": {"color": ink.colour, "symbol": ink.mark, "size": 11},
-        **axes(panel),
+        "error_x": _make_error_bars([cost], ink.color),
+        "error_y": _make_error_bars([kept], ink.color),
+        "marker": {"color": ink.color, "symbol": ink.mark, "size": 11},
+        **panel_axes(panel),
     }
 
 
-def _front(
-    points: Sequence[tuple[Estimate | None, Estimate | None]], factor: float, panel: int
+def _draw_front(
+    points: Sequence[tuple[IntervalEstimate | None, IntervalEstimate | None]],
+    factor: float,
+    panel: int,
 ) -> Drawing:
     known = [(cost, kept) for cost, kept in points if cost and kept]
     return {
@@ -202,57 +215,59 @@ def _front(
         "y": [kept.value for _, kept in known],
         "line": {"color": "#7f7f7f", "dash": "dot", "shape": "hv"},
         "hoverinfo": "skip",
-        **axes(panel),
+        **panel_axes(panel),
     }
 
 
-def _can_be_drawn(found: Difference) -> bool:
-    return found.micro is not None and isfinite(sum(found.interval or ()))
+def _is_drawable(found: SetupDifference) -> bool:
+    return found.overall is not None and isfinite(sum(found.interval or ()))
 
 
-def _forest(found: Sequence[Difference], inks: Inks, panel: int) -> Drawing:
-    estimates = [Estimate(one.micro or 0.0, one.interval) for one in found]
+def _draw_intervals(found: Sequence[SetupDifference], inks: SetupStyles, panel: int) -> Drawing:
+    estimates = [IntervalEstimate(one.overall or 0.0, one.interval) for one in found]
     return {
         "type": "scatter",
         "mode": "markers",
         "x": [one.value for one in estimates],
-        "y": [label(one.setup.label) for one in found],
-        "error_x": _bars(estimates, "#7f7f7f"),
-        "marker": {"color": [inks[one.setup.label].colour for one in found], "size": 9},
-        **axes(panel),
+        "y": [escape_label(one.setup.label) for one in found],
+        "error_x": _make_error_bars(estimates, "#7f7f7f"),
+        "marker": {"color": [inks[one.setup.label].color for one in found], "size": 9},
+        **panel_axes(panel),
     }
 
 
-def _bars(estimates: Sequence[Estimate], colour: str) -> Drawing:
+def _make_error_bars(estimates: Sequence[IntervalEstimate], color: str) -> Drawing:
     ends = [one.interval or (one.value, one.value) for one in estimates]
     return {
         "type": "data",
         "symmetric": False,
-        "array": [_bar(high - one.value) for one, (_, high) in zip(estimates, ends, strict=True)],
-        "arrayminus": [
-            _bar(one.value - low) for one, (low, _) in zip(estimates, ends, strict=True)
+        "array": [
+            _clip_bar(high - one.value) for one, (_, high) in zip(estimates, ends, strict=True)
         ],
-        "color": colour,
+        "arrayminus": [
+            _clip_bar(one.value - low) for one, (low, _) in zip(estimates, ends, strict=True)
+        ],
+        "color": color,
         "thickness": 1,
     }
 
 
-def _bar(length: float) -> float | None:
+def _clip_bar(length: float) -> float | None:
     """A resample may come to nothing, against which all is infinitely much: no bar is so long."""
     return length if isfinite(length) else None
 
 
-def _scaled(found: Estimate, factor: float) -> Estimate:
+def _scale(found: IntervalEstimate, factor: float) -> IntervalEstimate:
     interval = found.interval
-    return Estimate(
+    return IntervalEstimate(
         found.value * factor,
         None if interval is None else (interval[0] * factor, interval[1] * factor),
     )
 
 
-def _by_policy(totals: Sequence[Total]) -> dict[str, list[Total]]:
+def _group_by_policy(totals: Sequence[SetupTotal]) -> dict[str, list[SetupTotal]]:
     """Setups that differ by nothing but their budgets, by label without these."""
-    found: dict[str, list[Total]] = {}
+    found: dict[str, list[SetupTotal]] = {}
     for total in sorted(totals, key=lambda one: one.setup.budget or 0):
         if total.setup.budget is not None and total.cells:
             policy = total.setup.model_copy(update={"budget": None}).label
@@ -260,7 +275,7 @@ def _by_policy(totals: Sequence[Total]) -> dict[str, list[Total]]:
     return found
 
 
-def _by_control(
+def _group_by_control(
     controls: Sequence[ControlTotal], limit: int, name: str
 ) -> dict[str, list[tuple[int | None, float | None]]]:
     found: dict[str, list[tuple[int | None, float | None]]] = {}
@@ -269,34 +284,34 @@ def _by_control(
             continue
         if control.bound is not None and name == "R":
             found.setdefault(control.name, []).append((control.budget, control.bound))
-        elif control.name in CONTROLS:
+        elif control.name in _CONTROL_NAMES:
             found.setdefault(control.name, []).append(
-                (control.budget, _score(control.scores, name))
+                (control.budget, _get_score(control.scores, name))
             )
     return found
 
 
-def _score(scores: Scores, name: str) -> float | None:
+def _get_score(scores: Scores, name: str) -> float | None:
     return scores.recall if name == "R" else scores.f3
 
 
-def _line(
+def _draw_line(
     name: str, points: Sequence[tuple[int | None, float | None]], panel: int, style: Drawing
 ) -> Drawing:
     known = [(x, y) for x, y in points if y is not None]
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": label(name),
-        "legendgroup": label(name),
+        "name": escape_label(name),
+        "legendgroup": escape_label(name),
         "x": [x for x, _ in known],
         "y": [y for _, y in known],
         "line": style,
-        **axes(panel),
+        **panel_axes(panel),
     }
 
 
-def _told_once(drawn: Sequence[Drawing]) -> list[Drawing]:
+def _keep_first_legend(drawn: Sequence[Drawing]) -> list[Drawing]:
     """Each name once in the legend, however many panels it is in."""
     told: set[str] = set()
     found = []
@@ -306,5 +321,5 @@ def _told_once(drawn: Sequence[Drawing]) -> list[Drawing]:
     return found
 
 
-def _name(total: Total) -> str:
-    return label(total.setup.label)
+def _setup_name(total: SetupTotal) -> str:
+    return escape_label(total.setup.label)

@@ -3,23 +3,23 @@
 from collections.abc import Sequence
 from typing import Any
 
-GAP = 0.1
+PANEL_GAP = 0.1
 """Between panels side by side, as a part of the drawing."""
-NAME = 40
+_MAX_NAME_CHARACTERS = 40
 """Characters that are shown of a row's name."""
-HEIGHT = 420
+_PANEL_HEIGHT = 420
 """Pixels of a line of panels."""
-UNDER = 90
+BOTTOM_MARGIN = 90
 """Pixels between a line of panels and the next, for numbers and headings."""
 
 
-def axes(panel: int) -> dict[str, str]:
+def panel_axes(panel: int) -> dict[str, str]:
     """Which axes a line in a panel has; panels count from 1."""
     number = "" if panel == 1 else str(panel)
     return {"xaxis": f"x{number}", "yaxis": f"y{number}"}
 
 
-def panels(
+def make_layout(
     titles: Sequence[str],
     *,
     x: str,
@@ -35,7 +35,7 @@ def panels(
     """
     across = max(1, min(len(titles), columns or 3))
     down = max(1, -(-len(titles) // across))
-    height = height or HEIGHT * down
+    height = height or _PANEL_HEIGHT * down
     layout: dict[str, Any] = {
         "height": height,
         "margin": {"l": 60, "r": 20, "t": 40, "b": 60},
@@ -45,9 +45,11 @@ def panels(
         "hovermode": "closest",
     }
     for number, title in enumerate(titles):
-        across_from, across_to = _part(number % across, across, GAP)
+        across_from, across_to = _panel_domain(number % across, across, PANEL_GAP)
         # Rows count from above, and parts from below.
-        down_from, down_to = _part(down - 1 - number // across, down, UNDER / height)
+        down_from, down_to = _panel_domain(
+            down - 1 - number // across, down, BOTTOM_MARGIN / height
+        )
         suffix = "" if number == 0 else str(number + 1)
         layout[f"xaxis{suffix}"] = {
             "domain": [across_from, across_to],
@@ -61,7 +63,7 @@ def panels(
             "title": {"text": y if number % across == 0 else ""},
             "automargin": True,
             **({"range": list(y_range)} if y_range else {}),
-            **(_named(rows, is_first=number % across == 0) if rows else {}),
+            **(_row_axis(rows, is_first=number % across == 0) if rows else {}),
         }
         layout["annotations"].append(
             {
@@ -78,7 +80,7 @@ def panels(
     return layout
 
 
-def _named(rows: Sequence[str], *, is_first: bool) -> dict[str, Any]:
+def _row_axis(rows: Sequence[str], *, is_first: bool) -> dict[str, Any]:
     """Long names are shown shortened, and stay apart."""
     return {
         "type": "category",
@@ -86,12 +88,15 @@ def _named(rows: Sequence[str], *, is_first: bool) -> dict[str, Any]:
         "categoryarray": list(reversed(rows)),
         "range": [-0.6, len(rows) - 0.4],
         "tickvals": list(rows),
-        "ticktext": [row if len(row) <= NAME else f"{row[: NAME - 1]}…" for row in rows],
+        "ticktext": [
+            row if len(row) <= _MAX_NAME_CHARACTERS else f"{row[: _MAX_NAME_CHARACTERS - 1]}…"
+            for row in rows
+        ],
         "showticklabels": is_first,
     }
 
 
-def _part(number: int, of: int, gap: float) -> tuple[float, float]:
+def _panel_domain(number: int, of: int, gap: float) -> tuple[float, float]:
     width = (1 - gap * (of - 1)) / of
     start = number * (width + gap)
     return round(start, 4), round(min(1.0, start + width), 4)

@@ -4,34 +4,42 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
-from .....domain.backtest.cell import Cell, Outcome
-from .....domain.backtest.comparison import Difference
-from .....domain.backtest.result import Measured
-from .....domain.backtest.totals import ControlTotal, Total
-from .....domain.fidelity.scores import Scores, ratio
-from .....domain.pricing_in_words import dollars
-from ..in_words import (
+from .....domain.backtest.cell import Cell, CellOutcome
+from .....domain.backtest.comparison import SetupDifference
+from .....domain.backtest.result import BacktestResult
+from .....domain.backtest.totals import ControlTotal, SetupTotal
+from .....domain.fidelity.scores import Scores, divide
+from .....domain.pricing_text import format_dollars
+from ..backtest_text import (
     NOT_KNOWN,
-    apart,
-    calibrated_in_words,
+    describe_calibration,
+    format_cell_session,
+    format_difference,
+    format_mean_difference,
+    format_part,
     has_texts,
-    mean_apart,
-    named,
-    part,
-    recall_of,
+    make_recall_command,
 )
-from .figures import ByLimit, in_words, lost_kinds
-from .lost_facts import most_missed
-from .markup import Inline, code, data_cell, paragraph, table, table_of, text
+from .figures import ByLimit, count_lost_kinds, label_figure
+from .html_parts import (
+    Inline,
+    escape_html,
+    make_code,
+    make_data_cell,
+    make_paragraph,
+    make_table,
+    wrap_table,
+)
+from .lost_facts import find_most_missed
 
-NUMBER = ' class="n"'
-FACTS = 15
+NUMBER_CLASS = ' class="n"'
+_MAX_FACTS = 15
 """Lost facts that are shown of a setup."""
-ROWS = 200
+MAX_TABLE_ROWS = 200
 """Of failures and of what was left out; the tables in Parquet have all."""
 
 
-def what_was_run(measured: Measured, command: str) -> str:
+def render_run(measured: BacktestResult, command: str) -> str:
     """Sessions by format, setups, and the command."""
     sources = Counter(
         {(cell.namespace, cell.session): cell.source for cell in measured.cells}.values()
@@ -47,22 +55,22 @@ def what_was_run(measured: Measured, command: str) -> str:
         ("cells", len(measured.cells)),
         ("sessions left out", len(measured.skipped)),
     ]
-    said = calibrated_in_words(measured)
+    said = describe_calibration(measured)
     formats = ", ".join(
         f"{source or 'written by agents themselves'} {number:,}"
         for source, number in sorted(sources.items(), key=lambda one: (-one[1], one[0] or ""))
     )
     return "\n".join(
         (
-            table("In all", ("", "number"), rows),
-            paragraph(f"Formats: {formats}.") if formats else "",
-            paragraph(f"{said[0].upper()}{said[1:]}."),
-            f"<p>To run it again:</p>\n<pre>{text(command)}</pre>",
+            make_table("In all", ("", "number"), rows),
+            make_paragraph(f"Formats: {formats}.") if formats else "",
+            make_paragraph(f"{said[0].upper()}{said[1:]}."),
+            f"<p>To run it again:</p>\n<pre>{escape_html(command)}</pre>",
         )
     )
 
 
-def headline(totals: Sequence[Total]) -> str:
+def render_headline(totals: Sequence[SetupTotal]) -> str:
     """One limit's setups: cost, and fidelity on the boundaries that all share."""
     limit = f"limit {totals[0].setup.limit:,} tokens"
     costs = (
@@ -70,81 +78,81 @@ def headline(totals: Sequence[Total]) -> str:
         "prompts without cache", "cost of summaries", "tokens written again", "prompts refused",
     )  # fmt: skip
     kept = (
-        "policy", *map(in_words, ("R", "C", "P", "F3", "hard R")), "modified files named",
+        "policy", *map(label_figure, ("R", "C", "P", "F3", "hard R")), "modified files named",
         "read files named", "constraints kept", "re-reads named", "facts invented",
         "facts that were needed",
     )  # fmt: skip
-    parts = [table(f"What it costs, {limit}", costs, map(_costs, totals))]
+    parts = [make_table(f"What it costs, {limit}", costs, map(_cost_columns, totals))]
     if scored := [one for one in totals if has_texts(one.setup)]:
-        parts.append(table(f"What it keeps, {limit}", kept, map(_kept, scored)))
+        parts.append(make_table(f"What it keeps, {limit}", kept, map(_fidelity_columns, scored)))
     return "\n".join(parts)
 
 
-def own_boundaries(totals: Sequence[Total]) -> str:
+def render_own_boundaries(totals: Sequence[SetupTotal]) -> str:
     """The same scores where each setup itself cut, beside the most that could be had there."""
-    return table(
+    return make_table(
         f"On their own boundaries, limit {totals[0].setup.limit:,}",
         (
             "policy",
             "boundaries",
             "facts at stake",
-            in_words("R"),
+            label_figure("R"),
             "most that could be kept",
-            *map(in_words, ("C", "P", "F3")),
+            *map(label_figure, ("C", "P", "F3")),
         ),
         (
             (
                 one.setup.label,
                 one.own.boundaries,
                 one.own.stakes,
-                part(one.own.recall),
-                part(one.own_bound),
-                part(one.own.context),
-                part(one.own.prose),
-                part(one.own.f3),
+                format_part(one.own.recall),
+                format_part(one.own_bound),
+                format_part(one.own.context),
+                format_part(one.own.prose),
+                format_part(one.own.f3),
             )
             for one in totals
         ),
     )
 
 
-def controls(found: Iterable[ControlTotal]) -> str:
-    return table(
+def render_controls(found: Iterable[ControlTotal]) -> str:
+    return make_table(
         "Controls: what texts score that no policy would write, and the most that any could",
-        ("control", "limit", "budget", *map(in_words, ("R", "C", "P", "F3", "hard R"))),
+        ("control", "limit", "budget", *map(label_figure, ("R", "C", "P", "F3", "hard R"))),
         (
             (
                 one.name,
                 one.limit,
                 one.budget,
-                part(one.recall),
-                *_three(one.scores),
-                part(ratio(one.scores.hard_hits, one.scores.hard_stakes)),
+                format_part(one.recall),
+                *_format_scores(one.scores),
+                format_part(divide(one.scores.hard_hits, one.scores.hard_stakes)),
             )
             for one in found
         ),
     )
 
 
-def differences(found: Sequence[Difference]) -> str:
+def render_differences(found: Sequence[SetupDifference]) -> str:
     """By limit, against its first setup."""
     tables = []
     for limit in dict.fromkeys(one.setup.limit for one in found):
         here = [one for one in found if one.setup.limit == limit]
         tables.append(
-            table(
+            make_table(
                 f"Against {here[0].against.label}, limit {limit:,}",
                 ("policy", "figure", "all sessions together [95 %]", "verdict",
                  "sessions it bears on", "mean over sessions [95 %]", "sessions in the mean"),
                 (
                     (
                         one.setup.label,
-                        in_words(one.measure.value),
-                        apart(one),
+                        label_figure(one.metric.value),
+                        format_difference(one),
                         one.verdict.value,
                         one.sessions,
-                        mean_apart(one),
-                        one.macro_sessions,
+                        format_mean_difference(one),
+                        one.session_mean_count,
                     )
                     for one in here
                 ),
@@ -153,11 +161,11 @@ def differences(found: Sequence[Difference]) -> str:
     return "\n".join(tables)
 
 
-def kinds_lost(totals: ByLimit) -> str:
+def render_lost_kinds(totals: ByLimit) -> str:
     """The numbers of the drawing, for who reads them."""
     found = [one for each in totals.values() for one in each if one.cells]
-    kinds = sorted({kind for one in found for kind in lost_kinds(one)})
-    return table(
+    kinds = sorted({kind for one in found for kind in count_lost_kinds(one)})
+    return make_table(
         "Facts lost, by kind",
         ("policy", "limit", "at stake", "lost", *kinds),
         (
@@ -169,42 +177,44 @@ def kinds_lost(totals: ByLimit) -> str:
                 *(lost[kind] for kind in kinds),
             )
             for one in found
-            if (lost := lost_kinds(one)) is not None
+            if (lost := count_lost_kinds(one)) is not None
         ),
     )
 
 
-def facts_lost(totals: ByLimit) -> str:
+def render_lost_facts(totals: ByLimit) -> str:
     """Of each setup the facts that were missed most often, and how to see them."""
     parts = []
     for each in totals.values():
         for total in each:
-            facts = most_missed(total, FACTS)
+            facts = find_most_missed(total, _MAX_FACTS)
             if not facts:
                 continue
             setup = total.setup
             rows = "\n".join(
-                f'<tr><th scope="row">{code(fact.first.key)}</th>'
-                + data_cell("kind", text(fact.first.kind))
-                + data_cell("missed", f"{fact.times:,}", NUMBER)
-                + data_cell("session", text(named(fact.cell)))
-                + data_cell("handle", f"#{fact.first.position}", NUMBER)
-                + data_cell("used by call", f"{fact.first.call:,}", NUMBER)
-                + data_cell("to see it", code(recall_of(fact.cell, fact.first.position)))
+                f'<tr><th scope="row">{make_code(fact.first.key)}</th>'
+                + make_data_cell("kind", escape_html(fact.first.kind))
+                + make_data_cell("missed", f"{fact.times:,}", NUMBER_CLASS)
+                + make_data_cell("session", escape_html(format_cell_session(fact.cell)))
+                + make_data_cell("handle", f"#{fact.first.position}", NUMBER_CLASS)
+                + make_data_cell("used by call", f"{fact.first.call:,}", NUMBER_CLASS)
+                + make_data_cell(
+                    "to see it", make_code(make_recall_command(fact.cell, fact.first.position))
+                )
                 + "</tr>"
                 for fact in facts
             )
             name = f"{setup.label}, limit {setup.limit:,}"
             headings = ("fact", "kind", "missed", "session", "handle", "used by call", "to see it")
             head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
-            shown = table_of(f"Lost under {name}", head, rows)
-            parts.append(f"<details><summary>{text(name)}</summary>\n{shown}</details>")
+            shown = wrap_table(f"Lost under {name}", head, rows)
+            parts.append(f"<details><summary>{escape_html(name)}</summary>\n{shown}</details>")
     return "\n".join(parts)
 
 
-def trouble(totals: ByLimit) -> str:
+def render_trouble(totals: ByLimit) -> str:
     """Plans that would have broken a history, and prompts that no model would have taken."""
-    return table(
+    return make_table(
         "What would have gone wrong",
         ("policy", "limit", "calls", "compactions", "prompts refused", "came to nothing",
          "plans that part calls from results", "calls and results parted", "repairs",
@@ -213,11 +223,11 @@ def trouble(totals: ByLimit) -> str:
             (
                 one.setup.label,
                 one.setup.limit,
-                one.summed("calls"),
-                one.summed("compactions"),
-                one.summed("refused"),
-                one.summed("futile"),
-                *_repaired(one),
+                one.sum_field("calls"),
+                one.sum_field("compactions"),
+                one.sum_field("refused"),
+                one.sum_field("futile"),
+                *_repair_columns(one),
                 max((cell.peak_tokens for cell in one.cells), default=0),
             )
             for each in totals.values()
@@ -226,108 +236,118 @@ def trouble(totals: ByLimit) -> str:
     )  # fmt: skip
 
 
-def failures(measured: Measured) -> str:
+def render_failures(measured: BacktestResult) -> str:
     """Cells without a result, and sessions that were left out: each with its reason."""
-    failed = [cell for cell in measured.cells if cell.outcome is not Outcome.DONE]
-    remarked = [cell for cell in measured.cells if cell.outcome is Outcome.DONE and cell.why]
+    failed = [cell for cell in measured.cells if cell.outcome is not CellOutcome.DONE]
+    remarked = [cell for cell in measured.cells if cell.outcome is CellOutcome.DONE and cell.why]
     parts = [
-        _cells("Failed", failed) if failed else paragraph("No cell failed."),
-        _remarks(remarked) if remarked else "",
-        _left_out(measured.skipped) if measured.skipped else "",
+        _render_cells("Failed", failed) if failed else make_paragraph("No cell failed."),
+        _render_remarks(remarked) if remarked else "",
+        _render_skipped(measured.skipped) if measured.skipped else "",
     ]
     return "\n".join(filter(None, parts))
 
 
-def _costs(total: Total) -> Sequence[Inline]:
+def _cost_columns(total: SetupTotal) -> Sequence[Inline]:
     return (
         total.setup.label,
         f"{len(total.cells)}/{total.sessions}",
-        total.summed("compactions"),
+        total.sum_field("compactions"),
         None if total.tokens_per_call is None else round(total.tokens_per_call),
         total.bill.prompt_tokens,
-        _cost(total),
-        _dollars(_known(total.priced, "uncached_usd")),
-        _dollars(_known(total.priced, "summaries_usd")),
+        _format_cost(total),
+        _format_dollars(_sum_known(total.priced_cells, "uncached_usd")),
+        _format_dollars(_sum_known(total.priced_cells, "summaries_usd")),
         total.bill.rewritten_tokens,
-        total.summed("refused"),
+        total.sum_field("refused"),
     )
 
 
-def _kept(total: Total) -> Sequence[Inline]:
+def _fidelity_columns(total: SetupTotal) -> Sequence[Inline]:
     scores = total.canonical
     return (
         total.setup.label,
-        part(scores.recall),
-        *_three(scores),
-        part(ratio(scores.hard_hits, scores.hard_stakes)),
-        part(ratio(scores.modified_named, scores.modified)),
-        part(ratio(scores.read_named, scores.read)),
-        part(ratio(scores.constraints_kept, scores.constraints)),
-        part(ratio(scores.rereads_named, scores.rereads)),
+        format_part(scores.recall),
+        *_format_scores(scores),
+        format_part(divide(scores.hard_hits, scores.hard_stakes)),
+        format_part(divide(scores.modified_named, scores.modified)),
+        format_part(divide(scores.read_named, scores.read)),
+        format_part(divide(scores.constraints_kept, scores.constraints)),
+        format_part(divide(scores.rereads_named, scores.rereads)),
         scores.novel,
-        part(scores.precision),
+        format_part(scores.precision),
     )
 
 
-def _three(scores: Scores) -> tuple[str, str, str]:
-    return part(scores.context), part(scores.prose), part(scores.f3)
+def _format_scores(scores: Scores) -> tuple[str, str, str]:
+    return format_part(scores.context), format_part(scores.prose), format_part(scores.f3)
 
 
-def _cost(total: Total) -> str:
-    few = len(total.priced) < len(total.cells)
-    return _dollars(total.usd) + (f" of {len(total.priced):,}" if few and total.priced else "")
+def _format_cost(total: SetupTotal) -> str:
+    few = len(total.priced_cells) < len(total.cells)
+    return _format_dollars(total.usd) + (
+        f" of {len(total.priced_cells):,}" if few and total.priced_cells else ""
+    )
 
 
-def _known(cells: Sequence[Cell], name: str) -> float | None:
+def _sum_known(cells: Sequence[Cell], name: str) -> float | None:
     return sum(getattr(cell.bill, name) or 0.0 for cell in cells) if cells else None
 
 
-def _dollars(amount: float | None) -> str:
-    return NOT_KNOWN if amount is None else dollars(amount)
+def _format_dollars(amount: float | None) -> str:
+    return NOT_KNOWN if amount is None else format_dollars(amount)
 
 
-def _repaired(total: Total) -> Sequence[Inline]:
+def _repair_columns(total: SetupTotal) -> Sequence[Inline]:
     """Of plans and of summaries, what had to be mended."""
     if not has_texts(total.setup):
         return (NOT_KNOWN,) * 4
-    broken, orphaned = total.summed("broken"), total.summed("orphaned")
-    return broken, orphaned, _repairs(total), total.summed("stood_in")
+    broken, orphaned = total.sum_field("broken"), total.sum_field("orphaned")
+    return broken, orphaned, _format_repairs(total), total.sum_field("stood_in")
 
 
-def _repairs(total: Total) -> str:
+def _format_repairs(total: SetupTotal) -> str:
     found: Counter[str] = Counter()
     for cell in total.cells:
         found.update(cell.repairs)
     return ", ".join(f"{rule} {number:,}" for rule, number in sorted(found.items())) or NOT_KNOWN
 
 
-def _cells(caption: str, cells: Sequence[Cell]) -> str:
+def _render_cells(caption: str, cells: Sequence[Cell]) -> str:
     rows = (
-        (named(cell), cell.setup.label, cell.setup.limit, cell.outcome.value, cell.why)
-        for cell in cells[:ROWS]
+        (
+            format_cell_session(cell),
+            cell.setup.label,
+            cell.setup.limit,
+            cell.outcome.value,
+            cell.why,
+        )
+        for cell in cells[:MAX_TABLE_ROWS]
     )
-    shown = table(caption, ("session", "policy", "limit", "outcome", "why"), rows)
-    return shown + _more(len(cells))
+    shown = make_table(caption, ("session", "policy", "limit", "outcome", "why"), rows)
+    return shown + _format_more(len(cells))
 
 
-def _remarks(cells: Sequence[Cell]) -> str:
+def _render_remarks(cells: Sequence[Cell]) -> str:
     """By setup, how many sessions have one, and what it is of the first."""
     by_setup: dict[tuple[str, int], list[Cell]] = {}
     for cell in cells:
         by_setup.setdefault((cell.setup.label, cell.setup.limit), []).append(cell)
     rows = (
-        (label, limit, len(found), named(found[0]), found[0].why)
+        (label, limit, len(found), format_cell_session(found[0]), found[0].why)
         for (label, limit), found in by_setup.items()
     )
-    return table("Remarks", ("policy", "limit", "sessions", "as", "remark"), rows)
+    return make_table("Remarks", ("policy", "limit", "sessions", "as", "remark"), rows)
 
 
-def _left_out(skipped: Mapping[str, str]) -> str:
-    rows = islice(skipped.items(), ROWS)
-    return table("Sessions left out", ("session", "why"), rows) + _more(len(skipped))
+def _render_skipped(skipped: Mapping[str, str]) -> str:
+    rows = islice(skipped.items(), MAX_TABLE_ROWS)
+    return make_table("Sessions left out", ("session", "why"), rows) + _format_more(len(skipped))
 
 
-def _more(number: int) -> str:
-    if number <= ROWS:
+def _format_more(number: int) -> str:
+    if number <= MAX_TABLE_ROWS:
         return ""
-    return paragraph(f"And {number - ROWS:,} more, which the tables beside this page have.")
+    return make_paragraph(
+        f"And {number - MAX_TABLE_ROWS:,} more, which the tables beside this page have."
+    )

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .....domain.backtest.cell import Bill, Cell, Setup
-from .....domain.backtest.result import Control, Measured
+from .....domain.backtest.result import BacktestResult, ControlResult
 from .....domain.fidelity.scores import Scores
-from .markup import sayable
+from .html_parts import escape_surrogates
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COUNTS = (
+COUNT_COLUMNS = (
     "blocks",
     "calls",
     "reports",
@@ -27,31 +27,31 @@ COUNTS = (
     "stood_in",
     "peak_tokens",
 )
-RATIOS = ("recall", "context", "prose", "f3", "precision")
+_RATIO_COLUMNS = ("recall", "context", "prose", "f3", "precision")
 """Beside their counts, for who reads one session; over several they have to be added up first."""
 
 
-class Table(Protocol):
+class ReportTable(Protocol):
     """Rows of one shape."""
 
-    def types(self) -> dict[str, str]:
+    def column_types(self) -> dict[str, str]:
         """Columns in order: `text`, `count`, `number`, `counts` or `lost`."""
         ...
 
-    def rows(self) -> Iterable[dict[str, Any]]: ...
+    def iter_rows(self) -> Iterable[dict[str, Any]]: ...
 
 
 @dataclass(frozen=True)
 class CellTable:
-    measured: Measured
+    measured: BacktestResult
 
-    def types(self) -> dict[str, str]:
+    def column_types(self) -> dict[str, str]:
         return {
             **_session_types(),
             **dict.fromkeys(("policy", "settings", "label", "summariser", "model"), "text"),
             **dict.fromkeys(("limit", "budget"), "count"),
             **dict.fromkeys(("outcome", "why", "by_trigger", "repairs"), "text"),
-            **dict.fromkeys(COUNTS, "count"),
+            **dict.fromkeys(COUNT_COLUMNS, "count"),
             **{name: "number" if name.endswith("_usd") else "count" for name in Bill.model_fields},
             "usd": "number",
             "chars_per_token": "number",
@@ -63,15 +63,15 @@ class CellTable:
             "boundaries": "counts",
         }
 
-    def rows(self) -> Iterable[dict[str, Any]]:
+    def iter_rows(self) -> Iterable[dict[str, Any]]:
         return map(_cell_row, self.measured.cells)
 
 
 @dataclass(frozen=True)
 class ControlTable:
-    measured: Measured
+    measured: BacktestResult
 
-    def types(self) -> dict[str, str]:
+    def column_types(self) -> dict[str, str]:
         return {
             **_session_types(),
             "limit": "count",
@@ -81,25 +81,25 @@ class ControlTable:
             "bound": "number",
         }
 
-    def rows(self) -> Iterable[dict[str, Any]]:
+    def iter_rows(self) -> Iterable[dict[str, Any]]:
         return map(_control_row, self.measured.controls)
 
 
-def parquet_of(table: Table) -> bytes:
+def encode_parquet(table: ReportTable) -> bytes:
     """The table as one Parquet file."""
     # Only a report needs it, and it takes long to load.
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    schema = pa.schema([(name, _type(kind)) for name, kind in table.types().items()])
+    schema = pa.schema([(name, _arrow_type(kind)) for name, kind in table.column_types().items()])
     written = io.BytesIO()
     pq.write_table(
-        pa.Table.from_pylist(list(table.rows()), schema=schema), written, compression="zstd"
+        pa.Table.from_pylist(list(table.iter_rows()), schema=schema), written, compression="zstd"
     )
     return written.getvalue()
 
 
-def _type(kind: str) -> "pa.DataType":
+def _arrow_type(kind: str) -> "pa.DataType":
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     match kind:
@@ -118,23 +118,23 @@ def _type(kind: str) -> "pa.DataType":
 
 def _cell_row(cell: Cell) -> dict[str, Any]:
     return {
-        **_session(cell),
-        **_setup(cell.setup),
+        **_session_columns(cell),
+        **_setup_columns(cell.setup),
         "outcome": cell.outcome.value,
-        "why": sayable(cell.why),
-        "by_trigger": _json(cell.by_trigger),
-        "repairs": _json(cell.repairs),
-        **{name: getattr(cell, name) for name in COUNTS},
+        "why": escape_surrogates(cell.why),
+        "by_trigger": _encode_json(cell.by_trigger),
+        "repairs": _encode_json(cell.repairs),
+        **{name: getattr(cell, name) for name in COUNT_COLUMNS},
         **{name: getattr(cell.bill, name) for name in Bill.model_fields},
         "usd": cell.bill.usd,
         "chars_per_token": cell.chars_per_token,
-        **_scores("canonical_", cell.canonical),
-        **_scores("own_", cell.own),
+        **_score_columns("canonical_", cell.canonical),
+        **_score_columns("own_", cell.own),
         "own_bound": cell.own_bound,
         "lost": [
             {
-                "key": sayable(one.key),
-                "kind": sayable(one.kind),
+                "key": escape_surrogates(one.key),
+                "kind": escape_surrogates(one.kind),
                 "call": one.call,
                 "position": one.position,
             }
@@ -145,39 +145,39 @@ def _cell_row(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _control_row(control: Control) -> dict[str, Any]:
+def _control_row(control: ControlResult) -> dict[str, Any]:
     return {
-        **_session(control),
+        **_session_columns(control),
         "limit": control.limit,
-        "name": sayable(control.name),
+        "name": escape_surrogates(control.name),
         "budget": control.budget,
-        **_scores("", control.scores),
+        **_score_columns("", control.scores),
         "bound": control.bound,
     }
 
 
-def _session(one: Cell | Control) -> dict[str, str | None]:
+def _session_columns(one: Cell | ControlResult) -> dict[str, str | None]:
     return {
-        "session": sayable(one.session),
-        "namespace": sayable(one.namespace),
-        "source": None if one.source is None else sayable(one.source),
+        "session": escape_surrogates(one.session),
+        "namespace": escape_surrogates(one.namespace),
+        "source": None if one.source is None else escape_surrogates(one.source),
     }
 
 
-def _setup(setup: Setup) -> dict[str, Any]:
+def _setup_columns(setup: Setup) -> dict[str, Any]:
     return {
-        "policy": sayable(setup.policy),
-        "settings": _json(setup.settings),
-        "label": sayable(setup.label),
-        "summariser": sayable(setup.summariser),
-        "model": None if setup.model is None else sayable(setup.model),
+        "policy": escape_surrogates(setup.policy),
+        "settings": _encode_json(setup.settings),
+        "label": escape_surrogates(setup.label),
+        "summariser": escape_surrogates(setup.summariser),
+        "model": None if setup.model is None else escape_surrogates(setup.model),
         "limit": setup.limit,
         "budget": setup.budget,
     }
 
 
-def _scores(prefix: str, scores: Scores) -> dict[str, float | None]:
-    return {prefix + name: getattr(scores, name) for name in (*_counted(), *RATIOS)}
+def _score_columns(prefix: str, scores: Scores) -> dict[str, float | None]:
+    return {prefix + name: getattr(scores, name) for name in (*_counted_columns(), *_RATIO_COLUMNS)}
 
 
 def _session_types() -> dict[str, str]:
@@ -185,13 +185,13 @@ def _session_types() -> dict[str, str]:
 
 
 def _score_types(prefix: str) -> dict[str, str]:
-    counts = {prefix + name: "count" for name in _counted()}
-    return counts | {prefix + name: "number" for name in RATIOS}
+    counts = {prefix + name: "count" for name in _counted_columns()}
+    return counts | {prefix + name: "number" for name in _RATIO_COLUMNS}
 
 
-def _counted() -> Sequence[str]:
+def _counted_columns() -> Sequence[str]:
     return tuple(Scores.model_fields)
 
 
-def _json(document: object) -> str:
+def _encode_json(document: object) -> str:
     return json.dumps(document, ensure_ascii=True, sort_keys=True)

@@ -1,13 +1,13 @@
 """The Agent Trajectory Interchange Format: a step for all that happens at once."""
 
 from ..format import Format
-from .reader import NAME, read, recognises
-from .writer import write
+from .atif_reader import FORMAT_NAME, read, recognizes
+from .atif_writer import write
 
 FORMAT = Format(
-    name=NAME,
-    what="trajectories of the Agent Trajectory Interchange Format",
-    recognises=recognises,
+    name=FORMAT_NAME,
+    description="trajectories of the Agent Trajectory Interchange Format",
+    recognizes=recognizes,
     read=read,
     write=write,
     suffix=".json",

@@ -1,15 +1,15 @@
 """Claude Code's session files, with sub-agents, rewinds and its own compactions."""
 
-from ..format import Format, read_lines
-from .reader import begin, recognises
-from .writer import write
+from ..format import Format, make_line_read
+from .claude_code_reader import begin_reading, recognizes
+from .claude_code_writer import write
 
 FORMAT = Format(
     name="claude-code",
-    what="sessions of Claude Code",
-    recognises=recognises,
-    read=read_lines(begin),
-    begin=begin,
+    description="sessions of Claude Code",
+    recognizes=recognizes,
+    read=make_line_read(begin_reading),
+    begin_reading=begin_reading,
     write=write,
-    homes=("~/.claude/projects",),
+    home_patterns=("~/.claude/projects",),
 )

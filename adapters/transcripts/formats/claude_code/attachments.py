@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .....domain.blocks import Block, ToolResult
-from ..json_lines import Line
-from ..reading.fields import Item, MalformedError, take, take_optional
-from .content import UnheardError, user_item
+from ..json_lines import SourceLine
+from ..reading.fields import JsonDict, MalformedError, get_field, require_field
+from .content import UnknownItemError, read_user_item
 
 _WITHOUT_TEXT = frozenset(
     (
@@ -25,30 +25,30 @@ _WITHOUT_TEXT = frozenset(
 )
 
 
-def read_attachment(entry: Item, line: Line) -> list[Block]:
+def read_attachment(entry: JsonDict, line: SourceLine) -> list[Block]:
     """The blocks of an attachment entry; none where it is for the person, or says nothing, or
     does not hold the text that the model saw."""
-    attachment = take(entry, "attachment", dict)
-    kind = take(attachment, "type", str)
+    attachment = require_field(entry, "attachment", dict)
+    kind = require_field(attachment, "type", str)
     if kind == "queued_command":
-        return _queued(entry, attachment, line)
+        return _render_queued(entry, attachment, line)
     if "rendered" in entry:
-        text = "\n".join(_rendered(take(entry, "rendered", list)))
+        text = "\n".join(_drop_empty(require_field(entry, "rendered", list)))
     elif kind in _WITHOUT_TEXT:
         return []
-    elif kind == "file" and (image := _image(attachment)):
-        return [user_item(entry, image, line)]  # type: ignore[list-item]
-    elif words := _IN_WORDS.get(kind):
+    elif kind == "file" and (image := _read_image(attachment)):
+        return [read_user_item(entry, image, line)]  # type: ignore[list-item]
+    elif words := _TEMPLATES.get(kind):
         text = words(attachment)
     else:
-        raise UnheardError(kind)
+        raise UnknownItemError(kind)
     if not text.strip():
         return []
     about = attachment.get("filename") or attachment.get("path")
     return [Block.developer(text, name=about if isinstance(about, str) else kind)]
 
 
-def _queued(entry: Item, attachment: Item, line: Line) -> list[Any]:
+def _render_queued(entry: JsonDict, attachment: JsonDict, line: SourceLine) -> list[Any]:
     # What a person typed while the agent worked is that person's word, however it was wrapped.
     prompt = attachment.get("prompt")
     items = prompt if isinstance(prompt, list) else [{"type": "text", "text": prompt}]
@@ -57,20 +57,20 @@ def _queued(entry: Item, attachment: Item, line: Line) -> list[Any]:
         "isMeta": not typed or entry.get("isMeta"),
         "origin": attachment.get("origin"),
     }
-    blocks = [user_item(source, item, line) for item in items]
+    blocks = [read_user_item(source, item, line) for item in items]
     if any(isinstance(block, ToolResult) for block in blocks):
         raise MalformedError("attachment.prompt: expected text and images")
     return blocks
 
 
-def _rendered(pieces: list[Any]) -> list[str]:
+def _drop_empty(pieces: list[Any]) -> list[str]:
     texts: list[str] = []
     for piece in pieces:
         match piece:
             case {"content": str(text)} | {"text": str(text)}:
                 texts.append(text)
             case {"content": list(inner)}:
-                texts += _rendered(inner)
+                texts += _drop_empty(inner)
             case {"type": str()}:
                 pass  # an image: the text says that there is one
             case _:
@@ -78,7 +78,7 @@ def _rendered(pieces: list[Any]) -> list[str]:
     return texts
 
 
-def _image(attachment: Item) -> Item | None:
+def _read_image(attachment: JsonDict) -> JsonDict | None:
     match attachment.get("content"):
         case {"type": "image", "file": {"base64": data, "type": mime}}:
             return {
@@ -90,54 +90,54 @@ def _image(attachment: Item) -> Item | None:
             return None
 
 
-def _texts(owner: Item, field: str) -> list[str]:
+def _text_list(owner: JsonDict, field: str) -> list[str]:
     value = owner.get(field)
     if value is None:
         return []
     if isinstance(value, str):
         return [value]
-    texts = take(owner, field, list)
+    texts = require_field(owner, field, list)
     if not all(isinstance(text, str) for text in texts):
         raise MalformedError(f"{field}: expected a list of text")
     return texts
 
 
-def _text(owner: Item, field: str) -> str:
-    return "\n".join(_texts(owner, field))
+def _text_field(owner: JsonDict, field: str) -> str:
+    return "\n".join(_text_list(owner, field))
 
 
-def _hook(what: str) -> Callable[[Item], str]:
-    def words(a: Item) -> str:
-        text = _text(a, "content")
-        return f"{take_optional(a, 'hookName', str) or 'A'} hook {what}: {text}" if text else ""
+def _hook_template(what: str) -> Callable[[JsonDict], str]:
+    def words(a: JsonDict) -> str:
+        text = _text_field(a, "content")
+        return f"{get_field(a, 'hookName', str) or 'A'} hook {what}: {text}" if text else ""
 
     return words
 
 
-def _delta(what: str, added: str, removed: str) -> Callable[[Item], str]:
-    def words(a: Item) -> str:
-        more = [f"{what} added:", *_texts(a, added)] if a.get(added) else []
-        less = [f"{what} removed: {', '.join(_texts(a, removed))}"] if a.get(removed) else []
+def _delta_template(what: str, added: str, removed: str) -> Callable[[JsonDict], str]:
+    def words(a: JsonDict) -> str:
+        more = [f"{what} added:", *_text_list(a, added)] if a.get(added) else []
+        less = [f"{what} removed: {', '.join(_text_list(a, removed))}"] if a.get(removed) else []
         return "\n".join([*more, *less])
 
     return words
 
 
-def _file(a: Item) -> str:
+def _render_file(a: JsonDict) -> str:
     content = a.get("content")
     inner = content.get("file", content) if isinstance(content, dict) else a
-    text = _text(inner if isinstance(inner, dict) else {}, "content")
+    text = _text_field(inner if isinstance(inner, dict) else {}, "content")
     return f"Contents of {a.get('filename') or a.get('path')}:\n\n{text}" if text else ""
 
 
-def _skills(a: Item) -> str:
-    skills = [skill for skill in take(a, "skills", list) if isinstance(skill, dict)]
-    parts = [f"### {skill.get('name')}\n\n{_text(skill, 'content')}" for skill in skills]
+def _render_skills(a: JsonDict) -> str:
+    skills = [skill for skill in require_field(a, "skills", list) if isinstance(skill, dict)]
+    parts = [f"### {skill.get('name')}\n\n{_text_field(skill, 'content')}" for skill in skills]
     return "\n\n".join(["Skills invoked earlier in this session:", *parts]) if parts else ""
 
 
-def _tasks(a: Item) -> str:
-    tasks = [task for task in take(a, "content", list) if isinstance(task, dict)]
+def _render_tasks(a: JsonDict) -> str:
+    tasks = [task for task in require_field(a, "content", list) if isinstance(task, dict)]
     rows = [
         f"#{task.get('id')} [{task.get('status')}] {task.get('subject', task.get('content'))}"
         for task in tasks
@@ -145,38 +145,38 @@ def _tasks(a: Item) -> str:
     return "\n".join(["The tasks as they stand:", *rows]) if rows else ""
 
 
-def _memories(a: Item) -> str:
-    memories = [memory for memory in take(a, "memories", list) if isinstance(memory, dict)]
-    return "\n\n".join(_file(memory) for memory in memories)
+def _render_memories(a: JsonDict) -> str:
+    memories = [memory for memory in require_field(a, "memories", list) if isinstance(memory, dict)]
+    return "\n\n".join(_render_file(memory) for memory in memories)
 
 
-_IN_WORDS: dict[str, Callable[[Item], str]] = {
-    "agent_listing_delta": _delta("Agents", "addedLines", "removedTypes"),
+_TEMPLATES: dict[str, Callable[[JsonDict], str]] = {
+    "agent_listing_delta": _delta_template("Agents", "addedLines", "removedTypes"),
     "compact_file_reference": lambda a: (
-        f"{take(a, 'filename', str)} was read before the conversation was compacted."
+        f"{require_field(a, 'filename', str)} was read before the conversation was compacted."
     ),
-    "critical_system_reminder": lambda a: _text(a, "content"),
-    "date_change": lambda a: f"The date has changed: it is now {take(a, 'newDate', str)}.",
-    "deferred_tools_delta": _delta("Deferred tools", "addedLines", "removedNames"),
-    "directory": lambda a: f"{take(a, 'path', str)} holds:\n{_text(a, 'content')}",
+    "critical_system_reminder": lambda a: _text_field(a, "content"),
+    "date_change": lambda a: f"The date has changed: it is now {require_field(a, 'newDate', str)}.",
+    "deferred_tools_delta": _delta_template("Deferred tools", "addedLines", "removedNames"),
+    "directory": lambda a: f"{require_field(a, 'path', str)} holds:\n{_text_field(a, 'content')}",
     "edited_text_file": lambda a: (
-        f"{take(a, 'filename', str)} was changed:\n{take(a, 'snippet', str)}"
+        f"{require_field(a, 'filename', str)} was changed:\n{require_field(a, 'snippet', str)}"
     ),
-    "file": _file,
-    "hook_additional_context": _hook("additional context"),
-    "hook_stopped_continuation": lambda a: _text(a, "message"),
-    "hook_success": _hook("success"),
-    "invoked_skills": _skills,
-    "mcp_instructions_delta": _delta("MCP instructions", "addedBlocks", "removedNames"),
-    "nested_memory": _file,
-    "opened_file_in_ide": lambda a: f"The user opened {take(a, 'filename', str)}.",
-    "plan_file_reference": lambda a: f"The plan so far:\n{_text(a, 'planContent')}",
-    "relevant_memories": _memories,
+    "file": _render_file,
+    "hook_additional_context": _hook_template("additional context"),
+    "hook_stopped_continuation": lambda a: _text_field(a, "message"),
+    "hook_success": _hook_template("success"),
+    "invoked_skills": _render_skills,
+    "mcp_instructions_delta": _delta_template("MCP instructions", "addedBlocks", "removedNames"),
+    "nested_memory": _render_file,
+    "opened_file_in_ide": lambda a: f"The user opened {require_field(a, 'filename', str)}.",
+    "plan_file_reference": lambda a: f"The plan so far:\n{_text_field(a, 'planContent')}",
+    "relevant_memories": _render_memories,
     "selected_lines_in_ide": lambda a: (
-        f"The user selected in {take(a, 'filename', str)}:\n{_text(a, 'content')}"
+        f"The user selected in {require_field(a, 'filename', str)}:\n{_text_field(a, 'content')}"
     ),
-    "skill_listing": lambda a: _text(a, "content"),
-    "task_reminder": _tasks,
-    "todo_reminder": _tasks,
-    "total_tokens_reminder": lambda a: _text(a, "text"),
+    "skill_listing": lambda a: _text_field(a, "content"),
+    "task_reminder": _render_tasks,
+    "todo_reminder": _render_tasks,
+    "total_tokens_reminder": lambda a: _text_field(a, "text"),
 }

@@ -9,139 +9,139 @@ from .....domain.blocks import (
     Media,
     Native,
     NativePart,
-    Part,
+    ResultPart,
     Text,
     ToolCall,
     ToolResult,
 )
-from ..content.media_text import bytes_of
-from ..json_lines import Line
-from ..reading.fields import Item, MalformedError, json_name, take, take_optional
-from .entries import kind_of_user_text
+from ..content.media_text import base64_to_bytes
+from ..json_lines import SourceLine
+from ..reading.fields import JsonDict, MalformedError, get_field, json_name, require_field
+from .entries import classify_user_text
 
-PROVIDER = "anthropic"
+CLAUDE_CODE_PROVIDER = "anthropic"
 
-What = Literal["image", "document"]
+MediaKind = Literal["image", "document"]
 
 
-class UnheardError(ValueError):
+class UnknownItemError(ValueError):
     """An item of a type that this reader does not know."""
 
 
-def user_item(entry: Item, item: Any, line: Line) -> AnyBlock:
+def read_user_item(entry: JsonDict, item: Any, line: SourceLine) -> AnyBlock:
     """One item of a user entry's content."""
-    match _type_of(item):
+    match _item_type(item):
         case "text":
-            text = take(item, "text", str)
-            return Block(kind=kind_of_user_text(entry, text), text=text)
+            text = require_field(item, "text", str)
+            return Block(kind=classify_user_text(entry, text), text=text)
         case "image" | "document" as what:
-            return _media_block(item, what, line)
+            return _read_media_block(item, what, line)
         case "tool_result":
             return ToolResult(
-                tool_call_id=_id(item, "tool_use_id"),
-                content=_result_content(item, line),
-                is_error=take_optional(item, "is_error", bool) or False,
+                tool_call_id=_read_id(item, "tool_use_id"),
+                content=_read_result_content(item, line),
+                is_error=get_field(item, "is_error", bool) or False,
             )
         case unheard:
-            raise UnheardError(unheard)
+            raise UnknownItemError(unheard)
 
 
-def assistant_item(entry: Item, item: Any, line: Line) -> AnyBlock:
+def read_assistant_item(entry: JsonDict, item: Any, line: SourceLine) -> AnyBlock:
     """One item of an assistant entry's content."""
-    match _type_of(item):
+    match _item_type(item):
         case "text" if entry.get("isApiErrorMessage") is True:
             # Claude Code's own words: the provider refused, and no model saw this.
-            return Block.note(take(item, "text", str), name="api_error")
+            return Block.note(require_field(item, "text", str), name="api_error")
         case "text":
-            native = _native(item, line) if item.get("citations") else None
-            return Block.assistant(take(item, "text", str), native=native)
+            native = _make_native(item, line) if item.get("citations") else None
+            return Block.assistant(require_field(item, "text", str), native=native)
         case "thinking":
-            thought = take(item, "thinking", str)
-            return Block.thinking(thought, native=_native(item, line))
+            thought = require_field(item, "thinking", str)
+            return Block.thinking(thought, native=_make_native(item, line))
         case "redacted_thinking":
-            return Block.thinking("", native=_native(item, line))
+            return Block.thinking("", native=_make_native(item, line))
         case "tool_use":
             # Who called matters only where a program of the model's did.
             direct = item.get("caller") in (None, {"type": "direct"})
             return ToolCall(
-                tool_call_id=_id(item, "id"),
-                name=take(item, "name", str),
-                arguments=line.json(take(item, "input", dict)),
-                native=None if direct else _native(item, line),
+                tool_call_id=_read_id(item, "id"),
+                name=require_field(item, "name", str),
+                arguments=line.to_json(require_field(item, "input", dict)),
+                native=None if direct else _make_native(item, line),
             )
         case kind if kind.endswith(("_tool_use", "_tool_result")):
             # The provider ran the tool itself: call and result go back to it as they came.
-            return Block.assistant("", name=kind, native=_native(item, line))
+            return Block.assistant("", name=kind, native=_make_native(item, line))
         case unheard:
-            raise UnheardError(unheard)
+            raise UnknownItemError(unheard)
 
 
-def _type_of(item: Any) -> str:
+def _item_type(item: Any) -> str:
     if not isinstance(item, dict):
         raise MalformedError(f"expected an object, got {json_name(item)}")
-    return take(item, "type", str)
+    return require_field(item, "type", str)
 
 
-def _id(item: Item, field: str) -> str:
-    if found := take(item, field, str):
+def _read_id(item: JsonDict, field: str) -> str:
+    if found := require_field(item, field, str):
         return found
     raise MalformedError(f"{field}: expected an id, but it is empty")
 
 
-def _native(item: Item, line: Line) -> Native:
-    return Native(provider=PROVIDER, item=line.json(item))
+def _make_native(item: JsonDict, line: SourceLine) -> Native:
+    return Native(provider=CLAUDE_CODE_PROVIDER, item=line.to_json(item))
 
 
-def _result_content(item: Item, line: Line) -> str | tuple[Part, ...]:
+def _read_result_content(item: JsonDict, line: SourceLine) -> str | tuple[ResultPart, ...]:
     content = item.get("content")
     if content is None:
         return ""
     if isinstance(content, str):
         return content
-    return tuple(_part(part, line) for part in take(item, "content", list))
+    return tuple(_read_part(part, line) for part in require_field(item, "content", list))
 
 
-def _part(part: Any, line: Line) -> Part:
-    match _type_of(part):
+def _read_part(part: Any, line: SourceLine) -> ResultPart:
+    match _item_type(part):
         case "text":
-            return Text(text=take(part, "text", str))
-        case "image" | "document" as what if media := _media(part, what):
+            return Text(text=require_field(part, "text", str))
+        case "image" | "document" as what if media := _read_media(part, what):
             return media
         case _:
-            return NativePart(native=_native(part, line))
+            return NativePart(native=_make_native(part, line))
 
 
-def _media_block(item: Item, what: What, line: Line) -> Block:
-    media = _media(item, what)
-    native = None if media else _native(item, line)
-    return Block(kind=Kind(what), media=media, native=native, name=_title(item))
+def _read_media_block(item: JsonDict, what: MediaKind, line: SourceLine) -> Block:
+    media = _read_media(item, what)
+    native = None if media else _make_native(item, line)
+    return Block(kind=Kind(what), media=media, native=native, name=_read_title(item))
 
 
-def _media(item: Item, what: What) -> Media | None:
+def _read_media(item: JsonDict, what: MediaKind) -> Media | None:
     """None where only the provider can find the bytes: a file that was uploaded to it."""
-    source = take(item, "source", dict)
-    match take(source, "type", str):
+    source = require_field(item, "source", dict)
+    match require_field(source, "type", str):
         case "base64":
-            mime = take(source, "media_type", str)
-            data = _bytes(take(source, "data", str))
-            return Media(type=what, mime=mime, data=data, name=_title(item))
+            mime = require_field(source, "media_type", str)
+            data = _decode_base64(require_field(source, "data", str))
+            return Media(type=what, mime=mime, data=data, name=_read_title(item))
         case "text":
-            data = take(source, "data", str).encode()
-            return Media(type=what, mime="text/plain", data=data, name=_title(item))
+            data = require_field(source, "data", str).encode()
+            return Media(type=what, mime="text/plain", data=data, name=_read_title(item))
         case "url":
-            url = take(source, "url", str)
+            url = require_field(source, "url", str)
             mime = "application/pdf" if what == "document" else "image/*"
-            return Media(type=what, mime=mime, url=url, name=_title(item))
+            return Media(type=what, mime=mime, url=url, name=_read_title(item))
         case _:
             return None
 
 
-def _bytes(base64: str) -> bytes:
-    data = bytes_of(base64)
+def _decode_base64(base64: str) -> bytes:
+    data = base64_to_bytes(base64)
     if data is None:
         raise MalformedError("source.data: not base64")
     return data
 
 
-def _title(item: Item) -> str | None:
-    return take_optional(item, "title", str)
+def _read_title(item: JsonDict) -> str | None:
+    return get_field(item, "title", str)

@@ -4,11 +4,11 @@ from typing import Any
 
 from .....domain.blocks import Kind
 from .....domain.session_events import Usage
-from ..reading.fields import Item, take, take_optional
+from ..reading.fields import JsonDict, get_field, require_field
 
-FORMAT = "claude-code"
+FORMAT_NAME = "claude-code"
 
-_NOT_TYPED = (
+_HARNESS_PREFIXES = (
     "<local-command-stdout>",
     "<local-command-stderr>",
     "<local-command-caveat>",
@@ -23,7 +23,7 @@ _NOT_TYPED = (
 _AUDIT = "audit of a request"
 _BACKUP = "backups of edited files"
 
-SKIPPED = {
+SKIPPED_ENTRY_TYPES = {
     "progress": "shown while a tool ran",
     "file-history-snapshot": _BACKUP,
     "file-history-delta": _BACKUP,
@@ -35,7 +35,7 @@ SKIPPED = {
 }
 """Types of entries that say nothing a session holds, and why."""
 
-KEPT = frozenset(
+KEPT_ENTRY_TYPES = frozenset(
     (
         # The state of the program, which it takes up again.
         *("agent-color", "agent-name", "agent-setting", "agent_metadata", "ai-title"),
@@ -52,28 +52,28 @@ KEPT = frozenset(
 )
 """Types of entries that no model was sent, and without which the session cannot go on."""
 
-TITLES = {"ai-title": "aiTitle", "custom-title": "customTitle"}
+TITLE_FIELDS = {"ai-title": "aiTitle", "custom-title": "customTitle"}
 """Types of entries that name the session, and the field that does."""
 
 
-def kind_of_user_text(entry: Item, text: str) -> Kind:
+def classify_user_text(entry: JsonDict, text: str) -> Kind:
     """Whether a person said it: what the harness adds has the user's role as well."""
     origin = entry.get("origin")
     by_harness = (
         entry.get("isMeta") is True
         or (isinstance(origin, dict) and origin.get("kind", "human") != "human")
-        or text.lstrip().startswith(_NOT_TYPED)
+        or text.lstrip().startswith(_HARNESS_PREFIXES)
     )
     return Kind.DEVELOPER if by_harness else Kind.USER
 
 
-def usage_of(message: Item) -> Usage | None:
+def read_claude_usage(message: JsonDict) -> Usage | None:
     """What the provider reported of the call so far."""
-    usage = take_optional(message, "usage", dict, "message.")
+    usage = get_field(message, "usage", dict, "message.")
     if usage is None:
         return None
     counts = {
-        ours: take_optional(usage, theirs, int, "message.usage.")
+        ours: get_field(usage, theirs, int, "message.usage.")
         for ours, theirs in (
             ("input", "input_tokens"),
             ("cache_read", "cache_read_input_tokens"),
@@ -89,15 +89,15 @@ def usage_of(message: Item) -> Usage | None:
     return Usage(**counts)
 
 
-def content_of(message: Item) -> list[Any]:
+def read_message_items(message: JsonDict) -> list[Any]:
     """The items of a message: plain text is one item."""
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return take(message, "content", list, "message.")
+    return require_field(message, "content", list, "message.")
 
 
-def text_of(entry: Item) -> str:
+def read_message_text(entry: JsonDict) -> str:
     """The text of an entry's message, as far as there is any."""
     match entry.get("message"):
         case {"content": str(text)}:

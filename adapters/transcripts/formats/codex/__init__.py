@@ -1,15 +1,15 @@
 """Codex's rollouts, with resumed threads, sub-agents, rollbacks and its own compactions."""
 
-from ..format import Format, read_lines
-from .reader import begin, recognises
-from .writer import write
+from ..format import Format, make_line_read
+from .codex_reader import begin_reading, recognizes
+from .codex_writer import write
 
 FORMAT = Format(
     name="codex",
-    what="sessions of Codex",
-    recognises=recognises,
-    read=read_lines(begin),
-    begin=begin,
+    description="sessions of Codex",
+    recognizes=recognizes,
+    read=make_line_read(begin_reading),
+    begin_reading=begin_reading,
     write=write,
-    homes=("~/.codex/sessions", "~/.codex/archived_sessions"),
+    home_patterns=("~/.codex/sessions", "~/.codex/archived_sessions"),
 )

@@ -5,80 +5,83 @@ from dataclasses import dataclass, field, replace
 from .....domain.blocks import Block, Kind, Origin
 from .....domain.compaction_events import Trigger
 from .....projections.rendering import summary_message
-from ..json_lines import Line
-from ..reading.fields import Item, an_object, take_optional
-from ..steps import Append, Compacted, Instead, Shortened, Step
-from ..summary_mark import summary_of
-from .context import Context, answer_in, hash_of, source_id
-from .entries import NAME
+from ..json_lines import SourceLine
+from ..reading.fields import JsonDict, get_field, require_object
+from ..steps import Append, ImportStep, ReplacementText, SourceCompaction, SourceShortening
+from ..summary_mark import find_marked_summary
+from .context import ItemContext, hash_answer, hash_item, make_source_id
+from .entries import FORMAT_NAME
+from .item_content import ItemContent, rollback_kind
 from .items import read_item
-from .read import Read, kind_of
 
-RESTATED = "replacement_history"
+HISTORY_FIELD = "replacement_history"
 """The type of the entry that blocks come from which a compaction brought into context.
 
 The line of the compaction holds them, and is kept as it is.
 """
 
-ENCRYPTED = "the summary is encrypted"
-NO_SUMMARY = "there is no summary"
-NOT_SAID_WHAT = "it does not say what it kept"
+_SUMMARY_ENCRYPTED = "the summary is encrypted"
+_SUMMARY_MISSING = "there is no summary"
+_KEPT_UNKNOWN = "it does not say what it kept"
 
-_NOT_BY_MODEL = (Kind.USER, Kind.DEVELOPER)
+_INPUT_KINDS = (Kind.USER, Kind.DEVELOPER)
 
 
 @dataclass(slots=True)
-class Compaction:
+class CodexCompaction:
     """A compaction, until it is known how much it left."""
 
     key: str
     time: str | None
     summary: str | None
-    kept: tuple[str, ...]
-    partial: str | None
+    kept_ids: tuple[str, ...]
+    partial_reason: str | None
     pre_tokens: int | None
-    follows: bool
+    has_predecessors: bool
     """Whether there was anything to compact."""
-    line: Line
-    instead: tuple[Instead, ...] = ()
+    line: SourceLine
+    replacements: tuple[ReplacementText, ...] = ()
     """Answers that it kept shortened."""
     is_whole: bool = False
     """Whether it kept all that there was."""
-    brought: list[Append] = field(default_factory=list)
+    new_appends: list[Append] = field(default_factory=list)
     """What is in the new context and was not in the old one."""
 
-    def steps(self, post_tokens: int | None = None) -> list[Step]:
+    def make_steps(self, post_tokens: int | None = None) -> list[ImportStep]:
         """The boundary, and what came into context with it."""
-        if self.instead and self.is_whole and not self.summary:
-            return [self._shortened(post_tokens), *self.brought]
-        if self.follows:
+        if self.replacements and self.is_whole and not self.summary:
+            return [self._make_shortening(post_tokens), *self.new_appends]
+        if self.has_predecessors:
             compacted = replace(
-                replaced_by(self.summary, self.key, self.time),
-                kept=self.kept,
+                make_compaction_step(self.summary, self.key, self.time),
+                kept_ids=self.kept_ids,
                 pre_tokens=self.pre_tokens,
                 post_tokens=post_tokens or None,
-                partial=self.partial,
-                instead=self.instead,
+                partial_reason=self.partial_reason,
+                replacements=self.replacements,
             )
-            return [compacted, *self.brought]
+            return [compacted, *self.new_appends]
         if not self.summary:
-            return [*self.brought]
-        return [inherited(self.summary, self.key, self.line, self.time), *self.brought]
+            return [*self.new_appends]
+        return [
+            append_inherited_summary(self.summary, self.key, self.line, self.time),
+            *self.new_appends,
+        ]
 
-    def _shortened(self, post_tokens: int | None) -> Shortened:
-        return Shortened(
+    def _make_shortening(self, post_tokens: int | None) -> SourceShortening:
+        return SourceShortening(
             f"{self.key}:shortened",
             Trigger.THRESHOLD,
-            self.instead,
+            self.replacements,
             pre_tokens=self.pre_tokens,
             post_tokens=post_tokens or None,
             source_time=self.time,
         )
 
 
-def replaced_by(summary: str | None, key: str, time: str | None) -> Compacted:
+def make_compaction_step(summary: str | None, key: str, time: str | None) -> SourceCompaction:
     """All that precedes left."""
-    return Compacted(
+    return SourceCompaction(
         key=f"{key}:compacted",
         trigger=Trigger.THRESHOLD,  # where the source does not say, nobody asked for it
         summary=summary,
@@ -86,113 +89,121 @@ def replaced_by(summary: str | None, key: str, time: str | None) -> Compacted:
     )
 
 
-def inherited(summary: str, key: str, line: Line, time: str | None) -> Append:
+def append_inherited_summary(summary: str, key: str, line: SourceLine, time: str | None) -> Append:
     """Where nothing precedes a summary, it tells what another rollout holds."""
     told = Block.developer(summary, name="summary", origin=_origin(line, 0, time))
     return Append(f"{key}:summary", told)
 
 
-def summary_in(read: Read, item: Item) -> str | None:
+def find_summary(read: ItemContent, item: JsonDict) -> str | None:
     """The summary that an item is, written by cutbank, if it is that and nothing else."""
-    if len(read.pieces) != 1 or read.pieces[0].keywords.get("kind") not in _NOT_BY_MODEL:
+    if len(read.factories) != 1 or read.factories[0].keywords.get("kind") not in _INPUT_KINDS:
         return None
-    found = summary_of(item, read.pieces[0].keywords.get("text"))
+    found = find_marked_summary(item, read.factories[0].keywords.get("text"))
     return found.text if found else None
 
 
-def compaction_of(
-    payload: Item, line: Line, key: str, context: Context, *, time: str | None, size: int | None
-) -> Compaction:
+def read_compaction(
+    payload: JsonDict,
+    line: SourceLine,
+    key: str,
+    context: ItemContext,
+    *,
+    time: str | None,
+    size: int | None,
+) -> CodexCompaction:
     """What the line says; the context becomes what it is after the compaction."""
-    message = take_optional(payload, "message", str) or ""
-    history = take_optional(payload, "replacement_history", list)
-    items = [an_object(item, "replacement_history: ") for item in history or []]
-    items = [item for item in items if not (message and _text_of(item) == message)]
+    message = get_field(payload, "message", str) or ""
+    history = get_field(payload, "replacement_history", list)
+    items = [require_object(item, "replacement_history: ") for item in history or []]
+    items = [item for item in items if not (message and _message_text(item) == message)]
     read = [read_item(item, line) for item in items]
-    hashes = [hash_of(item, line) for item in items]
-    wrapped = summary_message.recognised(message)
+    hashes = [hash_item(item, line) for item in items]
+    wrapped = summary_message.parse_summary_message(message)
     partial = None
     if history is None:
-        partial = NOT_SAID_WHAT
+        partial = _KEPT_UNKNOWN
     elif any(item.get("encrypted_content") for item in items):
-        partial = ENCRYPTED
+        partial = _SUMMARY_ENCRYPTED
     elif not message:
-        partial = NO_SUMMARY
-    answers = [answer_in(item, line) for item in items]
-    kept: list[int | None] = [*context.prompts()]
-    instead: list[Instead] = []
+        partial = _SUMMARY_MISSING
+    answers = [hash_answer(item, line) for item in items]
+    kept: list[int | None] = [*context.prompt_indexes()]
+    instead: list[ReplacementText] = []
     if history is not None:
-        shown = [_shown(one) for one in read]
+        shown = [_answer_text(one) for one in read]
         matched = [
             index if index is None or context.answers[index] == answer or text else None
-            for index, answer, text in zip(context.matched(hashes), answers, shown, strict=True)
+            for index, answer, text in zip(context.match_items(hashes), answers, shown, strict=True)
         ]
-        kept = _kept(matched, read)
+        kept = _match_call_pairs(matched, read)
         for index, answer, text, one in zip(kept, answers, shown, read, strict=True):
             if index is not None and text and context.answers[index] != answer:
-                instead.append(Instead(context.id(index), text, one.call))
-    found = Compaction(
+                instead.append(ReplacementText(context.source_id_at(index), text, one.call_id))
+    found = CodexCompaction(
         key=key,
         time=time,
         summary=wrapped.text if wrapped else message or None,
-        kept=tuple(context.id(index) for index in kept if index is not None),
-        partial=partial,
+        kept_ids=tuple(context.source_id_at(index) for index in kept if index is not None),
+        partial_reason=partial,
         pre_tokens=size,
-        follows=len(context) > 0,
+        has_predecessors=len(context) > 0,
         line=line,
-        instead=tuple(instead),
+        replacements=tuple(instead),
         is_whole=len(context) == sum(index is not None for index in kept),
     )
     context.keep([index for index in kept if index is not None])
     for place, (one, hashed, answer) in enumerate(zip(read, hashes, answers, strict=True), 1):
-        if kept[place - 1] is None and one.pieces:
-            context.add(hashed, answer, line.number, place, kind_of(one))
-            found.brought += _brought(one, line, key, place, time)
+        if kept[place - 1] is None and one.factories:
+            context.add(hashed, answer, line.number, place, rollback_kind(one))
+            found.new_appends += _make_appends(one, line, key, place, time)
     return found
 
 
-def _shown(read: Read) -> str | None:
+def _answer_text(read: ItemContent) -> str | None:
     """The text of an answer that is nothing but text."""
-    match [piece.keywords.get("content") for piece in read.pieces]:
-        case [str(text)] if read.call:
+    match [piece.keywords.get("content") for piece in read.factories]:
+        case [str(text)] if read.call_id:
             return text or None
         case _:
             return None
 
 
-def _kept(matched: list[int | None], read: list[Read]) -> list[int | None]:
+def _match_call_pairs(matched: list[int | None], read: list[ItemContent]) -> list[int | None]:
     """A call and its answer were both kept, or are both new."""
-    broken = {one.call for one, index in zip(read, matched, strict=True) if index is None}
+    broken = {one.call_id for one, index in zip(read, matched, strict=True) if index is None}
     return [
-        None if one.call and one.call in broken else index
+        None if one.call_id and one.call_id in broken else index
         for one, index in zip(read, matched, strict=True)
     ]
 
 
-def _brought(read: Read, line: Line, key: str, place: int, time: str | None) -> list[Append]:
-    id = source_id(line.number, place)
-    message = {"message_id": id} if len(read.pieces) > 1 else {}
+def _make_appends(
+    read: ItemContent, line: SourceLine, key: str, place: int, time: str | None
+) -> list[Append]:
+    id = make_source_id(line.number, place)
+    message = {"message_id": id} if len(read.factories) > 1 else {}
     return [
         Append(
             key=f"{key}:{place}:{index}",
             block=piece(origin=_origin(line, place, time, again=index > 0), **message),
             source_id=id,
         )
-        for index, piece in enumerate(read.pieces)
+        for index, piece in enumerate(read.factories)
     ]
 
 
-def _origin(line: Line, place: int, time: str | None, *, again: bool = False) -> Origin:
+def _origin(line: SourceLine, place: int, time: str | None, *, again: bool = False) -> Origin:
     return Origin(
-        format=NAME,
-        id=f"{RESTATED}:{place}",
+        format=FORMAT_NAME,
+        id=f"{HISTORY_FIELD}:{place}",
         time=time,
-        entry=None if again else f'{{"type":"{RESTATED}"}}',
+        entry=None if again else f'{{"type":"{HISTORY_FIELD}"}}',
         line=line.number,
     )
 
 
-def _text_of(item: Item) -> str | None:
+def _message_text(item: JsonDict) -> str | None:
     """The text of a message that holds nothing else."""
     match item:
         case {"type": "message", "content": [{"text": str(text)}]}:

@@ -2,14 +2,14 @@
 
 import re
 
-NAME = "codex"
-PROVIDER = "openai-responses"
+FORMAT_NAME = "codex"
+CODEX_PROVIDER = "openai-responses"
 """Whose items the rollout's response items are."""
 
-PASSTHROUGH = "internal_chat_message_metadata_passthrough"
+PASSTHROUGH_FIELD = "internal_chat_message_metadata_passthrough"
 """What Codex notes on an item for itself: no part of what a provider said."""
 
-KEPT_RAW = frozenset(
+RAW_LINE_TYPES = frozenset(
     {
         "inter_agent_communication_metadata",
         "realtime_item",
@@ -20,23 +20,23 @@ KEPT_RAW = frozenset(
 )
 """Types of lines that no model was sent as they are, and that Codex may need to go on."""
 
-AGAIN = "shown to the person; another line says the same"
+REPEATED_LINE = "shown to the person; another line says the same"
 _RUNNING = "shown while a tool ran; its result is a response item"
 _STREAMED = "a piece of a message that comes again whole"
-STATE = "state of the program"
+PROGRAM_STATE = "state of the program"
 _FOR_THE_PERSON = "shown to the person only"
-_ASKED = "a question to the person; what came of it is in the tool's result"
+_QUESTION = "a question to the person; what came of it is in the tool's result"
 _AGENTS = "shown of a sub-agent, which has a rollout of its own"
 
 NO_USAGE = "a token count without usage"
-USAGE_AGAIN = "usage that was told before"
+REPEATED_USAGE = "usage that was told before"
 
-ENDED = frozenset({"task_complete", "turn_complete"})
+TURN_END_EVENTS = frozenset({"task_complete", "turn_complete"})
 """Events that end a turn; what went wrong in it is told nowhere else."""
-MCP_ENDED = "mcp_tool_call_end"
+MCP_END_EVENT = "mcp_tool_call_end"
 """The event that tells what a tool of an MCP server answered: mostly an item says it again."""
 
-EVENTS = {
+EVENT_REASONS = {
     **dict.fromkeys(
         (
             *("agent_message", "agent_reasoning", "agent_reasoning_raw_content", "user_message"),
@@ -45,7 +45,7 @@ EVENTS = {
             *("image_generation_end", "exec_command_end", "patch_apply_end"),
             *("plan_update", "entered_review_mode", "exited_review_mode"),
         ),
-        AGAIN,
+        REPEATED_LINE,
     ),
     **dict.fromkeys(
         (
@@ -75,7 +75,7 @@ EVENTS = {
             *("realtime_conversation_realtime", "realtime_conversation_closed"),
             "realtime_conversation_sdp",
         ),
-        STATE,
+        PROGRAM_STATE,
     ),
     **dict.fromkeys(
         (
@@ -89,7 +89,7 @@ EVENTS = {
             *("exec_approval_request", "apply_patch_approval_request", "request_permissions"),
             *("request_user_input", "elicitation_request"),
         ),
-        _ASKED,
+        _QUESTION,
     ),
     **dict.fromkeys(
         (

@@ -5,15 +5,15 @@ from typing import Literal
 
 from .....domain.blocks import Media
 
-What = Literal["image", "document"]
+MediaKind = Literal["image", "document"]
 
 
-def base64_of(data: bytes) -> str:
+def bytes_to_base64(data: bytes) -> str:
     """Bytes as text."""
     return b64encode(data).decode("ascii")
 
 
-def bytes_of(text: str) -> bytes | None:
+def base64_to_bytes(text: str) -> bytes | None:
     """The same the other way round; None where it is no base64."""
     try:
         return b64decode(text, validate=True)
@@ -21,29 +21,29 @@ def bytes_of(text: str) -> bytes | None:
         return None
 
 
-def is_spelt_so(media: Media, text: str) -> bool:
+def is_base64_of(media: Media, text: str) -> bool:
     """Whether the bytes give this very text again: base64 can be written in several ways."""
-    return bool(media.data) and base64_of(media.data) == text
+    return bool(media.data) and bytes_to_base64(media.data) == text
 
 
-def what_of(mime: str) -> What:
+def media_kind_of(mime: str) -> MediaKind:
     """What bytes of this type are."""
     return "image" if mime.startswith("image/") else "document"
 
 
-def address_of(media: Media) -> str:
+def make_media_address(media: Media) -> str:
     """The address that providers take."""
     if media.url is not None and not media.data:
         return media.url
-    return f"data:{media.mime};base64,{base64_of(media.data)}"
+    return f"data:{media.mime};base64,{bytes_to_base64(media.data)}"
 
 
-def spelt(media: Media, form: str) -> str:
+def encode_media(media: Media, form: str) -> str:
     """Bytes as `base64`, or as an `address`."""
-    return base64_of(media.data) if form == "base64" else address_of(media)
+    return bytes_to_base64(media.data) if form == "base64" else make_media_address(media)
 
 
-def in_address(address: str) -> tuple[str, str] | None:
+def split_data_url(address: str) -> tuple[str, str] | None:
     """The type of the bytes that an address holds, and their base64; None where it holds none."""
     head, comma, data = address.partition(",")
     mime = head.removeprefix("data:").removesuffix(";base64")

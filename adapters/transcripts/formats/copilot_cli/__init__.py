@@ -1,16 +1,16 @@
 """Sessions of GitHub Copilot CLI: a file of events, each naming the one before it."""
 
-from ..format import Format, read_lines
-from .events import NAME
-from .reader import begin, recognises
-from .writer import write
+from ..format import Format, make_line_read
+from .copilot_cli_reader import begin_reading, recognizes
+from .copilot_cli_writer import write
+from .event_types import FORMAT_NAME
 
 FORMAT = Format(
-    name=NAME,
-    what="sessions of GitHub Copilot CLI",
-    recognises=recognises,
-    read=read_lines(begin),
-    begin=begin,
+    name=FORMAT_NAME,
+    description="sessions of GitHub Copilot CLI",
+    recognizes=recognizes,
+    read=make_line_read(begin_reading),
+    begin_reading=begin_reading,
     write=write,
-    homes=("~/.copilot/session-state", "~/.copilot/history-session-state"),
+    home_patterns=("~/.copilot/session-state", "~/.copilot/history-session-state"),
 )

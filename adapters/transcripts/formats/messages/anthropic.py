@@ -4,87 +4,95 @@ from collections.abc import Iterator
 from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
-from ..claude_code.content import UnheardError, assistant_item, user_item
-from ..content.holes import At, Hole
+from ..claude_code.content import UnknownItemError, read_assistant_item, read_user_item
+from ..content.placeholders import JsonPath, Placeholder
 from ..format import Format
-from ..json_lines import Line
-from ..reading.fields import Item, MalformedError, take, take_optional
-from .conversation import Asking, Dialect
-from .media_read import from_base64
-from .pieces import Compaction, Made, Piece, Unheard, Wrong, at_text, texts
-from .reader import reader
-from .telling import ANTHROPIC, recogniser
-from .writer import writer
+from ..json_lines import SourceLine
+from ..reading.fields import JsonDict, MalformedError, get_field, require_field
+from .dialect_detection import ANTHROPIC_MESSAGES, make_recognizer
+from .media_reading import decode_media
+from .message_file_reader import make_message_reader
+from .message_file_writer import make_message_writer
+from .message_parts import (
+    MalformedPart,
+    MessagePart,
+    ProviderCompaction,
+    ReadBlock,
+    UnknownPart,
+    read_texts,
+    text_path,
+)
+from .message_reader import Dialect, RequestFields
 
 
-def pieces(message: Item, line: Line, number: int) -> Iterator[Piece]:  # noqa: ARG001 - as others
+def read_anthropic_parts(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:  # noqa: ARG001 - as others
     """What a message holds, in the order in which it was said."""
-    role = take(message, "role", str)
+    role = require_field(message, "role", str)
     if role not in {"user", "assistant", "system"}:
-        yield Unheard(f"role/{role}", message)
+        yield UnknownPart(f"role/{role}", message)
         return
-    for at, item in texts(message, "content"):
+    for at, item in read_texts(message, "content"):
         try:
-            yield _piece(role, at, item, line)
-        except UnheardError as unheard:
-            yield Unheard(f"content/{unheard}", item)
+            yield _read_part(role, at, item, line)
+        except UnknownItemError as unheard:
+            yield UnknownPart(f"content/{unheard}", item)
         except MalformedError as error:
             place = f"[{at[-1]}]" if isinstance(at[-1], int) else ""
-            yield Wrong(f"content{place}: {error}", item)
+            yield MalformedPart(f"content{place}: {error}", item)
 
 
-def _piece(role: str, at: At, item: Any, line: Line) -> Piece:
+def _read_part(role: str, at: JsonPath, item: Any, line: SourceLine) -> MessagePart:
     if isinstance(item, dict) and item.get("type") == "compaction":
-        return _compaction(item)
-    read = assistant_item if role == "assistant" else user_item
+        return _read_compaction(item)
+    read = read_assistant_item if role == "assistant" else read_user_item
     block = read({}, item, line)
     if role == "system" and isinstance(block, Block) and block.kind is Kind.USER:
         block = block.model_copy(update={"kind": Kind.DEVELOPER})
-    return Made(block, tuple(_holes(at, item, block)))
+    return ReadBlock(block, tuple(_make_placeholders(at, item, block)))
 
 
-def _compaction(item: Item) -> Compaction:
-    summary = take_optional(item, "content", str)
+def _read_compaction(item: JsonDict) -> ProviderCompaction:
+    summary = get_field(item, "content", str)
     if summary is None and item.get("encrypted_content"):
-        return Compaction(None, "the summary is encrypted")
-    return Compaction(summary, None if summary else "the compaction failed")
+        return ProviderCompaction(None, "the summary is encrypted")
+    return ProviderCompaction(summary, None if summary else "the compaction failed")
 
 
-def _holes(at: At, item: Item, block: AnyBlock) -> Iterator[Hole]:
+def _make_placeholders(at: JsonPath, item: JsonDict, block: AnyBlock) -> Iterator[Placeholder]:
     match block:
         case ToolResult(content=str(words)):
             if words:
-                yield Hole((*at, "content"), "text")
+                yield Placeholder((*at, "content"), "text")
         case ToolResult(content=parts):
             for index, part in enumerate(parts):
                 inside = (*at, "content", index)
                 if isinstance(part, Text):
-                    yield Hole((*inside, "text"), "text", index)
+                    yield Placeholder((*inside, "text"), "text", index)
                 elif isinstance(part, Media):
-                    yield from _source(inside, item["content"][index], index)
+                    yield from _source_placeholders(inside, item["content"][index], index)
                 elif isinstance(part, NativePart):
-                    yield Hole(inside, "native", index)
+                    yield Placeholder(inside, "native", index)
         case _ if block.native:
-            yield Hole(at, "native")
+            yield Placeholder(at, "native")
         case ToolCall():
-            yield Hole((*at, "input"), "json")
+            yield Placeholder((*at, "input"), "json")
         case Block(media=Media()):
-            yield from _source(at, item, None)
+            yield from _source_placeholders(at, item, None)
         case _:
-            yield Hole(at_text(at), "text")
+            yield Placeholder(text_path(at), "text")
 
 
-def _source(at: At, item: Item, part: int | None) -> Iterator[Hole]:
+def _source_placeholders(at: JsonPath, item: JsonDict, part: int | None) -> Iterator[Placeholder]:
     """The bytes of an image or a document, where they stand in the message."""
     source = item["source"]
     if source["type"] == "text":
-        yield Hole((*at, "source", "data"), "words", part)
-    elif source["type"] == "base64" and from_base64(source["data"])[1]:
-        yield Hole((*at, "source", "data"), "base64", part)
+        yield Placeholder((*at, "source", "data"), "words", part)
+    elif source["type"] == "base64" and decode_media(source["data"])[1]:
+        yield Placeholder((*at, "source", "data"), "base64", part)
 
 
-ASKING = Asking(
-    system="system",
+ANTHROPIC_REQUEST_FIELDS = RequestFields(
+    system_field="system",
     settings=frozenset(
         (
             *("cache_control", "container", "context_management", "max_tokens", "mcp_servers"),
@@ -93,13 +101,15 @@ ASKING = Asking(
         )
     ),
 )
-DIALECT = Dialect(ANTHROPIC, ("messages",), pieces, ASKING)
+ANTHROPIC_DIALECT = Dialect(
+    ANTHROPIC_MESSAGES, ("messages",), read_anthropic_parts, ANTHROPIC_REQUEST_FIELDS
+)
 
 FORMAT = Format(
-    name=ANTHROPIC,
-    what="messages of the Anthropic Messages API",
-    recognises=recogniser(ANTHROPIC),
-    read=reader(DIALECT),
-    write=writer(DIALECT),
+    name=ANTHROPIC_MESSAGES,
+    description="messages of the Anthropic Messages API",
+    recognizes=make_recognizer(ANTHROPIC_MESSAGES),
+    read=make_message_reader(ANTHROPIC_DIALECT),
+    write=make_message_writer(ANTHROPIC_DIALECT),
     suffix=".json",
 )

@@ -6,54 +6,56 @@ from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, ToolResult
 from .....projections.history_view import HistoryView
-from ..outgoing import Outgoing
-from .telling import ANTHROPIC
+from ..outgoing import OutgoingSession
+from .dialect_detection import ANTHROPIC_MESSAGES
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _MEDIA = frozenset({"image", "document", "image_url", "file", "input_image", "input_file"})
 
 
-def count_losses(outgoing: Outgoing, view: HistoryView, provider: str, messages: list[Any]) -> None:
+def count_losses(
+    outgoing: OutgoingSession, view: HistoryView, provider: str, messages: list[Any]
+) -> None:
     """Report what is in the view and not in its messages."""
-    held, said = Counter(_held(view, provider)), Counter(_said(messages))
+    held, said = Counter(_view_contents(view, provider)), Counter(_message_contents(messages))
     for what, count in held.items():
         if count > said[what]:
-            outgoing.lose(what, count - said[what])
+            outgoing.count_loss(what, count - said[what])
 
 
 THINKING = "thinking"
 MEDIA = "images and documents"
-NATIVES = "items of another provider"
+NATIVE_ITEMS = "items of another provider"
 ERRORS = "error marks of tool results"
 
 
-def _held(view: HistoryView, provider: str) -> Iterator[str]:
+def _view_contents(view: HistoryView, provider: str) -> Iterator[str]:
     for entry in view.entries:
         if entry.shown is None:
-            yield from _of_block(entry.block, provider)
+            yield from _block_contents(entry.block, provider)
 
 
-def _of_block(block: AnyBlock, provider: str) -> Iterator[str]:
+def _block_contents(block: AnyBlock, provider: str) -> Iterator[str]:
     match block:
         case Block(kind=Kind.THINKING):
             yield THINKING
         case Block(media=Media()):
             yield MEDIA
         case Block(native=native, text="") if native and native.provider != provider:
-            yield NATIVES
+            yield NATIVE_ITEMS
         case ToolResult(content=content, is_error=is_error):
-            if is_error and provider != ANTHROPIC:
+            if is_error and provider != ANTHROPIC_MESSAGES:
                 yield ERRORS
             for part in () if isinstance(content, str) else content:
                 if isinstance(part, Media):
                     yield MEDIA
                 elif isinstance(part, NativePart) and part.native.provider != provider:
-                    yield NATIVES
+                    yield NATIVE_ITEMS
         case _:
             pass
 
 
-def _said(messages: list[Any]) -> Iterator[str]:
+def _message_contents(messages: list[Any]) -> Iterator[str]:
     """What the messages hold of it, however deep it lies."""
     left: list[Any] = [messages]
     while left:

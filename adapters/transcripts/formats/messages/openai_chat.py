@@ -10,89 +10,103 @@ from .....domain.blocks import (
     Media,
     Native,
     NativePart,
-    Part,
+    ResultPart,
     Text,
     ToolCall,
     ToolResult,
 )
-from ..claude_code.entries import kind_of_user_text
-from ..content.holes import At, Hole
+from ..claude_code.entries import classify_user_text
+from ..content.placeholders import JsonPath, Placeholder
 from ..format import Format
-from ..json_lines import Line
-from ..reading.fields import Item, MalformedError, take, take_optional
-from . import media_read
-from .conversation import Asking, Dialect
-from .pieces import Made, Piece, Unheard, Wrong, at_text, texts, type_of
-from .reader import reader
-from .telling import CHAT, recogniser
-from .writer import writer
+from ..json_lines import SourceLine
+from ..reading.fields import JsonDict, MalformedError, get_field, require_field
+from . import media_reading
+from .dialect_detection import CHAT_MESSAGES, make_recognizer
+from .message_file_reader import make_message_reader
+from .message_file_writer import make_message_writer
+from .message_parts import (
+    MalformedPart,
+    MessagePart,
+    ReadBlock,
+    UnknownPart,
+    read_item_type,
+    read_texts,
+    text_path,
+)
+from .message_reader import Dialect, RequestFields
 
 _THOUGHTS = ("reasoning_content", "reasoning")
 """Where servers put what a model thought, as text."""
 
 
-def pieces(message: Item, line: Line, number: int) -> Iterator[Piece]:
+def read_chat_parts(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:
     """What a message holds, in the order in which it was said."""
-    match take(message, "role", str):
+    match require_field(message, "role", str):
         case "system" | "developer":
-            yield from _content(message, line, Kind.DEVELOPER)
+            yield from _read_content(message, line, Kind.DEVELOPER)
         case "user":
-            yield from _content(message, line, Kind.USER)
+            yield from _read_content(message, line, Kind.USER)
         case "assistant":
-            yield from _assistant(message, line, number)
+            yield from _read_assistant(message, line, number)
         case "tool":
-            yield _result(message, take(message, "tool_call_id", str), line)
+            yield _read_result(message, require_field(message, "tool_call_id", str), line)
         case "function":
-            yield _result(message, _function_id(take(message, "name", str)), line)
+            yield _read_result(message, _function_id(require_field(message, "name", str)), line)
         case unheard:
-            yield Unheard(f"role/{unheard}", message)
+            yield UnknownPart(f"role/{unheard}", message)
 
 
-def _assistant(message: Item, line: Line, number: int) -> Iterator[Piece]:
+def _read_assistant(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:
     for field in _THOUGHTS:
         if isinstance(thought := message.get(field), str) and thought:
-            yield Made(Block.thinking(thought), (Hole((field,), "text"),))
-    yield from _content(message, line, Kind.ASSISTANT)
-    if refusal := take_optional(message, "refusal", str):
-        yield Made(Block.assistant(refusal, name="refusal"), (Hole(("refusal",), "text"),))
+            yield ReadBlock(Block.thinking(thought), (Placeholder((field,), "text"),))
+    yield from _read_content(message, line, Kind.ASSISTANT)
+    if refusal := get_field(message, "refusal", str):
+        yield ReadBlock(
+            Block.assistant(refusal, name="refusal"), (Placeholder(("refusal",), "text"),)
+        )
     if isinstance(audio := message.get("audio"), dict):
-        spoken = _native(audio, line)
-        yield Made(Block.assistant("", name="audio", native=spoken), (Hole(("audio",), "native"),))
-    for index, item in enumerate(take_optional(message, "tool_calls", list) or []):
+        spoken = _make_native(audio, line)
+        yield ReadBlock(
+            Block.assistant("", name="audio", native=spoken), (Placeholder(("audio",), "native"),)
+        )
+    for index, item in enumerate(get_field(message, "tool_calls", list) or []):
         try:
-            yield _call(item, index, number, line)
+            yield _read_call(item, index, number, line)
         except MalformedError as error:
-            yield Wrong(f"tool_calls[{index}]: {error}", item)
-    if function := take_optional(message, "function_call", dict):
-        at: At = ("function_call",)
-        yield _called(_function_id(take(function, "name", str)), function, at, line)
+            yield MalformedPart(f"tool_calls[{index}]: {error}", item)
+    if function := get_field(message, "function_call", dict):
+        at: JsonPath = ("function_call",)
+        yield _make_call(_function_id(require_field(function, "name", str)), function, at, line)
 
 
-def _call(item: Any, index: int, number: int, line: Line) -> Piece:
+def _read_call(item: Any, index: int, number: int, line: SourceLine) -> MessagePart:
     if not isinstance(item, dict):
         raise MalformedError("expected an object")
-    id = take_optional(item, "id", str) or f"call-{number}-{index}"
-    at: At = ("tool_calls", index)
-    if custom := take_optional(item, "custom", dict):
-        asked = line.json({"input": take(custom, "input", str)})
-        call = ToolCall(tool_call_id=id, name=take(custom, "name", str), arguments=asked)
-        return Made(call, (Hole((*at, "custom", "input"), "argument", "input"),))
-    return _called(id, take(item, "function", dict), (*at, "function"), line)
+    id = get_field(item, "id", str) or f"call-{number}-{index}"
+    at: JsonPath = ("tool_calls", index)
+    if custom := get_field(item, "custom", dict):
+        asked = line.to_json({"input": require_field(custom, "input", str)})
+        call = ToolCall(tool_call_id=id, name=require_field(custom, "name", str), arguments=asked)
+        return ReadBlock(call, (Placeholder((*at, "custom", "input"), "argument", "input"),))
+    return _make_call(id, require_field(item, "function", dict), (*at, "function"), line)
 
 
-def _called(id: str, function: Item, at: At, line: Line) -> Made:
+def _make_call(id: str, function: JsonDict, at: JsonPath, line: SourceLine) -> ReadBlock:
     arguments = function.get("arguments")
     if isinstance(arguments, dict):  # some servers send what the text would say
         call = ToolCall(
-            tool_call_id=id, name=take(function, "name", str), arguments=line.json(arguments)
+            tool_call_id=id,
+            name=require_field(function, "name", str),
+            arguments=line.to_json(arguments),
         )
-        return Made(call, (Hole((*at, "arguments"), "json"),))
+        return ReadBlock(call, (Placeholder((*at, "arguments"), "json"),))
     call = ToolCall(
         tool_call_id=id,
-        name=take(function, "name", str),
-        arguments=take(function, "arguments", str),
+        name=require_field(function, "name", str),
+        arguments=require_field(function, "arguments", str),
     )
-    return Made(call, (Hole((*at, "arguments"), "text"),))
+    return ReadBlock(call, (Placeholder((*at, "arguments"), "text"),))
 
 
 def _function_id(name: str) -> str:
@@ -100,86 +114,88 @@ def _function_id(name: str) -> str:
     return f"function-{name}"
 
 
-def _result(message: Item, id: str, line: Line) -> Piece:
+def _read_result(message: JsonDict, id: str, line: SourceLine) -> MessagePart:
     if not id:
         raise MalformedError("tool_call_id: expected an id, but it is empty")
     content = message.get("content")
     if content is None or isinstance(content, str):
-        holes = (Hole(("content",), "text"),) if content else ()
-        return Made(ToolResult(tool_call_id=id, content=content or ""), holes)
-    parts: list[Part] = []
-    holes_of: list[Hole] = []
-    for at, item in texts(message, "content"):
-        if type_of(item) == "text":
-            parts.append(Text(text=take(item, "text", str)))
-            holes_of.append(Hole((*at, "text"), "text", len(parts) - 1))
+        holes = (Placeholder(("content",), "text"),) if content else ()
+        return ReadBlock(ToolResult(tool_call_id=id, content=content or ""), holes)
+    parts: list[ResultPart] = []
+    holes_of: list[Placeholder] = []
+    for at, item in read_texts(message, "content"):
+        if read_item_type(item) == "text":
+            parts.append(Text(text=require_field(item, "text", str)))
+            holes_of.append(Placeholder((*at, "text"), "text", len(parts) - 1))
         else:
-            parts.append(NativePart(native=_native(item, line)))
-            holes_of.append(Hole(at, "native", len(parts) - 1))
-    return Made(ToolResult(tool_call_id=id, content=tuple(parts)), tuple(holes_of))
+            parts.append(NativePart(native=_make_native(item, line)))
+            holes_of.append(Placeholder(at, "native", len(parts) - 1))
+    return ReadBlock(ToolResult(tool_call_id=id, content=tuple(parts)), tuple(holes_of))
 
 
-def _content(message: Item, line: Line, kind: Kind) -> Iterator[Piece]:
-    for at, item in texts(message, "content"):
+def _read_content(message: JsonDict, line: SourceLine, kind: Kind) -> Iterator[MessagePart]:
+    for at, item in read_texts(message, "content"):
         try:
-            yield _part(at, item, line, kind)
+            yield _read_part(at, item, line, kind)
         except MalformedError as error:
             place = f"[{at[-1]}]" if isinstance(at[-1], int) else ""
-            yield Wrong(f"content{place}: {error}", item)
+            yield MalformedPart(f"content{place}: {error}", item)
 
 
-def _part(at: At, item: Any, line: Line, kind: Kind) -> Piece:
-    match type_of(item):
+def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> MessagePart:
+    match read_item_type(item):
         case "text":
-            words = take(item, "text", str)
-            of = kind_of_user_text({}, words) if kind is Kind.USER else kind
-            return Made(Block(kind=of, text=words), (Hole(at_text(at), "text"),))
+            words = require_field(item, "text", str)
+            of = classify_user_text({}, words) if kind is Kind.USER else kind
+            return ReadBlock(Block(kind=of, text=words), (Placeholder(text_path(at), "text"),))
         case "refusal":
-            refusal = Block.assistant(take(item, "refusal", str), name="refusal")
-            return Made(refusal, (Hole((*at, "refusal"), "text"),))
+            refusal = Block.assistant(require_field(item, "refusal", str), name="refusal")
+            return ReadBlock(refusal, (Placeholder((*at, "refusal"), "text"),))
         case "image_url":
-            return _image(at, take(item, "image_url", dict))
+            return _read_image(at, require_field(item, "image_url", dict))
         case "input_audio" | "video_url":
-            return _only_here(at, item, line)
+            return _keep_native(at, item, line)
         case "file":
-            return _file(at, item, line)
+            return _read_file(at, item, line)
         case unheard:
-            return Unheard(f"content/{unheard}", item)
+            return UnknownPart(f"content/{unheard}", item)
 
 
-def _image(at: At, image: Item) -> Made:
-    found, form = media_read.from_url(take(image, "url", str), "image")
-    holes = (Hole((*at, "image_url", "url"), form),) if form else ()
-    return Made(Block(kind=Kind.IMAGE, media=found), holes)
+def _read_image(at: JsonPath, image: JsonDict) -> ReadBlock:
+    found, form = media_reading.read_media_url(require_field(image, "url", str), "image")
+    holes = (Placeholder((*at, "image_url", "url"), form),) if form else ()
+    return ReadBlock(Block(kind=Kind.IMAGE, media=found), holes)
 
 
-def _file(at: At, item: Item, line: Line) -> Made:
-    file = take(item, "file", dict)
-    data = take_optional(file, "file_data", str)
+def _read_file(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
+    file = require_field(item, "file", dict)
+    data = get_field(file, "file_data", str)
     if data is None or not data.startswith("data:"):
-        return _only_here(at, item, line)
-    name = take_optional(file, "filename", str)
-    found, form = media_read.from_url(data, "document", name)
-    holes = (Hole((*at, "file", "file_data"), form),) if form else ()
-    return Made(_document(found), holes)
+        return _keep_native(at, item, line)
+    name = get_field(file, "filename", str)
+    found, form = media_reading.read_media_url(data, "document", name)
+    holes = (Placeholder((*at, "file", "file_data"), form),) if form else ()
+    return ReadBlock(_make_document(found), holes)
 
 
-def _document(found: Media) -> AnyBlock:
+def _make_document(found: Media) -> AnyBlock:
     return Block(kind=Kind.DOCUMENT, media=found, name=found.name)
 
 
-def _only_here(at: At, item: Item, line: Line) -> Made:
+def _keep_native(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
     """Sound, film, and what was uploaded before: only the provider can do anything with it."""
-    block = Block(kind=Kind.DOCUMENT, name=take(item, "type", str), native=_native(item, line))
-    return Made(block, (Hole(at, "native"),))
+    block = Block(
+        kind=Kind.DOCUMENT, name=require_field(item, "type", str), native=_make_native(item, line)
+    )
+    return ReadBlock(block, (Placeholder(at, "native"),))
 
 
-def _native(item: Any, line: Line) -> Native:
-    return Native(provider=CHAT, item=line.json(item))
+def _make_native(item: Any, line: SourceLine) -> Native:
+    return Native(provider=CHAT_MESSAGES, item=line.to_json(item))
 
 
-ASKING = Asking(
-    system=None,
+CHAT_REQUEST_FIELDS = RequestFields(
+    system_field=None,
     settings=frozenset(
         (
             *("audio", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens"),
@@ -191,13 +207,13 @@ ASKING = Asking(
         )
     ),
 )
-DIALECT = Dialect(CHAT, ("messages",), pieces, ASKING)
+CHAT_DIALECT = Dialect(CHAT_MESSAGES, ("messages",), read_chat_parts, CHAT_REQUEST_FIELDS)
 
 FORMAT = Format(
-    name=CHAT,
-    what="messages of OpenAI Chat Completions",
-    recognises=recogniser(CHAT),
-    read=reader(DIALECT),
-    write=writer(DIALECT),
+    name=CHAT_MESSAGES,
+    description="messages of OpenAI Chat Completions",
+    recognizes=make_recognizer(CHAT_MESSAGES),
+    read=make_message_reader(CHAT_DIALECT),
+    write=make_message_writer(CHAT_DIALECT),
     suffix=".json",
 )

@@ -9,192 +9,205 @@ from .....domain.blocks import (
     Media,
     Native,
     NativePart,
-    Part,
+    ResultPart,
     Text,
     ToolCall,
     ToolResult,
 )
-from ..claude_code.entries import kind_of_user_text
-from ..content.holes import At, Form, Hole
+from ..claude_code.entries import classify_user_text
+from ..content.placeholders import JsonPath, Placeholder, PlaceholderForm
 from ..format import Format
-from ..json_lines import Line
-from ..reading.fields import Item, MalformedError, take, take_optional
-from . import media_read
-from .conversation import Asking, Dialect
-from .pieces import Compaction, Made, Piece, Unheard, Wrong, at_text, texts, type_of
-from .reader import reader
-from .telling import RESPONSES, recogniser
-from .writer import writer
+from ..json_lines import SourceLine
+from ..reading.fields import JsonDict, MalformedError, get_field, require_field
+from . import media_reading
+from .dialect_detection import RESPONSES_ITEMS, make_recognizer
+from .message_file_reader import make_message_reader
+from .message_file_writer import make_message_writer
+from .message_parts import (
+    MalformedPart,
+    MessagePart,
+    ProviderCompaction,
+    ReadBlock,
+    UnknownPart,
+    read_item_type,
+    read_texts,
+    text_path,
+)
+from .message_reader import Dialect, RequestFields
 
-_ASKED = {
+_CALL_FIELDS = {
     "local_shell_call": "action",
     "shell_call": "action",
     "apply_patch_call": "operation",
     "computer_call": "action",
 }
 """Calls of the provider's own tools that somebody else runs, and where they say what to do."""
-_ALL: At = ()
+_WHOLE_ITEM: JsonPath = ()
 
 
-def pieces(message: Item, line: Line, number: int) -> Iterator[Piece]:
+def read_response_parts(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:
     """What an item holds."""
     match message.get("type", "message"):
         case "message":
-            yield from _message(message, line)
+            yield from _read_message(message, line)
         case "function_call":
-            yield _call(message, number)
+            yield _read_call(message, number)
         case "custom_tool_call":
-            yield _custom_call(message, line, number)
-        case str(kind) if kind in _ASKED:
-            yield _own_call(message, kind, line, number)
+            yield _read_custom_call(message, line, number)
+        case str(kind) if kind in _CALL_FIELDS:
+            yield _read_server_call(message, kind, line, number)
         case str(kind) if kind.endswith("_call_output"):
-            yield _result(message, line)
+            yield _read_result(message, line)
         case "reasoning":
-            yield _reasoning(message, line)
+            yield _read_reasoning(message, line)
         case "compaction" | "compaction_summary" | "context_compaction":
-            yield Compaction(None, "the summary is encrypted")
+            yield ProviderCompaction(None, "the summary is encrypted")
         case str(kind) if kind.endswith("_call") or kind.startswith("mcp_"):
             # The provider ran the tool itself: call and result are one item.
-            ran = Block.assistant("", name=kind, native=_native(message, line))
-            yield Made(ran, (Hole(_ALL, "native"),))
+            ran = Block.assistant("", name=kind, native=_make_native(message, line))
+            yield ReadBlock(ran, (Placeholder(_WHOLE_ITEM, "native"),))
         case unheard:
-            yield Unheard(str(unheard), message)
+            yield UnknownPart(str(unheard), message)
 
 
-def _message(message: Item, line: Line) -> Iterator[Piece]:
-    role = take(message, "role", str)
+def _read_message(message: JsonDict, line: SourceLine) -> Iterator[MessagePart]:
+    role = require_field(message, "role", str)
     kinds = {"user": Kind.USER, "assistant": Kind.ASSISTANT}
     if role not in {"user", "assistant", "system", "developer"}:
-        yield Unheard(f"role/{role}", message)
+        yield UnknownPart(f"role/{role}", message)
         return
-    for at, item in texts(message, "content"):
+    for at, item in read_texts(message, "content"):
         try:
-            yield _part(at, item, line, kinds.get(role, Kind.DEVELOPER))
+            yield _read_part(at, item, line, kinds.get(role, Kind.DEVELOPER))
         except MalformedError as error:
             place = f"[{at[-1]}]" if isinstance(at[-1], int) else ""
-            yield Wrong(f"content{place}: {error}", item)
+            yield MalformedPart(f"content{place}: {error}", item)
 
 
-def _part(at: At, item: Any, line: Line, kind: Kind) -> Piece:
-    match type_of(item):
+def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> MessagePart:
+    match read_item_type(item):
         case "input_text" | "output_text" | "text":
-            words = take(item, "text", str)
-            of = kind_of_user_text({}, words) if kind is Kind.USER else kind
-            return Made(Block(kind=of, text=words), (Hole(at_text(at), "text"),))
+            words = require_field(item, "text", str)
+            of = classify_user_text({}, words) if kind is Kind.USER else kind
+            return ReadBlock(Block(kind=of, text=words), (Placeholder(text_path(at), "text"),))
         case "refusal":
-            refusal = Block.assistant(take(item, "refusal", str), name="refusal")
-            return Made(refusal, (Hole((*at, "refusal"), "text"),))
+            refusal = Block.assistant(require_field(item, "refusal", str), name="refusal")
+            return ReadBlock(refusal, (Placeholder((*at, "refusal"), "text"),))
         case "input_image" | "input_file" as what:
-            if found := _medium(item):
+            if found := _read_media(item):
                 media, field, form = found
-                holes = (Hole((*at, field), form),) if form else ()
+                holes = (Placeholder((*at, field), form),) if form else ()
                 of = Kind.IMAGE if what == "input_image" else Kind.DOCUMENT
-                return Made(Block(kind=of, media=media, name=media.name), holes)
-            return _only_here(at, item, line)
+                return ReadBlock(Block(kind=of, media=media, name=media.name), holes)
+            return _keep_native(at, item, line)
         case "input_audio" | "computer_screenshot":
-            return _only_here(at, item, line)
+            return _keep_native(at, item, line)
         case unheard:
-            return Unheard(f"content/{unheard}", item)
+            return UnknownPart(f"content/{unheard}", item)
 
 
-def _medium(item: Item) -> tuple[Media, str, Form | None] | None:
+def _read_media(item: JsonDict) -> tuple[Media, str, PlaceholderForm | None] | None:
     """None where only the provider can find the bytes: a file that was uploaded to it."""
-    name = take_optional(item, "filename", str)
+    name = get_field(item, "filename", str)
     for field in ("image_url", "file_data", "file_url"):
-        if address := take_optional(item, field, str):
+        if address := get_field(item, field, str):
             if field == "file_data" and not address.startswith("data:"):
                 return None
-            what: media_read.What = "image" if field == "image_url" else "document"
-            media, form = media_read.from_url(address, what, name)
+            what: media_reading.MediaKind = "image" if field == "image_url" else "document"
+            media, form = media_reading.read_media_url(address, what, name)
             return media, field, form
     return None
 
 
-def _only_here(at: At, item: Item, line: Line) -> Made:
-    name = take(item, "type", str)
-    block = Block(kind=Kind.DOCUMENT, name=name, native=_native(item, line))
-    return Made(block, (Hole(at, "native"),))
+def _keep_native(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
+    name = require_field(item, "type", str)
+    block = Block(kind=Kind.DOCUMENT, name=name, native=_make_native(item, line))
+    return ReadBlock(block, (Placeholder(at, "native"),))
 
 
-def _call(message: Item, number: int) -> Made:
+def _read_call(message: JsonDict, number: int) -> ReadBlock:
     call = ToolCall(
-        tool_call_id=take_optional(message, "call_id", str) or f"call-{number}",
-        name=take(message, "name", str),
-        arguments=take(message, "arguments", str),
+        tool_call_id=get_field(message, "call_id", str) or f"call-{number}",
+        name=require_field(message, "name", str),
+        arguments=require_field(message, "arguments", str),
     )
-    return Made(call, (Hole(("arguments",), "text"),))
+    return ReadBlock(call, (Placeholder(("arguments",), "text"),))
 
 
-def _custom_call(message: Item, line: Line, number: int) -> Made:
+def _read_custom_call(message: JsonDict, line: SourceLine, number: int) -> ReadBlock:
     """A call with one text, which need be no JSON."""
     call = ToolCall(
-        tool_call_id=take_optional(message, "call_id", str) or f"call-{number}",
-        name=take(message, "name", str),
-        arguments=line.json({"input": take(message, "input", str)}),
-        native=_native(message, line),
+        tool_call_id=get_field(message, "call_id", str) or f"call-{number}",
+        name=require_field(message, "name", str),
+        arguments=line.to_json({"input": require_field(message, "input", str)}),
+        native=_make_native(message, line),
     )
-    return Made(call, (Hole(_ALL, "native"),))
+    return ReadBlock(call, (Placeholder(_WHOLE_ITEM, "native"),))
 
 
-def _own_call(message: Item, kind: str, line: Line, number: int) -> Made:
-    asked = message.get(_ASKED[kind], message.get("actions"))
+def _read_server_call(message: JsonDict, kind: str, line: SourceLine, number: int) -> ReadBlock:
+    asked = message.get(_CALL_FIELDS[kind], message.get("actions"))
     call = ToolCall(
-        tool_call_id=take_optional(message, "call_id", str) or f"call-{number}",
+        tool_call_id=get_field(message, "call_id", str) or f"call-{number}",
         name=kind.removesuffix("_call"),
-        arguments=line.json(asked if isinstance(asked, dict) else {"actions": asked}),
-        native=_native(message, line),
+        arguments=line.to_json(asked if isinstance(asked, dict) else {"actions": asked}),
+        native=_make_native(message, line),
     )
-    return Made(call, (Hole(_ALL, "native"),))
+    return ReadBlock(call, (Placeholder(_WHOLE_ITEM, "native"),))
 
 
-def _result(message: Item, line: Line) -> Made:
-    id = take(message, "call_id", str)
+def _read_result(message: JsonDict, line: SourceLine) -> ReadBlock:
+    id = require_field(message, "call_id", str)
     if not id:
         raise MalformedError("call_id: expected an id, but it is empty")
     output = message.get("output")
     if isinstance(output, str):
-        holes = (Hole(("output",), "text"),) if output else ()
-        return Made(ToolResult(tool_call_id=id, content=output), holes)
+        holes = (Placeholder(("output",), "text"),) if output else ()
+        return ReadBlock(ToolResult(tool_call_id=id, content=output), holes)
     if not isinstance(output, list):
-        result = ToolResult(tool_call_id=id, content="", native=_native(message, line))
-        return Made(result, (Hole(_ALL, "native"),))
-    parts: list[Part] = []
-    filled: list[Hole] = []
-    for at, item in texts(message, "output"):
-        part, hole = _output_part(at, item, len(parts), line)
+        result = ToolResult(tool_call_id=id, content="", native=_make_native(message, line))
+        return ReadBlock(result, (Placeholder(_WHOLE_ITEM, "native"),))
+    parts: list[ResultPart] = []
+    filled: list[Placeholder] = []
+    for at, item in read_texts(message, "output"):
+        part, hole = _read_output_part(at, item, len(parts), line)
         parts.append(part)
         filled += [hole] if hole else []
-    return Made(ToolResult(tool_call_id=id, content=tuple(parts)), tuple(filled))
+    return ReadBlock(ToolResult(tool_call_id=id, content=tuple(parts)), tuple(filled))
 
 
-def _output_part(at: At, item: Any, index: int, line: Line) -> tuple[Part, Hole | None]:
-    match type_of(item):
+def _read_output_part(
+    at: JsonPath, item: Any, index: int, line: SourceLine
+) -> tuple[ResultPart, Placeholder | None]:
+    match read_item_type(item):
         case "input_text" | "output_text" | "text":
-            return Text(text=take(item, "text", str)), Hole((*at, "text"), "text", index)
-        case "input_image" | "input_file" if found := _medium(item):
+            return Text(text=require_field(item, "text", str)), Placeholder(
+                (*at, "text"), "text", index
+            )
+        case "input_image" | "input_file" if found := _read_media(item):
             media, field, form = found
-            return media, Hole((*at, field), form, index) if form else None
+            return media, Placeholder((*at, field), form, index) if form else None
         case _:
-            return NativePart(native=_native(item, line)), Hole(at, "native", index)
+            return NativePart(native=_make_native(item, line)), Placeholder(at, "native", index)
 
 
-def _reasoning(message: Item, line: Line) -> Made:
+def _read_reasoning(message: JsonDict, line: SourceLine) -> ReadBlock:
     said = [
         item["text"]
         for field in ("summary", "content")
-        for item in take_optional(message, field, list) or []
+        for item in get_field(message, field, list) or []
         if isinstance(item, dict) and isinstance(item.get("text"), str)
     ]
-    thought = Block.thinking("\n\n".join(said), native=_native(message, line))
-    return Made(thought, (Hole(_ALL, "native"),))
+    thought = Block.thinking("\n\n".join(said), native=_make_native(message, line))
+    return ReadBlock(thought, (Placeholder(_WHOLE_ITEM, "native"),))
 
 
-def _native(item: Any, line: Line) -> Native:
-    return Native(provider=RESPONSES, item=line.json(item))
+def _make_native(item: Any, line: SourceLine) -> Native:
+    return Native(provider=RESPONSES_ITEMS, item=line.to_json(item))
 
 
-ASKING = Asking(
-    system="instructions",
+RESPONSES_REQUEST_FIELDS = RequestFields(
+    system_field="instructions",
     settings=frozenset(
         (
             *("background", "context_management", "include", "max_output_tokens", "metadata"),
@@ -204,13 +217,19 @@ ASKING = Asking(
         )
     ),
 )
-DIALECT = Dialect(RESPONSES, ("input", "output"), pieces, ASKING, is_of_items=True)
+RESPONSES_DIALECT = Dialect(
+    RESPONSES_ITEMS,
+    ("input", "output"),
+    read_response_parts,
+    RESPONSES_REQUEST_FIELDS,
+    is_of_items=True,
+)
 
 FORMAT = Format(
-    name=RESPONSES,
-    what="items of OpenAI Responses",
-    recognises=recogniser(RESPONSES),
-    read=reader(DIALECT),
-    write=writer(DIALECT),
+    name=RESPONSES_ITEMS,
+    description="items of OpenAI Responses",
+    recognizes=make_recognizer(RESPONSES_ITEMS),
+    read=make_message_reader(RESPONSES_DIALECT),
+    write=make_message_writer(RESPONSES_DIALECT),
     suffix=".json",
 )

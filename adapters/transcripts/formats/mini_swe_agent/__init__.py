@@ -1,13 +1,13 @@
 """mini-SWE-agent: trajectories, a file each."""
 
 from ..format import Format
-from . import reader, writer
+from . import mini_swe_agent_reader, mini_swe_agent_writer
 
 FORMAT = Format(
-    name=reader.NAME,
-    what="trajectories of mini-SWE-agent",
-    recognises=reader.recognises,
-    read=reader.read,
-    write=writer.write,
+    name=mini_swe_agent_reader.FORMAT_NAME,
+    description="trajectories of mini-SWE-agent",
+    recognizes=mini_swe_agent_reader.recognizes,
+    read=mini_swe_agent_reader.read,
+    write=mini_swe_agent_writer.write,
     suffix=".traj.json",
 )

@@ -6,79 +6,90 @@ from typing import Any
 
 from .....domain.blocks import Kind, ToolCall
 from .....domain.compaction_events import Trigger
-from ..json_lines import Line
-from ..openhands.usage import number_of, usage_of
-from ..reading.chat_content import contents, say, think, tool_calls
-from ..reading.fields import MalformedError, json_name, take, take_optional
-from ..reading.pieces import Pieces, Whence
-from ..steps import Aside, Asked, Call, Compacted, Step, Unknown
-from ..summary_mark import summary_of
-from .talk import FENCED
+from ..json_lines import SourceLine
+from ..openhands.call_usage import as_number, read_openhands_usage
+from ..reading.chat_content import add_message_blocks, add_thoughts, read_contents, read_tool_calls
+from ..reading.entry_blocks import EntryBlocks, EntryLocation
+from ..reading.fields import MalformedError, get_field, json_name, require_field
+from ..steps import (
+    ImportStep,
+    RawEntry,
+    ReportedCall,
+    RequestParameters,
+    SourceCompaction,
+    UnknownEntry,
+)
+from ..summary_mark import find_marked_summary
+from .bash_messages import FENCED_COMMAND
 
-NAME = "mini-swe-agent"
-SHELL = "bash"
+FORMAT_NAME = "mini-swe-agent"
+SHELL_TOOL = "bash"
 """The only tool of this agent."""
-BY = "by"
+AUTHOR_FIELD = "by"
 """The field of `extra` that says who spoke in a user's role, where cutbank wrote it."""
 
 
 @dataclass(slots=True)
-class Messages:
+class MiniSweMessageReader:
     """What is known of a trajectory at some message of it."""
 
-    line: Line
+    line: SourceLine
     model: str | None = None
-    open: list[str] = field(default_factory=list)
-    said: bool = False
+    open_calls: list[str] = field(default_factory=list)
+    has_messages: bool = False
 
-    def read(self, message: Any, number: int, key: str, raw: str) -> list[Step]:
+    def read(self, message: Any, number: int, key: str, raw: str) -> list[ImportStep]:
         """The steps of one message."""
         if not isinstance(message, dict):
             raise MalformedError(f"expected an object, got {json_name(message)}")
-        extra = take_optional(message, "extra", dict) or {}
-        time = number_of(extra.get("timestamp"))
-        told = self.line.json(extra["timestamp"]) if time is not None else None
-        whence = Whence(NAME, key, self.line, number, None, told)
-        match take(message, "role", str):
+        extra = get_field(message, "extra", dict) or {}
+        time = as_number(extra.get("timestamp"))
+        told = self.line.to_json(extra["timestamp"]) if time is not None else None
+        whence = EntryLocation(FORMAT_NAME, key, self.line, number, None, told)
+        match require_field(message, "role", str):
             case "system":
-                texts = [value for value, _ in contents(message) if isinstance(value, str)]
-                asked = Asked(f"{key}:asked", "\n\n".join(texts))
-                return [asked, Aside(key, "system", raw, line=number)]
+                texts = [value for value, _ in read_contents(message) if isinstance(value, str)]
+                asked = RequestParameters(f"{key}:asked", "\n\n".join(texts))
+                return [asked, RawEntry(key, "system", raw, line=number)]
             case "assistant":
-                return list(self._assistant(message, extra, whence, raw))
+                return list(self._read_assistant(message, extra, whence, raw))
             case "user":
-                return list(self._user(message, extra, whence, raw))
+                return list(self._read_user(message, extra, whence, raw))
             case "tool":
-                call = take(message, "tool_call_id", str)
+                call = require_field(message, "tool_call_id", str)
                 if not call:
                     raise MalformedError("tool_call_id: expected an id, but it is empty")
-                return list(self._answer(message, call, extra, whence))
+                return list(self._read_answer(message, call, extra, whence))
             case "exit":
-                return [Aside(key, "exit", raw, line=number)]
+                return [RawEntry(key, "exit", raw, line=number)]
             case role:
-                return [Unknown(key, f"messages/{role}", raw, number)]
+                return [UnknownEntry(key, f"messages/{role}", raw, number)]
 
-    def _assistant(
-        self, message: dict[str, Any], extra: dict[str, Any], whence: Whence, raw: str
-    ) -> Iterator[Step]:
-        pieces = Pieces()
-        think(pieces, message, self.line)
-        say(pieces, Kind.ASSISTANT, message)
-        for index, call in tool_calls(message):
+    def _read_assistant(
+        self, message: dict[str, Any], extra: dict[str, Any], whence: EntryLocation, raw: str
+    ) -> Iterator[ImportStep]:
+        pieces = EntryBlocks()
+        add_thoughts(pieces, message, self.line)
+        add_message_blocks(pieces, Kind.ASSISTANT, message)
+        for index, call in read_tool_calls(message):
             at = ("tool_calls", index, "function", "arguments")
             function = call["function"]
-            pieces.add(_call(call["id"], function["name"], function["arguments"]), at)
+            pieces.add(_make_call(call["id"], function["name"], function["arguments"]), at)
         self._find_commands(pieces, message, whence)
-        self.open = [block.tool_call_id for block in pieces.blocks if isinstance(block, ToolCall)]
+        self.open_calls = [
+            block.tool_call_id for block in pieces.blocks if isinstance(block, ToolCall)
+        ]
         response = extra.get("response")
         told = response if isinstance(response, dict) else {}
         id = told.get("id")
         call_id = id if isinstance(id, str) and id else f"message-{whence.number}"
-        yield from self._blocks(pieces, message, whence, raw, call_id)
+        yield from self._make_steps(pieces, message, whence, raw, call_id)
         if pieces.blocks and (told or extra.get("cost") is not None):
-            yield self._spent(told, extra, call_id, whence)
+            yield self._report_call(told, extra, call_id, whence)
 
-    def _find_commands(self, pieces: Pieces, message: dict[str, Any], whence: Whence) -> None:
+    def _find_commands(
+        self, pieces: EntryBlocks, message: dict[str, Any], whence: EntryLocation
+    ) -> None:
         """The command that stands in the text, where the message calls no tool."""
         if any(isinstance(block, ToolCall) for block in pieces.blocks):
             return
@@ -90,70 +101,81 @@ class Messages:
                 return
             case _:
                 pass
-        found = [match[1] for block in pieces.blocks for match in FENCED.finditer(block.text or "")]
+        found = [
+            match[1]
+            for block in pieces.blocks
+            for match in FENCED_COMMAND.finditer(block.text or "")
+        ]
         # The agent runs a command only where there is just one.
         if len(found) == 1:
-            arguments = self.line.json({"command": found[0]})
-            pieces.add(_call(f"call-{whence.number}", SHELL, arguments))
+            arguments = self.line.to_json({"command": found[0]})
+            pieces.add(_make_call(f"call-{whence.number}", SHELL_TOOL, arguments))
 
-    def _user(
-        self, message: dict[str, Any], extra: dict[str, Any], whence: Whence, raw: str
-    ) -> Iterator[Step]:
-        by = extra.get(BY)
-        found = _summary(message)
-        if found and self.said:
-            yield Compacted(
+    def _read_user(
+        self, message: dict[str, Any], extra: dict[str, Any], whence: EntryLocation, raw: str
+    ) -> Iterator[ImportStep]:
+        by = extra.get(AUTHOR_FIELD)
+        found = _find_summary(message)
+        if found and self.has_messages:
+            yield SourceCompaction(
                 key=f"{whence.key}:compacted",
                 trigger=Trigger.THRESHOLD,
                 summary=found,
                 source_time=whence.time,
-                partial="which blocks stayed is not said",
+                partial_reason="which blocks stayed is not said",
             )
-            yield Aside(whence.key, "user", raw, line=whence.number)
+            yield RawEntry(whence.key, "user", raw, line=whence.number)
             return
-        if self.open and by is None and not found and self._is_output(self.open[0], extra):
-            yield from self._answer(message, self.open[0], extra, whence)
+        if (
+            self.open_calls
+            and by is None
+            and not found
+            and self._is_output(self.open_calls[0], extra)
+        ):
+            yield from self._read_answer(message, self.open_calls[0], extra, whence)
             return
-        pieces = Pieces()
+        pieces = EntryBlocks()
         if found:
-            say(pieces, Kind.DEVELOPER, message)
-            pieces.call_summary(found)
+            add_message_blocks(pieces, Kind.DEVELOPER, message)
+            pieces.mark_as_summary(found)
         else:
             by_program = by == "developer" or isinstance(extra.get("interrupt_type"), str)
-            say(pieces, Kind.DEVELOPER if by_program else Kind.USER, message)
-        yield from self._blocks(pieces, message, whence, raw)
+            add_message_blocks(pieces, Kind.DEVELOPER if by_program else Kind.USER, message)
+        yield from self._make_steps(pieces, message, whence, raw)
 
     def _is_output(self, call: str, extra: dict[str, Any]) -> bool:
         # A call that was found in the text is answered by a user's message, and by no other role.
         return call.startswith("call-") and not isinstance(extra.get("interrupt_type"), str)
 
-    def _answer(
-        self, message: dict[str, Any], call: str, extra: dict[str, Any], whence: Whence
-    ) -> Iterator[Step]:
-        pieces = Pieces()
-        pieces.result(call, contents(message), is_error=bool(extra.get("exception_info")))
-        if call in self.open:
-            self.open.remove(call)
-        self.said = True
-        yield from pieces.appends(whence, message)
+    def _read_answer(
+        self, message: dict[str, Any], call: str, extra: dict[str, Any], whence: EntryLocation
+    ) -> Iterator[ImportStep]:
+        pieces = EntryBlocks()
+        pieces.add_tool_result(
+            call, read_contents(message), is_error=bool(extra.get("exception_info"))
+        )
+        if call in self.open_calls:
+            self.open_calls.remove(call)
+        self.has_messages = True
+        yield from pieces.make_appends(whence, message)
 
-    def _blocks(
+    def _make_steps(
         self,
-        pieces: Pieces,
+        pieces: EntryBlocks,
         message: dict[str, Any],
-        whence: Whence,
+        whence: EntryLocation,
         raw: str,
         message_id: str | None = None,
-    ) -> Iterator[Step]:
+    ) -> Iterator[ImportStep]:
         if pieces.blocks:
-            self.said = True
-            yield from pieces.appends(whence, message, message_id)
+            self.has_messages = True
+            yield from pieces.make_appends(whence, message, message_id)
         else:
-            yield Aside(whence.key, str(message["role"]), raw, line=whence.number)
+            yield RawEntry(whence.key, str(message["role"]), raw, line=whence.number)
 
-    def _spent(
-        self, response: dict[str, Any], extra: dict[str, Any], call_id: str, whence: Whence
-    ) -> Call:
+    def _report_call(
+        self, response: dict[str, Any], extra: dict[str, Any], call_id: str, whence: EntryLocation
+    ) -> ReportedCall:
         model, choices = response.get("model"), response.get("choices")
         match choices:
             case [{"finish_reason": str(reason)}, *_]:
@@ -163,22 +185,22 @@ class Messages:
         fields = {
             "call_id": call_id,
             "model": model if isinstance(model, str) else self.model,
-            "usage": usage_of(response.get("usage")),
-            "cost_usd": number_of(extra.get("cost")),
+            "usage": read_openhands_usage(response.get("usage")),
+            "cost_usd": as_number(extra.get("cost")),
             "stop_reason": stop,
             "source_time": whence.time,
         }
-        return Call(f"call:{whence.key}", fields, whence.key)
+        return ReportedCall(f"call:{whence.key}", fields, whence.key)
 
 
-def _call(id: str, name: str, arguments: str) -> ToolCall:
+def _make_call(id: str, name: str, arguments: str) -> ToolCall:
     return ToolCall(tool_call_id=id, name=name, arguments=arguments)
 
 
-def _summary(message: dict[str, Any]) -> str | None:
-    match contents(message):
+def _find_summary(message: dict[str, Any]) -> str | None:
+    match read_contents(message):
         case [(str(text), _)]:
-            found = summary_of(message, text)
+            found = find_marked_summary(message, text)
             return found.text if found else None
         case _:
             return None

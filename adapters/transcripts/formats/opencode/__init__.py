@@ -1,14 +1,14 @@
 """opencode's session exports: one JSON document, with its compactions and sub-agents."""
 
 from ..format import Format
-from .names import NAME
-from .reader import read, recognises
-from .writer import write
+from .names import FORMAT_NAME
+from .opencode_reader import read, recognizes
+from .opencode_writer import write
 
 FORMAT = Format(
-    name=NAME,
-    what="exported sessions of opencode",
-    recognises=recognises,
+    name=FORMAT_NAME,
+    description="exported sessions of opencode",
+    recognizes=recognizes,
     read=read,
     write=write,
     suffix=".json",

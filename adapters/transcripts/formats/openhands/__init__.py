@@ -4,18 +4,18 @@ from ..format import Format
 from . import v0_reader, v0_writer, v1_reader, v1_writer
 
 V1 = Format(
-    name=v1_reader.NAME,
-    what="conversations of the OpenHands SDK, a folder each",
-    recognises=v1_reader.recognises,
+    name=v1_reader.FORMAT_NAME,
+    description="conversations of the OpenHands SDK, a folder each",
+    recognizes=v1_reader.recognizes,
     read=v1_reader.read,
     write_folder=v1_writer.write_folder,
-    homes=("~/.openhands/conversations",),
+    home_patterns=("~/.openhands/conversations",),
 )
 
 V0 = Format(
-    name=v0_reader.NAME,
-    what="sessions of OpenHands before its SDK: trajectories, and outputs of its benchmarks",
-    recognises=v0_reader.recognises,
+    name=v0_reader.FORMAT_NAME,
+    description="sessions of OpenHands before its SDK: trajectories, and outputs of its benchmarks",
+    recognizes=v0_reader.recognizes,
     read=v0_reader.read,
     write=v0_writer.write,
     suffix=".json",

@@ -6,57 +6,63 @@ from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
 from .....domain.messages import Role
-from ..content.media_text import address_of
-from ..outgoing import Compacted, Entry, Message, Outgoing, Said
-from ..writing.own_entries import Restorer, name_of, own_entries
-from .usage import report_of
-from .v0_reader import LINE, NAME
-from .v1_events import time_of
+from ..content.media_text import make_media_address
+from ..outgoing import (
+    OutgoingBlock,
+    OutgoingCompaction,
+    OutgoingEntry,
+    OutgoingMessage,
+    OutgoingSession,
+)
+from ..writing.own_entries import EntryRestorer, group_own_entries, read_entry_type
+from .call_usage import make_usage_report
+from .v0_reader import FORMAT_NAME, LINE_ENTRY
+from .v1_events import format_local_time
 
-Event = dict[str, Any]
+EventObject = dict[str, Any]
 
 
-def write(outgoing: Outgoing) -> Iterator[bytes]:
+def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     """The list of events; or the line that the session was, where it was one."""
-    session = _Session(outgoing)
-    events = list(session.events())
+    session = _V0SessionWriter(outgoing)
+    events = list(session.write_events())
     whole = {**session.line, "history": events} if session.line is not None else events
     yield json.dumps(whole, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
-class _Session:
+class _V0SessionWriter:
     """What was written of a session so far."""
 
-    def __init__(self, outgoing: Outgoing) -> None:
+    def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
-        self.restorer = Restorer()
-        self.line: Event | None = None
+        self.restorer = EntryRestorer()
+        self.line: EventObject | None = None
         """What stands around the events."""
         self.next = 0
         """The id of the next event."""
         self.shown: dict[int, tuple[int, ...]] = {}
         """The events in view, each with the positions of its blocks."""
-        self.causes: dict[str, tuple[int, Event]] = {}
+        self.causes: dict[str, tuple[int, EventObject]] = {}
         """Each tool call's event, and what is told of the call."""
         self.prompted = False
 
-    def events(self) -> Iterator[Event]:
-        for part in own_entries(self.outgoing, NAME, with_refused=True):
+    def write_events(self) -> Iterator[EventObject]:
+        for part in group_own_entries(self.outgoing, FORMAT_NAME, with_refused=True):
             match part:
-                case Entry():
-                    event = self._own(part)
+                case OutgoingEntry():
+                    event = self._restore_event(part)
                     if event is not None:
                         yield event
-                case Compacted():
-                    yield from self._prompt()
-                    yield self._condensation(part)
-                case Message():
-                    yield from self._prompt()
-                    yield from self._message(part)
-        yield from self._prompt()
+                case OutgoingCompaction():
+                    yield from self._write_prompt()
+                    yield self._make_condensation(part)
+                case OutgoingMessage():
+                    yield from self._write_prompt()
+                    yield from self._write_message(part)
+        yield from self._write_prompt()
 
-    def _own(self, entry: Entry) -> Event | None:
-        if name_of(entry) == LINE and entry.rest is None:
+    def _restore_event(self, entry: OutgoingEntry) -> EventObject | None:
+        if read_entry_type(entry) == LINE_ENTRY and entry.remainder is None:
             self.line = json.loads(entry.raw or "{}")
             return None
         event = self.restorer.restore(entry)
@@ -66,24 +72,24 @@ class _Session:
         id = event.get("id")
         if type(id) is int:
             self.next = max(self.next, id + 1)
-            if entry.rest is not None:
-                self.shown[id] = tuple(said.position for said in entry.said)
-            for said in entry.said:
+            if entry.remainder is not None:
+                self.shown[id] = tuple(said.position for said in entry.outgoing_blocks)
+            for said in entry.outgoing_blocks:
                 if isinstance(said.block, ToolCall):
                     told = event.get("tool_call_metadata") or {}
                     self.causes[said.block.tool_call_id] = id, told
         return event
 
-    def _event(self, source: str, message: str, time: str) -> Event:
+    def _make_event(self, source: str, message: str, time: str) -> EventObject:
         self.next += 1
         return {"id": self.next - 1, "timestamp": time, "source": source, "message": message}
 
-    def _prompt(self) -> Iterator[Event]:
+    def _write_prompt(self) -> Iterator[EventObject]:
         outgoing = self.outgoing
         if not self.prompted and (outgoing.system_prompt is not None or outgoing.tools):
             prompt = outgoing.system_prompt or ""
-            time = outgoing.opened.replace(tzinfo=None).isoformat(timespec="microseconds")
-            yield self._event("agent", prompt, time) | {
+            time = outgoing.opened_at.replace(tzinfo=None).isoformat(timespec="microseconds")
+            yield self._make_event("agent", prompt, time) | {
                 "action": "system",
                 "args": {
                     "content": prompt,
@@ -94,44 +100,46 @@ class _Session:
             }
         self.prompted = True
 
-    def _message(self, message: Message) -> Iterator[Event]:
-        said = message.said
+    def _write_message(self, message: OutgoingMessage) -> Iterator[EventObject]:
+        said = message.outgoing_blocks
         match message.role:
             case Role.TOOL_RESULT:
                 for one in said:
-                    yield self._observation(one)
+                    yield self._make_observation(one)
             case Role.DEVELOPER:
                 for one in said:
-                    yield self._recalled(one)
+                    yield self._make_recall(one)
             case Role.ASSISTANT if any(isinstance(one.block, ToolCall) for one in said):
-                yield from self._calls(message)
+                yield from self._write_calls(message)
             case role:
-                yield self._words(role, said)
+                yield self._make_message(role, said)
 
-    def _words(self, role: Role, said: Sequence[Said]) -> Event:
-        text, images = self._content([one.block for one in said])
+    def _make_message(self, role: Role, said: Sequence[OutgoingBlock]) -> EventObject:
+        text, images = self._make_content([one.block for one in said])
         source = "agent" if role is Role.ASSISTANT else "user"
-        event = self._event(source, text, time_of(said[0])) | {
+        event = self._make_event(source, text, format_local_time(said[0])) | {
             "action": "message",
             "args": {"content": text, "image_urls": images or None, "wait_for_response": False},
         }
-        return self._placed(event, said)
+        return self._place_event(event, said)
 
-    def _recalled(self, said: Said) -> Event:
+    def _make_recall(self, said: OutgoingBlock) -> EventObject:
         # What the program told the model has no other place than beside what it looked up.
         name = said.block.name if isinstance(said.block, Block) else None
         known = {"name": name or "", "trigger": "", "content": said.block.text}
-        event = self._event("environment", "Added microagent knowledge", time_of(said)) | {
+        event = self._make_event(
+            "environment", "Added microagent knowledge", format_local_time(said)
+        ) | {
             "observation": "recall",
             "content": "Added microagent knowledge",
             "extras": {"recall_type": "knowledge", "microagent_knowledge": [known]},
         }
-        return self._placed(event, [said])
+        return self._place_event(event, [said])
 
-    def _calls(self, message: Message) -> Iterator[Event]:
-        response = self._response(message)
-        calls = [one for one in message.said if isinstance(one.block, ToolCall)]
-        others = [one for one in message.said if not isinstance(one.block, ToolCall)]
+    def _write_calls(self, message: OutgoingMessage) -> Iterator[EventObject]:
+        response = self._make_response(message)
+        calls = [one for one in message.outgoing_blocks if isinstance(one.block, ToolCall)]
+        others = [one for one in message.outgoing_blocks if not isinstance(one.block, ToolCall)]
         thought = response["choices"][0]["message"]["content"] or ""
         for index, one in enumerate(calls):
             call = one.block
@@ -142,26 +150,26 @@ class _Session:
                 "model_response": response,
                 "total_calls_in_response": len(calls),
             }
-            event = self._event("agent", f"Calling {call.name}", time_of(one)) | {
+            event = self._make_event("agent", f"Calling {call.name}", format_local_time(one)) | {
                 "action": "call_tool_mcp",
                 "tool_call_metadata": told,
                 "args": {
                     "name": call.name,
-                    "arguments": call.parsed(),
+                    "arguments": call.parse_arguments(),
                     "thought": "" if index else thought,
                 },
             }
             self.causes[call.tool_call_id] = event["id"], told
-            yield self._placed(event, [one] if index else [*others, one])
+            yield self._place_event(event, [one] if index else [*others, one])
 
-    def _response(self, message: Message) -> Event:
-        blocks = [one.block for one in message.said]
-        text, images = self._content(blocks)
+    def _make_response(self, message: OutgoingMessage) -> EventObject:
+        blocks = [one.block for one in message.outgoing_blocks]
+        text, images = self._make_content(blocks)
         if images:
-            self.outgoing.lose("images in the model's messages", len(images))
+            self.outgoing.count_loss("images in the model's messages", len(images))
         call = message.call
-        made = f"{self.outgoing.key}:{message.said[0].position}"
-        answer: Event = {
+        made = f"{self.outgoing.key}:{message.outgoing_blocks[0].position}"
+        answer: EventObject = {
             "role": "assistant",
             "content": text or None,
             "tool_calls": [
@@ -184,68 +192,70 @@ class _Session:
                 {
                     "index": 0,
                     "finish_reason": (call.stop_reason if call else None) or "tool_calls",
-                    "message": answer | self._thoughts(blocks),
+                    "message": answer | self._make_thoughts(blocks),
                 }
             ],
-            "usage": report_of(usage) if usage else None,
+            "usage": make_usage_report(usage) if usage else None,
         }
 
-    def _observation(self, said: Said) -> Event:
+    def _make_observation(self, said: OutgoingBlock) -> EventObject:
         result = said.block
         assert isinstance(result, ToolResult), "a message of a tool"
         cause, told = self.causes.get(result.tool_call_id, (None, {}))
         parts = (Text(text=result.content),) if isinstance(result.content, str) else result.content
         images = [
-            address_of(part) for part in parts if isinstance(part, Media) and part.type == "image"
+            make_media_address(part)
+            for part in parts
+            if isinstance(part, Media) and part.type == "image"
         ]
         others = [part for part in parts if not isinstance(part, Text)]
         if len(others) > len(images):
             lost = "parts of tool results that are neither text nor images"
-            self.outgoing.lose(lost, len(others) - len(images))
+            self.outgoing.count_loss(lost, len(others) - len(images))
         texts = [part.text for part in parts if isinstance(part, Text)]
-        event = self._event("agent", "", time_of(said)) | {
+        event = self._make_event("agent", "", format_local_time(said)) | {
             "cause": cause,
             "observation": "error" if result.is_error else "mcp",
             "tool_call_metadata": told,
             "content": "\n".join(texts),
             "extras": {"image_urls": images} if images else {},
         }
-        return self._placed(event, [said])
+        return self._place_event(event, [said])
 
-    def _content(self, blocks: Sequence[AnyBlock]) -> tuple[str, list[str]]:
+    def _make_content(self, blocks: Sequence[AnyBlock]) -> tuple[str, list[str]]:
         texts: list[str] = []
         images: list[str] = []
         for block in blocks:
             match block:
                 case Block(kind=Kind.IMAGE, media=Media() as media):
-                    images.append(address_of(media))
+                    images.append(make_media_address(media))
                 case Block(kind=Kind.DOCUMENT):
-                    self.outgoing.lose("documents")
+                    self.outgoing.count_loss("documents")
                 case Block(kind=Kind.THINKING) | ToolCall():
                     pass
                 case _ if block.text:
                     texts.append(block.text)
                 case _ if block.native:
-                    self.outgoing.lose("items that only their provider understands")
+                    self.outgoing.count_loss("items that only their provider understands")
                 case _:
                     pass
         return "\n\n".join(texts), images
 
-    def _thoughts(self, blocks: Sequence[AnyBlock]) -> Event:
-        found: Event = {}
+    def _make_thoughts(self, blocks: Sequence[AnyBlock]) -> EventObject:
+        found: EventObject = {}
         for block in blocks:
             if block.kind is not Kind.THINKING:
                 continue
             if block.native and block.native.provider == "anthropic":
                 found.setdefault("thinking_blocks", []).append(json.loads(block.native.item))
             elif block.native:
-                self.outgoing.lose("items that only their provider understands")
+                self.outgoing.count_loss("items that only their provider understands")
             elif block.text:
                 before = found.get("reasoning_content")
                 found["reasoning_content"] = f"{before}\n\n{block.text}" if before else block.text
         return found
 
-    def _condensation(self, part: Compacted) -> Event:
+    def _make_condensation(self, part: OutgoingCompaction) -> EventObject:
         boundary = part.boundary
         gone = [
             id
@@ -256,10 +266,10 @@ class _Session:
             del self.shown[id]
         changed = len(boundary.trims) + len(boundary.replacements)
         if changed:
-            self.outgoing.lose("blocks that are shown shortened", changed)
+            self.outgoing.count_loss("blocks that are shown shortened", changed)
         time = part.time.replace(tzinfo=None).isoformat(timespec="microseconds")
         prompted = self.outgoing.system_prompt is not None or bool(self.outgoing.tools)
-        return self._event("agent", "", time) | {
+        return self._make_event("agent", "", time) | {
             "action": "condensation",
             "args": {
                 "forgotten_event_ids": gone,
@@ -270,6 +280,6 @@ class _Session:
             },
         }
 
-    def _placed(self, event: Event, said: Sequence[Said]) -> Event:
+    def _place_event(self, event: EventObject, said: Sequence[OutgoingBlock]) -> EventObject:
         self.shown[event["id"]] = tuple(one.position for one in said)
         return event

@@ -17,88 +17,92 @@ from .....domain.blocks import (
     ToolResult,
 )
 from .....domain.messages import Role
-from ..content.media_text import address_of
-from ..outgoing import Compacted, Message, Outgoing, Said
-from ..summary_mark import mark_of
-from ..writing.as_text import marked_text
+from ..content.media_text import make_media_address
+from ..outgoing import OutgoingBlock, OutgoingCompaction, OutgoingMessage, OutgoingSession
+from ..summary_mark import make_summary_mark
+from ..writing.marked_text import make_marked_text
 
-Event = dict[str, Any]
-Placed = tuple[Event, tuple[int, ...]]
+EventObject = dict[str, Any]
+PlacedEvent = tuple[EventObject, tuple[int, ...]]
 """An event, and the positions of the blocks that it says."""
 
 
-class Made:
+class V1EventBuilder:
     """The events of one conversation in the making."""
 
-    def __init__(self, outgoing: Outgoing) -> None:
+    def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.actions: dict[str, tuple[str, str]] = {}
         """Each tool call's event and tool."""
 
-    def message(self, message: Message) -> Iterator[Placed]:
+    def build_events(self, message: OutgoingMessage) -> Iterator[PlacedEvent]:
         """A message as events: an action for each call, with what was said before it."""
         if message.role is Role.TOOL_RESULT:
-            for said in message.said:
-                yield self._observation(said)
+            for said in message.outgoing_blocks:
+                yield self._build_observation(said)
             return
-        response = self._response(message)
-        pending: list[Said] = []
-        for said in message.said:
+        response = self._response_id(message)
+        pending: list[OutgoingBlock] = []
+        for said in message.outgoing_blocks:
             pending.append(said)
             if isinstance(said.block, ToolCall):
-                yield self._action(said.block, pending, response)
+                yield self._build_action(said.block, pending, response)
                 pending = []
         if pending:
-            yield self._message(message.role, pending, response)
+            yield self._build_message(message.role, pending, response)
 
-    def system(self, prompt: str, tools: list[Any]) -> Event:
+    def build_system_event(self, prompt: str, tools: list[Any]) -> EventObject:
         """What was asked beside the messages."""
         return {
             "kind": "SystemPromptEvent",
-            "id": self._id("system"),
-            "timestamp": _naive(self.outgoing.opened),
+            "id": self._make_id("system"),
+            "timestamp": _local_time(self.outgoing.opened_at),
             "source": "agent",
-            "system_prompt": _text(prompt),
+            "system_prompt": _make_text(prompt),
             "tools": tools,
         }
 
-    def condensation(self, part: Compacted, gone: list[str]) -> Event:
+    def build_condensation(self, part: OutgoingCompaction, gone: list[str]) -> EventObject:
         """A compaction: the summary stands behind the system prompt."""
         prompted = self.outgoing.system_prompt is not None or bool(self.outgoing.tools)
         return {
             "kind": "Condensation",
-            "id": self._id(f"compacted:{part.boundary.after}:{part.time.isoformat()}"),
-            "timestamp": _naive(part.time),
+            "id": self._make_id(f"compacted:{part.boundary.after}:{part.time.isoformat()}"),
+            "timestamp": _local_time(part.time),
             "source": "environment",
             "forgotten_event_ids": gone,
             "summary": part.summary.text if part.summary else None,
             "summary_offset": int(prompted),
-            "llm_response_id": self._id(f"summary:{part.boundary.after}"),
+            "llm_response_id": self._make_id(f"summary:{part.boundary.after}"),
         }
 
-    def _message(self, role: Role, said: Sequence[Said], response: str) -> Placed:
+    def _build_message(
+        self, role: Role, said: Sequence[OutgoingBlock], response: str
+    ) -> PlacedEvent:
         blocks = [one.block for one in said]
         speaker = {Role.ASSISTANT: "agent", Role.USER: "user"}.get(role, "environment")
         body = {
             "role": "assistant" if role is Role.ASSISTANT else "user",
-            "content": self._content(blocks),
-        } | self._thoughts(blocks)
-        event = self._event("MessageEvent", said[0], speaker) | {
+            "content": self._build_content(blocks),
+        } | self._build_thoughts(blocks)
+        event = self._build_event("MessageEvent", said[0], speaker) | {
             "llm_message": body,
             "activated_skills": [],
             "extended_content": [],
         }
         if role is Role.ASSISTANT:
             event["llm_response_id"] = response
-        return event, _positions(said)
+        return event, _list_positions(said)
 
-    def _action(self, call: ToolCall, said: Sequence[Said], response: str) -> Placed:
+    def _build_action(
+        self, call: ToolCall, said: Sequence[OutgoingBlock], response: str
+    ) -> PlacedEvent:
         blocks = [one.block for one in said[:-1]]
-        event = self._event("ActionEvent", said[-1], "agent")
+        event = self._build_event("ActionEvent", said[-1], "agent")
         self.actions[call.tool_call_id] = event["id"], call.name
         return event | {
-            "thought": self._content(blocks),
-            **self._thoughts(blocks),
+            "thought": self._build_content(blocks),
+            **self._build_thoughts(blocks),
             # OpenHands leaves it empty where it cannot tell which of its tools was meant.
             "action": None,
             "tool_name": call.name,
@@ -111,15 +115,15 @@ class Made:
             },
             "llm_response_id": response,
             "security_risk": "UNKNOWN",
-        }, _positions(said)
+        }, _list_positions(said)
 
-    def _observation(self, said: Said) -> Placed:
+    def _build_observation(self, said: OutgoingBlock) -> PlacedEvent:
         result = said.block
         assert isinstance(result, ToolResult), "a message of a tool"
-        action, tool = self.actions.get(result.tool_call_id, (self._id("lost"), "unknown"))
+        action, tool = self.actions.get(result.tool_call_id, (self._make_id("lost"), "unknown"))
         parts = (Text(text=result.content),) if isinstance(result.content, str) else result.content
-        content = [item for part in parts for item in self._part(part)]
-        event = self._event("ObservationEvent", said, "environment") | {
+        content = [item for part in parts for item in self._build_part(part)]
+        event = self._build_event("ObservationEvent", said, "environment") | {
             "tool_name": tool,
             "tool_call_id": result.tool_call_id,
             "observation": {
@@ -130,29 +134,29 @@ class Made:
             },
             "action_id": action,
         }
-        return event, _positions([said])
+        return event, _list_positions([said])
 
-    def _content(self, blocks: Sequence[AnyBlock]) -> list[Event]:
-        content: list[Event] = []
+    def _build_content(self, blocks: Sequence[AnyBlock]) -> list[EventObject]:
+        content: list[EventObject] = []
         for block in blocks:
             match block:
                 case Block(kind=Kind.THINKING):
                     pass
                 case Block(kind=Kind.IMAGE, media=Media() as media):
-                    content.append(_image(media))
+                    content.append(_make_image(media))
                 case Block(kind=Kind.DOCUMENT):
-                    self.outgoing.lose("documents")
+                    self.outgoing.count_loss("documents")
                 case Block() if block.text:
-                    content.append(_text(marked_text(block)) | mark_of(block))
+                    content.append(_make_text(make_marked_text(block)) | make_summary_mark(block))
                 case Block():
                     if block.native:
-                        self.outgoing.lose("items that only their provider understands")
+                        self.outgoing.count_loss("items that only their provider understands")
                 case _:
                     pass
         return content
 
-    def _thoughts(self, blocks: Sequence[AnyBlock]) -> Event:
-        found: Event = {}
+    def _build_thoughts(self, blocks: Sequence[AnyBlock]) -> EventObject:
+        found: EventObject = {}
         for block in blocks:
             if not isinstance(block, Block) or block.kind is not Kind.THINKING:
                 continue
@@ -161,68 +165,76 @@ class Made:
                 found.setdefault("thinking_blocks", []).append(json.loads(native.item))
             elif native and native.provider == "openai-responses":
                 if "responses_reasoning_item" in found:
-                    self.outgoing.lose("further reasoning items of one message")
-                found.setdefault("responses_reasoning_item", _reasoning(json.loads(native.item)))
+                    self.outgoing.count_loss("further reasoning items of one message")
+                found.setdefault(
+                    "responses_reasoning_item", _make_reasoning(json.loads(native.item))
+                )
             elif block.text:
                 before = found.get("reasoning_content")
                 found["reasoning_content"] = f"{before}\n\n{block.text}" if before else block.text
         return found
 
-    def _part(self, part: Text | Media | NativePart) -> Iterator[Event]:
+    def _build_part(self, part: Text | Media | NativePart) -> Iterator[EventObject]:
         match part:
             case Text():
-                yield _text(part.text)
+                yield _make_text(part.text)
             case Media(type="image"):
-                yield _image(part)
+                yield _make_image(part)
             case Media():
-                self.outgoing.lose("documents in tool results")
+                self.outgoing.count_loss("documents in tool results")
             case NativePart():
-                self.outgoing.lose("parts of tool results that only their provider understands")
+                self.outgoing.count_loss(
+                    "parts of tool results that only their provider understands"
+                )
 
-    def _event(self, kind: str, said: Said, source: str) -> Event:
+    def _build_event(self, kind: str, said: OutgoingBlock, source: str) -> EventObject:
         return {
             "kind": kind,
-            "id": self._id(f"#{said.position}"),
-            "timestamp": time_of(said),
+            "id": self._make_id(f"#{said.position}"),
+            "timestamp": format_local_time(said),
             "source": source,
         }
 
-    def _response(self, message: Message) -> str:
-        return message.call.call_id if message.call else self._id(f"r{message.said[0].position}")
+    def _response_id(self, message: OutgoingMessage) -> str:
+        return (
+            message.call.call_id
+            if message.call
+            else self._make_id(f"r{message.outgoing_blocks[0].position}")
+        )
 
-    def _id(self, what: str) -> str:
+    def _make_id(self, what: str) -> str:
         return str(uuid5(NAMESPACE_OID, f"{self.outgoing.key}:{what}"))
 
 
-def time_of(said: Said) -> str:
+def format_local_time(said: OutgoingBlock) -> str:
     """When it was said, in the form of OpenHands: local, without a zone."""
     origin = said.block.origin
     if origin and origin.time:
         try:
-            return _naive(datetime.fromisoformat(origin.time))
+            return _local_time(datetime.fromisoformat(origin.time))
         except ValueError:
             pass  # other formats write their times in other ways: when it was recorded, then
-    return _naive(said.time)
+    return _local_time(said.time)
 
 
-def _naive(time: datetime) -> str:
+def _local_time(time: datetime) -> str:
     plain = time.astimezone(UTC).replace(tzinfo=None) if time.tzinfo else time
     return plain.isoformat(timespec="microseconds")
 
 
-def _positions(said: Sequence[Said]) -> tuple[int, ...]:
+def _list_positions(said: Sequence[OutgoingBlock]) -> tuple[int, ...]:
     return tuple(one.position for one in said)
 
 
-def _text(text: str) -> Event:
+def _make_text(text: str) -> EventObject:
     return {"type": "text", "text": text}
 
 
-def _image(media: Media) -> Event:
-    return {"type": "image", "image_urls": [address_of(media)]}
+def _make_image(media: Media) -> EventObject:
+    return {"type": "image", "image_urls": [make_media_address(media)]}
 
 
-def _reasoning(item: Event) -> Event:
+def _make_reasoning(item: EventObject) -> EventObject:
     summary = [one["text"] for one in item.get("summary") or [] if "text" in one]
     return {
         "id": item.get("id"),

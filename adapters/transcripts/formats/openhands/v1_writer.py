@@ -6,64 +6,64 @@ from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from .....domain.blocks import ToolCall
-from ..outgoing import Compacted, Entry, Message, Outgoing
-from ..writing.own_entries import Restorer, name_of, own_entries
+from ..outgoing import OutgoingCompaction, OutgoingEntry, OutgoingMessage, OutgoingSession
+from ..writing.own_entries import EntryRestorer, group_own_entries, read_entry_type
 from . import v1_events
-from .folder import STATES
-from .usage import report_of
-from .v1_reader import NAME
+from .call_usage import make_usage_report
+from .event_folder import STATE_FILE_NAMES
+from .v1_reader import FORMAT_NAME
 
-Event = dict[str, Any]
+EventObject = dict[str, Any]
 
 
-def write_folder(outgoing: Outgoing) -> Iterator[tuple[str, bytes]]:
+def write_folder(outgoing: OutgoingSession) -> Iterator[tuple[str, bytes]]:
     """The events, a file each, and the conversation's state at last."""
-    conversation = _Conversation(outgoing)
-    for number, event in enumerate(conversation.events()):
+    conversation = _ConversationWriter(outgoing)
+    for number, event in enumerate(conversation.write_events()):
         id = str(event.get("id") or uuid5(NAMESPACE_OID, f"{outgoing.key}:{number}"))
         # A name has no other characters: whatever the source's id is, the folder stays readable.
         named = id if _is_plain(id) else str(uuid5(NAMESPACE_OID, id))
-        yield f"events/event-{number:05d}-{named}.json", _bytes(event)
-    states = conversation.states or {"base_state.json": conversation.state()}
+        yield f"events/event-{number:05d}-{named}.json", _encode_json(event)
+    states = conversation.states or {"base_state.json": conversation.make_state()}
     for name, state in states.items():
-        yield name, _bytes(state)
+        yield name, _encode_json(state)
 
 
-class _Conversation:
+class _ConversationWriter:
     """What was written of a conversation so far."""
 
-    def __init__(self, outgoing: Outgoing) -> None:
+    def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.states: dict[str, Any] = {}
-        self.made = v1_events.Made(outgoing)
-        self.restorer = Restorer()
+        self.made = v1_events.V1EventBuilder(outgoing)
+        self.restorer = EntryRestorer()
         self.shown: dict[str, tuple[int, ...]] = {}
         """The events in view, each with the positions of its blocks."""
         self.prompted = False
         """Whether the system prompt was written."""
         self.usages: list[dict[str, Any]] = []
 
-    def events(self) -> Iterator[Event]:
-        for part in own_entries(self.outgoing, NAME, with_refused=True):
+    def write_events(self) -> Iterator[EventObject]:
+        for part in group_own_entries(self.outgoing, FORMAT_NAME, with_refused=True):
             match part:
-                case Entry():
-                    yield from self._own(part)
-                case Compacted():
-                    yield from self._prompt()
-                    yield self._condensation(part)
-                case Message():
-                    yield from self._prompt()
-                    for event, positions in self.made.message(part):
+                case OutgoingEntry():
+                    yield from self._restore_event(part)
+                case OutgoingCompaction():
+                    yield from self._write_prompt()
+                    yield self._make_condensation(part)
+                case OutgoingMessage():
+                    yield from self._write_prompt()
+                    for event, positions in self.made.build_events(part):
                         self.shown[event["id"]] = positions
                         yield event
-                    self._spent(part)
-        yield from self._prompt()
+                    self._count_usage(part)
+        yield from self._write_prompt()
 
-    def state(self) -> dict[str, Any]:
+    def make_state(self) -> dict[str, Any]:
         """The state of a conversation that OpenHands never had."""
         model = self.outgoing.model or "unknown"
         return {
-            "id": str(_uuid(self.outgoing.key)),
+            "id": str(_make_uuid(self.outgoing.key)),
             "agent": {
                 "kind": "Agent",
                 "llm": {"model": model, "usage_id": "agent"},
@@ -74,14 +74,14 @@ class _Conversation:
             "stuck_detection": True,
             "execution_status": "idle",
             "confirmation_policy": {"kind": "NeverConfirm"},
-            "stats": {"usage_to_metrics": {"agent": self._metrics(model)}},
+            "stats": {"usage_to_metrics": {"agent": self._make_metrics(model)}},
         } | ({"title": self.outgoing.title} if self.outgoing.title else {})
 
-    def _own(self, entry: Entry) -> Iterator[Event]:
-        if entry.rest is not None:
+    def _restore_event(self, entry: OutgoingEntry) -> Iterator[EventObject]:
+        if entry.remainder is not None:
             event = self.restorer.restore(entry)
-        elif name_of(entry) in STATES:
-            self.states[name_of(entry) or ""] = json.loads(entry.raw or "null")
+        elif read_entry_type(entry) in STATE_FILE_NAMES:
+            self.states[read_entry_type(entry) or ""] = json.loads(entry.raw or "null")
             return
         else:
             event = json.loads(entry.raw or "null")
@@ -89,22 +89,22 @@ class _Conversation:
             return
         self.prompted |= event.get("kind") == "SystemPromptEvent"
         id = str(event.get("id"))
-        for said in entry.said:
+        for said in entry.outgoing_blocks:
             if isinstance(said.block, ToolCall):
                 self.made.actions[said.block.tool_call_id] = id, said.block.name
-        if entry.rest is not None:
-            self.shown[id] = tuple(said.position for said in entry.said)
+        if entry.remainder is not None:
+            self.shown[id] = tuple(said.position for said in entry.outgoing_blocks)
         for forgotten in event.get("forgotten_event_ids") or []:
             self.shown.pop(str(forgotten), None)
         yield event
 
-    def _prompt(self) -> Iterator[Event]:
+    def _write_prompt(self) -> Iterator[EventObject]:
         outgoing = self.outgoing
         if not self.prompted and (outgoing.system_prompt is not None or outgoing.tools):
-            yield self.made.system(outgoing.system_prompt or "", list(outgoing.tools))
+            yield self.made.build_system_event(outgoing.system_prompt or "", list(outgoing.tools))
         self.prompted = True
 
-    def _condensation(self, part: Compacted) -> Event:
+    def _make_condensation(self, part: OutgoingCompaction) -> EventObject:
         boundary = part.boundary
         gone = [
             id
@@ -115,16 +115,18 @@ class _Conversation:
             del self.shown[id]
         if boundary.trims or boundary.replacements:
             count = len(boundary.trims) + len(boundary.replacements)
-            self.outgoing.lose("blocks that are shown shortened", count)
-        return self.made.condensation(part, gone)
+            self.outgoing.count_loss("blocks that are shown shortened", count)
+        return self.made.build_condensation(part, gone)
 
-    def _spent(self, message: Message) -> None:
+    def _count_usage(self, message: OutgoingMessage) -> None:
         call = message.call
         if call and call.usage:
             report = {"model": call.model or "", "response_id": call.call_id}
-            self.usages.append(report | report_of(call.usage) | {"cost": call.cost_usd or 0.0})
+            self.usages.append(
+                report | make_usage_report(call.usage) | {"cost": call.cost_usd or 0.0}
+            )
 
-    def _metrics(self, model: str) -> dict[str, Any]:
+    def _make_metrics(self, model: str) -> dict[str, Any]:
         costs = [{"model": one["model"], "cost": one.pop("cost")} for one in self.usages]
         return {
             "model_name": model,
@@ -135,7 +137,7 @@ class _Conversation:
         }
 
 
-def _uuid(key: str) -> UUID:
+def _make_uuid(key: str) -> UUID:
     try:
         return UUID(key)
     except ValueError:
@@ -146,5 +148,5 @@ def _is_plain(id: str) -> bool:
     return len(id) >= 8 and set(id) <= set("0123456789abcdefABCDEF-")
 
 
-def _bytes(value: Any) -> bytes:
+def _encode_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode(errors="replace")

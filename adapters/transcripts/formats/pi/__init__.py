@@ -2,26 +2,26 @@
 
 from functools import partial
 
-from ..format import Format, read_lines
-from .reader import OH_MY_PI as OMP
-from .reader import PI, begin, is_oh_my_pi, is_pi
-from .writer import write
+from ..format import Format, make_line_read
+from .pi_reader import OH_MY_PI as OMP
+from .pi_reader import PI, begin_reading, is_oh_my_pi, is_pi
+from .pi_writer import write
 
 FORMAT = Format(
     name=PI,
-    what="sessions of pi",
-    recognises=is_pi,
-    read=read_lines(partial(begin, PI)),
-    begin=partial(begin, PI),
+    description="sessions of pi",
+    recognizes=is_pi,
+    read=make_line_read(partial(begin_reading, PI)),
+    begin_reading=partial(begin_reading, PI),
     write=partial(write, PI),
-    homes=("~/.pi/agent/sessions",),
+    home_patterns=("~/.pi/agent/sessions",),
 )
-OH_MY_PI = Format(
+OH_MY_PI_FORMAT = Format(
     name=OMP,
-    what="sessions of oh-my-pi",
-    recognises=is_oh_my_pi,
-    read=read_lines(partial(begin, OMP)),
-    begin=partial(begin, OMP),
+    description="sessions of oh-my-pi",
+    recognizes=is_oh_my_pi,
+    read=make_line_read(partial(begin_reading, OMP)),
+    begin_reading=partial(begin_reading, OMP),
     write=partial(write, OMP),
-    homes=("~/.omp/agent/sessions",),
+    home_patterns=("~/.omp/agent/sessions",),
 )

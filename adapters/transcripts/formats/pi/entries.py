@@ -3,63 +3,63 @@
 import json
 from typing import Any
 
-from .....domain.record import LARGEST
+from .....domain.record import MAX_COUNT
 from .....domain.session_events import Usage
-from ..reading.fields import Item, MalformedError, json_name, take, take_optional
+from ..reading.fields import JsonDict, MalformedError, get_field, json_name, require_field
 
-KEPT = {
+RAW_ENTRY_TYPES = {
     *("active_tools_change", "archive", "credential_pin", "label", "leaf", "mode_change"),
     *("model_usage", "service_tier_change", "thinking_level_change", "ttsr_injection"),
 }
 """Types that no model was sent, and that the agent needs to go on."""
 
-TITLES = {"session_info": "name", "title_change": "title"}
+PI_TITLE_FIELDS = {"session_info": "name", "title_change": "title"}
 """Types that name the session, and the field that does."""
 
 
-def is_name(id: Any) -> bool:
+def is_valid_id(id: Any) -> bool:
     """Whether it can name a session or an entry."""
     return isinstance(id, str) and id != "" and "\0" not in id
 
 
-def model_of(entry: Item) -> str | None:
+def read_model_change(entry: JsonDict) -> str | None:
     """The model that a `model_change` asks for; None where it is the model of a side task."""
     if "modelId" in entry:
-        return take(entry, "modelId", str)
-    if take_optional(entry, "role", str) not in (None, "default"):
+        return require_field(entry, "modelId", str)
+    if get_field(entry, "role", str) not in (None, "default"):
         return None
-    provider, slash, model = take(entry, "model", str).partition("/")
+    provider, slash, model = require_field(entry, "model", str).partition("/")
     return model if slash else provider
 
 
-def call_of(message: Item, source_id: str, time: str | None) -> dict[str, Any]:
+def read_call_fields(message: JsonDict, source_id: str, time: str | None) -> dict[str, Any]:
     """The fields of the call that a message answered."""
-    usage = take_optional(message, "usage", dict, "message.") or {}
-    cost = take_optional(usage, "cost", dict, "message.usage.") or {}
-    lasted = _number(message, "duration")
+    usage = get_field(message, "usage", dict, "message.") or {}
+    cost = get_field(usage, "cost", dict, "message.usage.") or {}
+    lasted = _read_number(message, "duration")
     return {
-        "call_id": take_optional(message, "responseId", str, "message.") or source_id,
-        "model": take_optional(message, "model", str, "message."),
-        "usage": _usage(usage) if usage else None,
-        "cost_usd": _number(cost, "total"),
+        "call_id": get_field(message, "responseId", str, "message.") or source_id,
+        "model": get_field(message, "model", str, "message."),
+        "usage": _read_usage(usage) if usage else None,
+        "cost_usd": _read_number(cost, "total"),
         "latency_s": None if lasted is None else lasted / 1_000,
-        "stop_reason": take_optional(message, "stopReason", str, "message."),
+        "stop_reason": get_field(message, "stopReason", str, "message."),
         "source_time": time,
     }
 
 
-def system_prompt_of(entry: Item) -> str:
+def read_system_prompt(entry: JsonDict) -> str:
     """The system prompt that a `session_init` tells: a text, or one in pieces."""
     prompt = entry.get("systemPrompt")
     if isinstance(prompt, str):
         return prompt
-    pieces = take(entry, "systemPrompt", list)
+    pieces = require_field(entry, "systemPrompt", list)
     if not all(isinstance(piece, str) for piece in pieces):
         raise MalformedError("systemPrompt: expected a list of text")
     return "\n\n".join(pieces)
 
 
-def digest_of(message: Item) -> int:
+def digest_message(message: JsonDict) -> int:
     """Tells messages apart by the words that they say, wherever they stand."""
     content = message.get("content")
     said = [message.get(name) for name in ("role", "summary", "command", "output", "toolCallId")]
@@ -68,7 +68,7 @@ def digest_of(message: Item) -> int:
     return hash(tuple(words for words in said if isinstance(words, str)))
 
 
-def as_message(entry: Item) -> Item:
+def entry_to_message(entry: JsonDict) -> JsonDict:
     """The message that an entry is to a model."""
     match entry.get("type"):
         case "custom_message":
@@ -80,14 +80,14 @@ def as_message(entry: Item) -> Item:
             return message if isinstance(message, dict) else {}
 
 
-def dumped(entry: Item) -> bytes:
+def encode_entry(entry: JsonDict) -> bytes:
     """An entry as a line."""
     return json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _usage(usage: Item) -> Usage:
+def _read_usage(usage: JsonDict) -> Usage:
     counts = {
-        ours: take_optional(usage, theirs, int, "message.usage.")
+        ours: get_field(usage, theirs, int, "message.usage.")
         for ours, theirs in (
             ("input", "input"),
             ("cache_read", "cacheRead"),
@@ -96,12 +96,12 @@ def _usage(usage: Item) -> Usage:
         )
     }
     named = "reasoning" if usage.get("reasoning") is not None else "reasoningTokens"
-    reasoning = take_optional(usage, named, int, "message.usage.")
+    reasoning = get_field(usage, named, int, "message.usage.")
     return Usage(**counts, reasoning=reasoning)
 
 
-def _number(owner: Item, field: str) -> float | None:
+def _read_number(owner: JsonDict, field: str) -> float | None:
     value = owner.get(field)
     if value is None or type(value) in (int, float):
-        return value if value is not None and 0 <= value <= LARGEST else None
+        return value if value is not None and 0 <= value <= MAX_COUNT else None
     raise MalformedError(f"{field}: expected a number, got {json_name(value)}")

@@ -4,19 +4,19 @@ import json
 from typing import Any
 
 from .....domain.blocks import Native
-from ..json_lines import Line
-from ..reading.fields import Item, take, take_optional
+from ..json_lines import SourceLine
+from ..reading.fields import JsonDict, get_field, require_field
 
-ANTHROPIC = "anthropic"
-RESPONSES = "openai-responses"
+ANTHROPIC_PROVIDER = "anthropic"
+RESPONSES_PROVIDER = "openai-responses"
 
 _RESPONSES_APIS = ("openai-responses", "openai-codex-responses", "azure-openai-responses")
 
 
-def native_of(item: Item, api: Any, line: Line) -> tuple[Native | None, str]:
+def read_native(item: JsonDict, api: Any, line: SourceLine) -> tuple[Native | None, str]:
     """The provider's item of a thought, where its signature tells it, and what was thought."""
-    thought = take(item, "thinking", str)
-    signature = take_optional(item, "thinkingSignature", str)
+    thought = require_field(item, "thinking", str)
+    signature = get_field(item, "thinkingSignature", str)
     if item.get("redacted") is True:
         thought = ""
     if not signature:
@@ -25,17 +25,17 @@ def native_of(item: Item, api: Any, line: Line) -> tuple[Native | None, str]:
         said = {"type": "thinking", "thinking": thought, "signature": signature}
         if item.get("redacted") is True:
             said = {"type": "redacted_thinking", "data": signature}
-        return Native(provider=ANTHROPIC, item=line.json(said)), thought
+        return Native(provider=ANTHROPIC_PROVIDER, item=line.to_json(said)), thought
     if isinstance(api, str) and api in _RESPONSES_APIS and _is_reasoning(signature):
-        return Native(provider=RESPONSES, item=signature), thought
+        return Native(provider=RESPONSES_PROVIDER, item=signature), thought
     return None, thought
 
 
-def signature_of(native: Native) -> str | None:
+def make_signature(native: Native) -> str | None:
     """What pi keeps of a provider's item; None where it is none that pi keeps."""
-    if native.provider == RESPONSES and _is_reasoning(native.item):
+    if native.provider == RESPONSES_PROVIDER and _is_reasoning(native.item):
         return native.item
-    if native.provider != ANTHROPIC:
+    if native.provider != ANTHROPIC_PROVIDER:
         return None
     match json.loads(native.item):
         case {"type": "thinking", "signature": str(signature)}:
@@ -48,7 +48,7 @@ def signature_of(native: Native) -> str | None:
 
 def is_redacted(native: Native) -> bool:
     """Whether the provider shows nothing of the thought."""
-    match json.loads(native.item) if native.provider == ANTHROPIC else None:
+    match json.loads(native.item) if native.provider == ANTHROPIC_PROVIDER else None:
         case {"type": "redacted_thinking"}:
             return True
         case _:

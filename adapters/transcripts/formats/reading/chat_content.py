@@ -4,22 +4,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from .....domain.blocks import Kind
-from ..content.holes import At
-from ..json_lines import Line
-from .fields import Item, MalformedError, json_name
-from .pieces import Picture, Pieces, picture_of, thinking_block
+from ..content.placeholders import JsonPath
+from ..json_lines import SourceLine
+from .entry_blocks import EntryBlocks, SourceImage, image_from_address, make_thinking_block
+from .fields import JsonDict, MalformedError, json_name
 
-_MARK = "cache_control"
+_CACHE_MARK = "cache_control"
 
 
-def contents(message: Item) -> list[tuple[str | Picture, At]]:
+def read_contents(message: JsonDict) -> list[tuple[str | SourceImage, JsonPath]]:
     """The texts and images of a message, each with its place."""
     content = message.get("content")
     if content is None or isinstance(content, str):
         return [(content, ("content",))] if content else []
     if not isinstance(content, list):
         raise MalformedError(f"content: expected text or a list, got {json_name(content)}")
-    found: list[tuple[str | Picture, At]] = []
+    found: list[tuple[str | SourceImage, JsonPath]] = []
     for index, item in enumerate(content):
         match item:
             case {"type": "text", "text": str(text)}:
@@ -27,20 +27,20 @@ def contents(message: Item) -> list[tuple[str | Picture, At]]:
                     found.append((text, ("content", index, "text")))
             case {"type": "image_url", "image_url": {"url": str(address)}}:
                 at = ("content", index, "image_url", "url")
-                found.append((picture_of(address) or address, at))
+                found.append((image_from_address(address) or address, at))
             case _:
                 raise MalformedError("content: expected texts and images")
     return found
 
 
-def without_marks(message: Any) -> Any:
+def drop_cache_marks(message: Any) -> Any:
     """The message without its marks for the prompt cache: they move on as the history grows."""
     if not isinstance(message, dict):
         return message
-    plain = {name: value for name, value in message.items() if name != _MARK}
+    plain = {name: value for name, value in message.items() if name != _CACHE_MARK}
     if isinstance(content := plain.get("content"), list):
         plain["content"] = [
-            {name: value for name, value in item.items() if name != _MARK}
+            {name: value for name, value in item.items() if name != _CACHE_MARK}
             if isinstance(item, dict)
             else item
             for item in content
@@ -48,26 +48,26 @@ def without_marks(message: Any) -> Any:
     return plain
 
 
-def say(pieces: Pieces, kind: Kind, message: Item) -> None:
+def add_message_blocks(pieces: EntryBlocks, kind: Kind, message: JsonDict) -> None:
     """All that a message says, as blocks."""
-    for value, at in contents(message):
-        if isinstance(value, Picture):
-            pieces.picture(value, at)
+    for value, at in read_contents(message):
+        if isinstance(value, SourceImage):
+            pieces.add_image(value, at)
         else:
-            pieces.text(kind, value, at)
+            pieces.add_text(kind, value, at)
 
 
-def think(pieces: Pieces, message: Item, line: Line) -> None:
+def add_thoughts(pieces: EntryBlocks, message: JsonDict, line: SourceLine) -> None:
     """What the model thought before it said it."""
     signed = message.get("thinking_blocks")
     if isinstance(signed, list) and signed and all(isinstance(item, dict) for item in signed):
         for index, item in enumerate(signed):
-            pieces.signed(thinking_block(item, line), ("thinking_blocks", index))
+            pieces.add_native(make_thinking_block(item, line), ("thinking_blocks", index))
     elif isinstance(thought := message.get("reasoning_content"), str):
-        pieces.text(Kind.THINKING, thought, ("reasoning_content",))
+        pieces.add_text(Kind.THINKING, thought, ("reasoning_content",))
 
 
-def tool_calls(message: Item) -> Iterator[tuple[int, Item]]:
+def read_tool_calls(message: JsonDict) -> Iterator[tuple[int, JsonDict]]:
     """The calls of a message, each with its index."""
     calls = message.get("tool_calls")
     if calls is None:

@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from ..json_lines import Line, NestedTooDeeplyError
-from ..steps import EntryRead, Problem, Skipped, Step, Unknown
+from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..steps import EntryEnd, ImportStep, SkippedEntry, SourceProblem, UnknownEntry
 from .fields import MalformedError
 
 
-def digest_of(text: str) -> str:
+def digest_text(text: str) -> str:
     """A short name for a text: where the source has no ids, or says another thing under one."""
     return blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
 
 
-def refused(line: Line, reason: str) -> Problem:
+def make_line_problem(line: SourceLine, reason: str) -> SourceProblem:
     """A line that cannot be read, to be kept as it stands."""
-    return Problem(line.number, reason, f"{line.digest}:{line.number}", line.text or None)
+    return SourceProblem(line.number, reason, f"{line.digest}:{line.number}", line.text or None)
 
 
 @dataclass(slots=True)
@@ -26,55 +26,55 @@ class EntrySteps:
 
     number: int
     end: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ImportStep] = field(default_factory=list)
     outcome: str = "imported"
 
-    def say(self, *steps: Step) -> None:
+    def add(self, *steps: ImportStep) -> None:
         """The entry says this."""
         self.steps += steps
 
     def skip(self, kind: str, reason: str) -> None:
         """The entry is known and says nothing."""
         self.outcome = "skipped"
-        self.steps.append(Skipped(kind, reason))
+        self.steps.append(SkippedEntry(kind, reason))
 
-    def unknown(self, kind: str, raw: str, source_id: str | None = None) -> None:
+    def add_unknown(self, kind: str, raw: str, source_id: str | None = None) -> None:
         """The entry, or a piece of it, is of no known type."""
         if self.outcome != "error":
             self.outcome = "unknown"
-        key = f"unknown:{source_id or self.number}:{digest_of(raw)}"
-        self.steps.append(Unknown(key, kind, raw, self.number, source_id))
+        key = f"unknown:{source_id or self.number}:{digest_text(raw)}"
+        self.steps.append(UnknownEntry(key, kind, raw, self.number, source_id))
 
-    def refuse(self, line: Line, reason: str) -> None:
+    def refuse(self, line: SourceLine, reason: str) -> None:
         """The line cannot be read."""
         self.outcome = "error"
-        self.steps.append(refused(line, reason))
+        self.steps.append(make_line_problem(line, reason))
 
-    def problem(self, reason: str, raw: str | None = None) -> None:
+    def add_problem(self, reason: str, raw: str | None = None) -> None:
         """The entry, or a piece of it, cannot be read."""
         self.outcome = "error"
-        key = f"refused:{self.number}:{digest_of(raw)}" if raw else None
-        self.steps.append(Problem(self.number, reason, key, raw))
+        key = f"refused:{self.number}:{digest_text(raw)}" if raw else None
+        self.steps.append(SourceProblem(self.number, reason, key, raw))
 
-    def ended(self) -> Iterable[Step]:
+    def finish(self) -> Iterable[ImportStep]:
         """All steps of the entry; its end is the last."""
-        return [*self.steps, EntryRead(self.outcome, self.end)]
+        return [*self.steps, EntryEnd(self.outcome, self.end)]
 
 
-def entry_steps(
-    line: Line, number: int, read: Callable[..., None], item: Any, *more: Any
-) -> Iterable[Step]:
+def read_entry_steps(
+    line: SourceLine, number: int, read: Callable[..., None], item: Any, *more: Any
+) -> Iterable[ImportStep]:
     """The steps of an entry of a document, read with `read`: whatever is wrong with it is said."""
     entry = EntrySteps(number, line.end)
     try:
         read(entry, item, *more)
     except (MalformedError, NestedTooDeeplyError) as error:
-        entry.problem(str(error), _raw(line, item))
-    return entry.ended()
+        entry.add_problem(str(error), _raw_text(line, item))
+    return entry.finish()
 
 
-def _raw(line: Line, item: Any) -> str | None:
+def _raw_text(line: SourceLine, item: Any) -> str | None:
     try:
-        return line.json(item)
+        return line.to_json(item)
     except NestedTooDeeplyError:
         return None

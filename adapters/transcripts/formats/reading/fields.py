@@ -2,8 +2,8 @@
 
 from typing import Any, TypeVar
 
-Item = dict[str, Any]
-T = TypeVar("T")
+JsonDict = dict[str, Any]
+_T = TypeVar("_T")
 
 _NAMES: dict[type, str] = {
     dict: "an object",
@@ -25,14 +25,14 @@ def json_name(value: Any) -> str:
     return _NAMES[type(value)]
 
 
-def an_object(value: Any, what: str = "") -> Item:
+def require_object(value: Any, what: str = "") -> JsonDict:
     """The value, which must be an object."""
     if isinstance(value, dict):
         return value
     raise MalformedError(f"{what}expected an object, got {json_name(value)}")
 
 
-def take(owner: Item, field: str, kind: type[T], within: str = "") -> T:
+def require_field(owner: JsonDict, field: str, kind: type[_T], within: str = "") -> _T:
     """A field that must be there and be of that type; `within` says where its owner is."""
     value = owner.get(field)
     if type(value) is not kind:  # true and false are no numbers here
@@ -41,20 +41,20 @@ def take(owner: Item, field: str, kind: type[T], within: str = "") -> T:
     return value
 
 
-def take_optional(owner: Item, field: str, kind: type[T], within: str = "") -> T | None:
+def get_field(owner: JsonDict, field: str, kind: type[_T], within: str = "") -> _T | None:
     """A field that may be missing or null."""
-    return None if owner.get(field) is None else take(owner, field, kind, within)
+    return None if owner.get(field) is None else require_field(owner, field, kind, within)
 
 
-def text_in(owner: Any, *names: str) -> str | None:
+def find_text(owner: Any, *names: str) -> str | None:
     """The text that a path of fields leads to; None where there is none, or it is empty."""
     for name in names:
         owner = owner.get(name) if isinstance(owner, dict) else None
     return owner if isinstance(owner, str) and owner else None
 
 
-def take_name(owner: Item, field: str, within: str = "") -> str:
+def require_name(owner: JsonDict, field: str, within: str = "") -> str:
     """A text that names something: it may not be empty."""
-    if found := take(owner, field, str, within):
+    if found := require_field(owner, field, str, within):
         return found
     raise MalformedError(f"{within}{field}: expected an id, but it is empty")

@@ -1,13 +1,13 @@
 """SWE-agent: trajectories, a file each, from its first versions on."""
 
 from ..format import Format
-from . import reader, writer
+from . import swe_agent_reader, swe_agent_writer
 
 FORMAT = Format(
-    name=reader.NAME,
-    what="trajectories of SWE-agent",
-    recognises=reader.recognises,
-    read=reader.read,
-    write=writer.write,
+    name=swe_agent_reader.FORMAT_NAME,
+    description="trajectories of SWE-agent",
+    recognizes=swe_agent_reader.recognizes,
+    read=swe_agent_reader.read,
+    write=swe_agent_writer.write,
     suffix=".traj",
 )

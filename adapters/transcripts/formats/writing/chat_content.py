@@ -5,53 +5,57 @@ from collections.abc import Sequence
 from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolResult
-from ..content.media_text import address_of
-from ..outgoing import Outgoing
-from ..reading.fields import Item
-from ..summary_mark import mark_of
-from .as_text import marked_text
+from ..content.media_text import make_media_address
+from ..outgoing import OutgoingSession
+from ..reading.fields import JsonDict
+from ..summary_mark import make_summary_mark
+from .marked_text import make_marked_text
 
 
-def written(blocks: Sequence[AnyBlock], outgoing: Outgoing) -> str | list[Item]:
+def make_chat_content(
+    blocks: Sequence[AnyBlock], outgoing: OutgoingSession
+) -> str | list[JsonDict]:
     """What blocks say, as a message's content: plain text where that is all."""
-    items: list[Item] = []
+    items: list[JsonDict] = []
     for block in blocks:
         match block:
             case Block(kind=Kind.IMAGE, media=Media() as media):
-                items.append(_image(media))
+                items.append(_make_image(media))
             case Block(kind=Kind.DOCUMENT):
-                outgoing.lose("documents")
+                outgoing.count_loss("documents")
             case Block(kind=Kind.THINKING):
                 pass
             case Block() if block.text:
-                items.append({"type": "text", "text": marked_text(block), **mark_of(block)})
+                items.append(
+                    {"type": "text", "text": make_marked_text(block), **make_summary_mark(block)}
+                )
             case Block():
                 if block.native:
-                    outgoing.lose("items that only their provider understands")
+                    outgoing.count_loss("items that only their provider understands")
             case _:
                 pass
-    return _plain(items)
+    return _simplify_content(items)
 
 
-def answered(result: ToolResult, outgoing: Outgoing) -> str | list[Item]:
+def make_answer_content(result: ToolResult, outgoing: OutgoingSession) -> str | list[JsonDict]:
     """What a tool answered, as a message's content."""
     if isinstance(result.content, str):
         return result.content
-    items: list[Item] = []
+    items: list[JsonDict] = []
     for part in result.content:
         match part:
             case Text():
                 items.append({"type": "text", "text": part.text})
             case Media(type="image"):
-                items.append(_image(part))
+                items.append(_make_image(part))
             case Media():
-                outgoing.lose("documents in tool results")
+                outgoing.count_loss("documents in tool results")
             case NativePart():
-                outgoing.lose("parts of tool results that only their provider understands")
-    return _plain(items)
+                outgoing.count_loss("parts of tool results that only their provider understands")
+    return _simplify_content(items)
 
 
-def thoughts(blocks: Sequence[AnyBlock], outgoing: Outgoing) -> Item:
+def make_thought_fields(blocks: Sequence[AnyBlock], outgoing: OutgoingSession) -> JsonDict:
     """What the model thought, as fields of its message."""
     signed: list[Any] = []
     plain: list[str] = []
@@ -61,21 +65,21 @@ def thoughts(blocks: Sequence[AnyBlock], outgoing: Outgoing) -> Item:
         if block.native and block.native.provider == "anthropic":
             signed.append(json.loads(block.native.item))
         elif block.native:
-            outgoing.lose("items that only their provider understands")
+            outgoing.count_loss("items that only their provider understands")
         elif block.text:
             plain.append(block.text)
     if signed and plain:
-        outgoing.lose("thoughts without a signature beside signed ones", len(plain))
+        outgoing.count_loss("thoughts without a signature beside signed ones", len(plain))
     if signed:
         return {"thinking_blocks": signed}
     return {"reasoning_content": "\n\n".join(plain)} if plain else {}
 
 
-def _image(media: Media) -> Item:
-    return {"type": "image_url", "image_url": {"url": address_of(media)}}
+def _make_image(media: Media) -> JsonDict:
+    return {"type": "image_url", "image_url": {"url": make_media_address(media)}}
 
 
-def _plain(items: list[Item]) -> str | list[Item]:
+def _simplify_content(items: list[JsonDict]) -> str | list[JsonDict]:
     if not items:
         return ""
     alone = len(items) == 1 and items[0].keys() == {"type", "text"}

@@ -6,18 +6,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Kind
-from .....domain.compaction import RECORDED
-from ..content.filling import filled
-from ..json_lines import parse
-from ..outgoing import Compacted, Entry, Message, Outgoing, Part, entries, messages
+from .....domain.compaction import RECORDED_LINEAGE
+from ..content.fill_entry import fill_entry
+from ..json_lines import parse_line
+from ..outgoing import (
+    OutgoingCompaction,
+    OutgoingEntry,
+    OutgoingMessage,
+    OutgoingPart,
+    OutgoingSession,
+    group_outgoing_entries,
+    group_outgoing_messages,
+)
 
-REFUSED = "refused"
+REFUSED_ENTRY = "refused"
 """The name of the notes that hold what a reader could not read."""
 
 
-def own_entries(
-    outgoing: Outgoing, own: str, *, with_refused: bool = False
-) -> Iterator[Entry | Message | Compacted]:
+def group_own_entries(
+    outgoing: OutgoingSession, own: str, *, with_refused: bool = False
+) -> Iterator[OutgoingEntry | OutgoingMessage | OutgoingCompaction]:
     """The source's own entries to be put back together, and messages where there are none.
 
     Calls and compactions that the source recorded are among its entries. What was refused is among
@@ -25,60 +33,64 @@ def own_entries(
     messages: what it keeps of an entry need not be all of it.
     """
     if outgoing.is_view or outgoing.source != own:
-        yield from messages(outgoing.parts())
+        yield from group_outgoing_messages(outgoing.read_parts())
         return
-    loose: list[Part] = []
-    for part in entries(outgoing.parts(), own):
-        if isinstance(part, Compacted) and part.boundary.policy == RECORDED:
+    loose: list[OutgoingPart] = []
+    for part in group_outgoing_entries(outgoing.read_parts(), own):
+        if isinstance(part, OutgoingCompaction) and part.boundary.policy == RECORDED_LINEAGE:
             continue
-        if not isinstance(part, Entry):
+        if not isinstance(part, OutgoingEntry):
             loose.append(part)
-        elif part.rest is None and part.said[0].block.kind is not Kind.NOTE:
-            loose += part.said
-        elif is_part(part):
+        elif part.remainder is None and part.outgoing_blocks[0].block.kind is not Kind.NOTE:
+            loose += part.outgoing_blocks
+        elif is_partial_note(part):
             pass  # the entry itself holds it
-        elif name_of(part) == REFUSED and not (with_refused and is_json(part.raw or "")):
-            outgoing.lose("entries that were refused")
+        elif read_entry_type(part) == REFUSED_ENTRY and not (
+            with_refused and is_json(part.raw or "")
+        ):
+            outgoing.count_loss("entries that were refused")
         else:
-            yield from messages(iter(loose))
+            yield from group_outgoing_messages(iter(loose))
             loose.clear()
             yield part
-    yield from messages(iter(loose))
+    yield from group_outgoing_messages(iter(loose))
 
 
-def is_part(entry: Entry) -> bool:
+def is_partial_note(entry: OutgoingEntry) -> bool:
     """Whether it is a note about a part of another entry, which could not be read."""
-    origin = entry.said[0].block.origin
-    return name_of(entry) == REFUSED and (origin is None or origin.line is None)
+    origin = entry.outgoing_blocks[0].block.origin
+    return read_entry_type(entry) == REFUSED_ENTRY and (origin is None or origin.line is None)
 
 
 def is_json(text: str) -> bool:
     """Whether a text that was kept raw is JSON: a line that could not be read may be anything."""
-    return parse(text.encode()).problem is None
+    return parse_line(text.encode()).problem is None
 
 
 @dataclass(slots=True)
-class Restorer:
+class EntryRestorer:
     """Puts entries back together, one after the other: later ones refer to earlier ones."""
 
     earlier: dict[int, Any] = field(default_factory=dict)
 
-    def restore(self, entry: Entry) -> Any:
+    def restore(self, entry: OutgoingEntry) -> Any:
         """The entry as it came, from what its blocks hold and the rest of it, or as it was kept;
         None where it was taken back since."""
-        blocks: Sequence[AnyBlock] = [said.block for said in entry.said]
-        if entry.rest is None:
+        blocks: Sequence[AnyBlock] = [said.block for said in entry.outgoing_blocks]
+        if entry.remainder is None:
             whole = json.loads(entry.raw or "null")
         else:
-            whole = filled(entry.rest, blocks, self.earlier)
+            whole = fill_entry(entry.remainder, blocks, self.earlier)
         origin = blocks[0].origin
         if origin and origin.line is not None:
             self.earlier[origin.line] = whole
-        is_gone = entry.rest is not None and all(said.retracted for said in entry.said)
+        is_gone = entry.remainder is not None and all(
+            said.is_retracted for said in entry.outgoing_blocks
+        )
         return None if is_gone else whole
 
 
-def name_of(entry: Entry) -> str:
+def read_entry_type(entry: OutgoingEntry) -> str:
     """What kind of entry was kept raw; nothing where blocks were made of it."""
-    block = entry.said[0].block
+    block = entry.outgoing_blocks[0].block
     return (block.name or "") if entry.raw is not None and isinstance(block, Block) else ""

@@ -13,10 +13,10 @@ from backtests import bill, cell, control, measured, setup, some_measured, told_
 from hypothesis import given, settings
 from plotly import io as plotly_io
 
-from cutbank.adapters.analysis.backtest.in_words import CAVEATS, NO_TEXTS
-from cutbank.adapters.analysis.backtest.report import page
-from cutbank.adapters.analysis.backtest.report.look import STYLE
-from cutbank.adapters.analysis.backtest.report.report import write_report
+from cutbank.adapters.analysis.backtest.backtest_text import CAVEATS, NO_TEXTS
+from cutbank.adapters.analysis.backtest.report import report_page
+from cutbank.adapters.analysis.backtest.report.page_assets import STYLE
+from cutbank.adapters.analysis.backtest.report.report_files import write_report
 from cutbank.domain.backtest.cell import Lost
 from cutbank.domain.backtest.result import Measured
 from cutbank.domain.errors import ExportError
@@ -72,11 +72,11 @@ class Read(HTMLParser):
 
 def read(found: Measured) -> Read:
     """The page without the program that draws, which is not ours."""
-    return Read("\n".join(page._sections(found, "cutbank backtest all")))
+    return Read("\n".join(report_page._sections(found, "cutbank backtest all")))
 
 
 def whole(found: Measured) -> str:
-    return page.page_of(found, "cutbank backtest all")
+    return report_page.page_of(found, "cutbank backtest all")
 
 
 def test_the_page_is_whole_and_asks_no_network() -> None:
@@ -261,7 +261,7 @@ def test_a_lost_fact_comes_with_the_line_that_shows_it() -> None:
 
 
 def test_where_nothing_was_lost_it_is_said_and_not_drawn() -> None:
-    found = page.page_of(measured(cell("a", setup())), "again")
+    found = report_page.page_of(measured(cell("a", setup())), "again")
 
     assert "No fact that was at stake was lost." in found
     assert "lost-drawing" not in found
@@ -270,7 +270,7 @@ def test_where_nothing_was_lost_it_is_said_and_not_drawn() -> None:
 def test_where_no_budgets_were_tried_it_is_said_whatever_the_controls_were_given() -> None:
     bound = control("a", "bound", budget=500, bound=7.5)
 
-    found = page.page_of(measured(cell("a", setup()), controls=(bound,)), "again")
+    found = report_page.page_of(measured(cell("a", setup()), controls=(bound,)), "again")
 
     assert "No budgets were tried" in found
     assert "budgets-drawing" not in found
@@ -423,8 +423,8 @@ def test_a_difference_without_an_end_is_told_and_not_drawn() -> None:
 
     page = read(measured(*cells))
 
-    assert "+∞]" in " ".join(page.words)
-    drawn = page.documents["apart-drawing-data"]
+    assert "+∞]" in " ".join(report_page.words)
+    drawn = report_page.documents["apart-drawing-data"]
     assert "prompt tokens, limit" in drawn
     assert "cost, limit" not in drawn
 

@@ -10,7 +10,7 @@ from loopback.asked import Asked
 from loopback.conversation import MATERIAL, SUMMARY
 from loopback.providers import KEY
 
-from cutbank.adapters.models.summarizers.llm import Llm
+from cutbank.adapters.models.summarizers.llm_summarizer import Llm
 from cutbank.domain.errors import SummariserFailedError
 
 

@@ -10,7 +10,7 @@ from loopback.asked import Asked
 from loopback.providers import DIALECTS, KEY, Provider
 
 from cutbank import Block, StoredSession
-from cutbank.adapters.analysis.replaying.result import Replay
+from cutbank.adapters.analysis.replaying.replay_result import Replay
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.errors import MissingSummariesError
 

@@ -1,0 +1,106 @@
+"""Calls in order as columns of numbers: small to hold, and kept and read back as they are."""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from sys import byteorder
+from typing import NamedTuple, overload
+
+from ....projections.fingerprint import encode_text
+from ....projections.replay.call_numbers import NumberedCall
+from ...storage.event_log.event_mapper import decode_body
+
+CALL_TABLE_FORMAT = f"1 {byteorder}"
+"""Of packed calls: their columns are as memory holds them."""
+
+
+class CallRecordRow(NamedTuple):
+    """The record of a call, without what it reports."""
+
+    call_id: str
+    position: int
+    """What the call saw last."""
+    originator_version: int
+    """Where the record stands."""
+
+
+class CallTable(Sequence[NumberedCall]):
+    """Calls in order, held as rows of numbers.
+
+    As objects, of which a long session would have hundreds of thousands, they would be walked
+    through each time that memory is tidied up, whatever is read in between.
+    """
+
+    def __init__(self, calls: Sequence[NumberedCall] = ()) -> None:
+        self._sees = array("q", (call.last_seen_position for call in calls))
+        self._positions = array("q", (at for call in calls for at in call.answer))
+        self._ends = _end_offsets(len(call.answer) for call in calls)
+        """Where the positions of each call's answer end, from the second on."""
+        self._told = array(
+            "q", (call.record.originator_version if call.record else 0 for call in calls)
+        )
+        """Where a call's record stands; 0 where there is none."""
+        self._saw = array("q", (call.record.position if call.record else 0 for call in calls))
+        names = [encode_text(call.record.call_id) if call.record else b"" for call in calls]
+        self._names, self._name_ends = b"".join(names), _end_offsets(map(len, names))
+
+    def __len__(self) -> int:
+        return len(self._sees)
+
+    @overload
+    def __getitem__(self, at: int) -> NumberedCall: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[NumberedCall]: ...
+    def __getitem__(self, at: int | slice) -> NumberedCall | Sequence[NumberedCall]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(*at.indices(len(self)))]
+        at = range(len(self))[at]
+        answer = tuple(self._positions[self._ends[at] : self._ends[at + 1]])
+        return NumberedCall(self._sees[at], answer, self._get_record(at))
+
+    def iter_answers(self) -> Iterator[Sequence[int]]:
+        """The positions of each answer, in order."""
+        for at in range(len(self)):
+            if self._ends[at] < self._ends[at + 1]:
+                yield self._positions[self._ends[at] : self._ends[at + 1]]
+
+    def iter_records(self) -> Iterator[CallRecordRow]:
+        """What is recorded of calls, in their order."""
+        for at in range(len(self)):
+            if record := self._get_record(at):
+                yield record
+
+    def pack(self) -> bytes:
+        """All of it, to be kept."""
+        columns = self._make_columns()
+        lengths = array("q", map(len, columns))
+        return lengths.tobytes() + b"".join(map(bytes, columns)) + self._names
+
+    @classmethod
+    def unpack(cls, kept: bytes) -> "CallTable":
+        """What `packed` made, in the same format."""
+        calls, rest = cls(), memoryview(kept)
+        columns = calls._make_columns()
+        size = array("q").itemsize
+        lengths = rest[: size * len(columns)].cast("q").tolist()
+        rest = rest[size * len(columns) :]
+        for column, length in zip(columns, lengths, strict=True):
+            del column[:]
+            column.frombytes(rest[: size * length])
+            rest = rest[size * length :]
+        calls._names = bytes(rest)
+        return calls
+
+    def _make_columns(self) -> "list[array[int]]":
+        return [self._sees, self._positions, self._ends, self._told, self._saw, self._name_ends]
+
+    def _get_record(self, at: int) -> CallRecordRow | None:
+        version = self._told[at]
+        if not version:
+            return None
+        name = decode_body(self._names[self._name_ends[at] : self._name_ends[at + 1]])
+        return CallRecordRow(name, self._saw[at], version)
+
+
+def _end_offsets(lengths: Iterable[int]) -> "array[int]":
+    return array("q", accumulate(lengths, initial=0))

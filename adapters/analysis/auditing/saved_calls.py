@@ -1,0 +1,67 @@
+"""Keeps the counted calls of a session among the read models, for whoever asks next."""
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from ....domain.errors import StorageError
+from ....projections.replay.call_numbers import AnswerJoins
+from ...runtime.sessions.session_log import SessionLog
+from ...storage.event_log.event_mapper import dump_json, load_json
+from ...storage.read_models.location import find_read_models
+from ...storage.read_models.saved_row import read_saved_row
+from .call_table import CALL_TABLE_FORMAT, CallTable
+
+_NEWEST_QUERY = (
+    "SELECT position, digest, calls, joins FROM counted_calls WHERE stream = ? AND format = ?"
+)
+
+
+class SavedCount(NamedTuple):
+    """The calls up to a position, and all that is needed to go on from there."""
+
+    position: int
+    digest: bytes
+    """Of the event at that position: by it a log is known that was restored since."""
+    packed_calls: bytes
+    packed_joins: bytes
+
+    @property
+    def calls(self) -> CallTable:
+        return CallTable.unpack(self.packed_calls)
+
+    @property
+    def joins(self) -> AnswerJoins:
+        """What later blocks may be a part of; to read it takes longer than the calls."""
+        messages, *rest = load_json(self.packed_joins)
+        return AnswerJoins({(turn, name): answer for turn, name, answer in messages}, *rest)
+
+
+class SavedCalls:
+    """The newest count of one session's calls that was kept."""
+
+    def __init__(self, log: SessionLog) -> None:
+        self.context = log.context
+        self.stream = log.id
+
+    def load_newest(self) -> SavedCount | None:
+        """None where nothing was kept."""
+        try:
+            name = find_read_models(self.context.name)
+        except StorageError:
+            return None  # nowhere to keep anything
+        row = read_saved_row(name, _NEWEST_QUERY, (str(self.stream), CALL_TABLE_FORMAT))
+        return SavedCount(*row) if row else None
+
+    def save(self, position: int, digest: bytes, calls: CallTable, joins: AnswerJoins) -> None:
+        """Keep a count in the place of an earlier one."""
+        messages = [(turn, name, answer) for (turn, name), answer in joins.messages.items()]
+        packed = dump_json([messages, *joins[1:]])
+        # What is kept saves time and nothing else: who cannot keep it has counted all the same.
+        with suppress(StorageError):
+            models = self.context.read_models
+            # It is there by now; whoever only reads does without sqlite-utils.
+            from ...storage.read_models.read_models import SavedState  # noqa: PLC0415
+
+            models.save_calls(
+                self.stream, SavedState(position, digest, CALL_TABLE_FORMAT), calls.pack(), packed
+            )

@@ -1,0 +1,184 @@
+"""Says in words what a backtest found: figures, differences, caveats, and how to run it again."""
+
+import json
+import shlex
+from collections.abc import Iterable
+from math import inf
+
+from ....domain.backtest.cell import Cell, Setup
+from ....domain.backtest.comparison import SetupDifference, compare_setups
+from ....domain.backtest.result import BacktestResult
+from ....domain.backtest.totals import list_limits
+from ..replaying.deciders import SIZED_SUMMARIZER
+from .grid import FIXED_DECIDERS
+
+NOT_KNOWN = "-"
+NO_TEXTS = (
+    f"by {SIZED_SUMMARIZER}: a summary has a size and no text, so that nothing is said of what is kept, and "
+    "nothing of how plans were repaired"
+)
+CAVEATS = (
+    (
+        "Off-policy: the recorded agent saw its own view, and under another it would have acted "
+        "otherwise. Scores compare policies; they do not foretell success."
+    ),
+    (
+        "This favours the recorded compactions: after one, the agent can hardly refer to what its "
+        "summary lost."
+    ),
+    (
+        "Verbatim only: a decision told in other words scores in P at best. Whether a summary is "
+        "right, what it plans and why, is not seen."
+    ),
+    (
+        "Never read R alone: a list of words in random order reaches a high R when it may be long, "
+        "and next to no C and P. F3 is the headline."
+    ),
+    "A reference is not always a need: the agent may have found the fact again by itself.",
+    (
+        "Most facts that a summary carries are never used. Compare at equal budgets, and at small "
+        "ones, where a list cannot win by volume."
+    ),
+    "Policies that only shorten tool results drop no prose, and pay for it in tokens at each call.",
+    (
+        "A segment that the session's end cuts short has fewer stakes; plain words are those of "
+        "Latin letters."
+    ),
+    (
+        "A prompt that is larger than the limit would have been refused; here it counts as if it "
+        "had been sent. Read what a policy keeps beside how many of its prompts were refused."
+    ),
+    (
+        "Tokens are calibrated by what providers reported of a session's calls; of a session "
+        "without reports they are estimates, four characters each."
+    ),
+    (
+        "Costs take the recorded answers. Where a report tells what the provider's cache did at a "
+        "call, it does likewise here; elsewhere it holds a prompt's beginning for five minutes."
+    ),
+    (
+        "Many comparisons at once: of twenty differences that are none, one or two verdicts are "
+        "expected to be wrong."
+    ),
+)
+"""What the figures do not say; in a report all of it, on a terminal the heart of it."""
+IN_BRIEF = (
+    (
+        "The agent saw its own views: scores compare policies, they do not foretell success, and "
+        "favour `recorded`."
+    ),
+    "Facts are counted word for word; read R with C, P, budget and controls, never alone.",
+)
+
+
+def format_part(value: float | None) -> str:
+    """`0.85`; a dash where there is nothing to be a part of."""
+    return NOT_KNOWN if value is None else f"{value:.2f}"
+
+
+def format_rounded(value: float | None) -> str:
+    """A whole number with separators."""
+    return NOT_KNOWN if value is None else f"{value:,.0f}"
+
+
+def format_difference(found: SetupDifference) -> str:
+    """`-55% [-58%, -51%]`; of a ratio in points, `-0.31 [-0.40, -0.22]`."""
+    if found.overall is None:
+        return NOT_KNOWN
+    interval = ""
+    if found.interval is not None:
+        low, high = (_format_signed(found, end) for end in found.interval)
+        interval = f" [{low}, {high}]"
+    return _format_signed(found, found.overall) + interval
+
+
+def format_mean_difference(found: SetupDifference) -> str:
+    """The same as a mean over sessions."""
+    if found.session_mean is None:
+        return NOT_KNOWN
+    interval = ""
+    if found.session_mean_interval is not None:
+        low, high = (_format_signed(found, end) for end in found.session_mean_interval)
+        interval = f" [{low}, {high}]"
+    return _format_signed(found, found.session_mean) + interval
+
+
+def describe_calibration(measured: BacktestResult) -> str:
+    """Of how many sessions tokens are calibrated by reports, and of how many estimated."""
+    reports = {(cell.namespace, cell.session): cell.reports for cell in measured.cells}
+    known, sessions = sum(count > 0 for count in reports.values()), len(reports)
+    if not known:
+        return "tokens: estimated, four characters each; no provider reported any"
+    calibrated = (
+        f"tokens: calibrated by what providers reported, in {known:,} of {sessions:,} sessions "
+        f"({sum(reports.values()):,} calls)"
+    )
+    return calibrated if known == sessions else f"{calibrated}; else four characters each"
+
+
+def has_texts(setup: Setup) -> bool:
+    """Whether there is anything to look at for what is kept."""
+    return setup.summariser != SIZED_SUMMARIZER
+
+
+def select_differences(measured: BacktestResult) -> list[SetupDifference]:
+    """Those of which something can be known: ratios are of what texts keep."""
+    return [
+        one
+        for one in compare_setups(measured)
+        if one.metric.is_amount or (has_texts(one.setup) and has_texts(one.against))
+    ]
+
+
+def format_cell_session(cell: Cell) -> str:
+    """A session as people name it."""
+    return cell.session if cell.namespace == "default" else f"{cell.namespace}/{cell.session}"
+
+
+def make_backtest_command(
+    measured: BacktestResult, target: str = "all", namespace: str | None = None
+) -> str:
+    """What measures the same again: all sessions of a database, or what else was named."""
+    setups = measured.setups
+    where = [] if namespace is None else ["--namespace", namespace]
+    words = ["cutbank", *where, "backtest", target]
+    words += ["--policies", ",".join(dict.fromkeys(setup.policy for setup in setups))]
+    words += ["--limits", ",".join(map(str, list_limits(measured)))]
+    # Who writes no summaries has no budget, whatever the others were given.
+    budgets = dict.fromkeys(one.budget for one in setups if one.policy not in FIXED_DECIDERS)
+    if set(budgets) - {None}:
+        said = ("default" if budget is None else str(budget) for budget in budgets)
+        words += ["--budgets", ",".join(said)]
+    for name, values in _group_settings(setups):
+        words += ["--set", f"{name}={','.join(values)}"]
+    for summariser in dict.fromkeys(setup.summariser for setup in setups):
+        words += ["--summariser", summariser] if summariser != "extractive" else []
+    for model in dict.fromkeys(setup.model for setup in setups if setup.model):
+        words += ["--model", model]
+    return shlex.join(words)
+
+
+def make_recall_command(cell: Cell, position: int) -> str:
+    """What prints the original that was lost."""
+    where = [] if cell.namespace == "default" else ["--namespace", cell.namespace]
+    return shlex.join(["cutbank", *where, "recall", cell.session, f"#{position}"])
+
+
+def _format_signed(found: SetupDifference, value: float) -> str:
+    if value == inf:
+        return "+∞"
+    if found.metric.is_amount:
+        return f"{value:+.0%}" if abs(value) >= 0.1 else f"{value:+.1%}"
+    return f"{value:+.2f}"
+
+
+def _group_settings(setups: Iterable[Setup]) -> list[tuple[str, list[str]]]:
+    """Settings that were tried, as `--set` takes them."""
+    found: dict[str, list[str]] = {}
+    for setup in setups:
+        for name, value in sorted(setup.settings.items()):
+            values = found.setdefault(f"{setup.policy.partition('@')[0]}.{name}", [])
+            said = value if isinstance(value, str) else json.dumps(value)
+            if said not in values:
+                values.append(said)
+    return list(found.items())

@@ -1,0 +1,82 @@
+"""Writes what a backtest measured: a page for people, tables and JSON for programs."""
+
+import json
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from .....domain.backtest.result import BacktestResult
+from .....domain.errors import ExportError
+from ....storage.private_files import make_folder, open_new
+from ..backtest_text import make_backtest_command
+from .report_page import render_report_page
+from .tables import CellTable, ControlTable, encode_parquet
+from .timing import drop_seconds, list_seconds
+
+REQUIRED_PACKAGES = ("plotly", "pyarrow")
+
+_PACKAGES_MISSING = (
+    "--report needs plotly and pyarrow, which are not installed: pip install 'cutbank[backtest]'"
+)
+
+
+def check_report(folder: Path) -> None:
+    """Raise ExportError if no report can be written there, before hours are spent on measuring."""
+    if any(find_spec(name) is None for name in REQUIRED_PACKAGES):
+        raise ExportError(_PACKAGES_MISSING)
+    nearest = folder
+    while not nearest.exists() and nearest != nearest.parent:
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise ExportError(f"{folder}: no report can be written there: {nearest} is a file")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise ExportError(f"{folder}: cannot be written: nothing may be made in {nearest}")
+
+
+def write_report(measured: BacktestResult, folder: Path, command: str | None = None) -> list[Path]:
+    """Write `report.html`, `cells.parquet`, `controls.parquet`, `measured.json`, `seconds.json`.
+
+    All files but the last hold no time, so that equal measurements give equal bytes. `command` is
+    what was run, as the page shows it; without one it is told from the setups. Files of these names
+    are replaced. Returns their paths; raises ExportError where they cannot be written, or where
+    what draws the page is not installed.
+    """
+    timeless = drop_seconds(measured)
+    made: dict[str, Callable[[], bytes]] = {
+        "report.html": lambda: render_report_page(
+            timeless, command or make_backtest_command(timeless)
+        ).encode(),
+        "cells.parquet": lambda: encode_parquet(CellTable(timeless)),
+        "controls.parquet": lambda: encode_parquet(ControlTable(timeless)),
+        "measured.json": lambda: _encode_json(timeless.model_dump(mode="json")),
+        "seconds.json": lambda: _encode_json(list_seconds(measured)),
+    }
+    try:
+        contents = {name: make() for name, make in made.items()}
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in REQUIRED_PACKAGES:
+            raise
+        raise ExportError(_PACKAGES_MISSING) from None
+    try:
+        make_folder(folder)
+        return _write_files({folder / name: content for name, content in contents.items()})
+    except OSError as error:
+        raise ExportError(f"{folder}: cannot be written: {error.strerror or error}") from None
+
+
+def _encode_json(document: object) -> bytes:
+    return (json.dumps(document, ensure_ascii=True, indent=1) + "\n").encode()
+
+
+def _write_files(contents: dict[Path, bytes]) -> list[Path]:
+    """Beside their names until all are written: no half takes the place of an earlier report."""
+    beside = {target: target.with_name(f".{target.name}.{os.getpid()}.part") for target in contents}
+    try:
+        for target, content in contents.items():
+            with open_new(beside[target]) as file:
+                file.write(content)
+        return [beside[target].replace(target) for target in contents]
+    finally:
+        for part in beside.values():
+            part.unlink(missing_ok=True)

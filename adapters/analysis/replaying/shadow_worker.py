@@ -1,0 +1,96 @@
+"""Runs the shadows of one store's sessions, in a thread that no agent waits for."""
+
+import logging
+from collections import deque
+from threading import Condition, Thread, current_thread
+from weakref import WeakSet
+
+from ....domain.hooks import CompactionEvent, CompactionEventKind
+from ...runtime.compaction.listeners import notify_listeners
+from .shadow import Shadow
+
+_STOP_TIMEOUT_S = 5.0
+"""What a decision may take that a store waits for when it is closed."""
+
+logger = logging.getLogger("cutbank.compaction")
+
+
+class ShadowWorker:
+    """One thread, which is there while there is something to do.
+
+    What goes wrong in a shadow is logged and told to those who listen, once, and that shadow is
+    dropped: its lineage stays as it is, and the agent's view is what it would have been without.
+    """
+
+    def __init__(self, patience_s: float = _STOP_TIMEOUT_S) -> None:
+        self.patience_s = patience_s
+        self._changing = Condition()
+        self._waiting: deque[tuple[Shadow, int]] = deque()
+        self._thread: Thread | None = None
+        self._dropped = WeakSet[Shadow]()
+        self._is_ended = False
+
+    def submit(self, shadow: Shadow, position: int) -> None:
+        """Have the shadow decide about a call, soon; returns at once, and raises nothing."""
+        with self._changing:
+            if self._is_ended or shadow in self._dropped:
+                return
+            self._waiting.append((shadow, position))
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name="cutbank-shadows", daemon=True)
+                self._thread.start()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until all shadows have decided; whether they have."""
+        with self._changing:
+            return self._changing.wait_for(lambda: self._thread is None, timeout_s)
+
+    def stop(self) -> None:
+        """End after the decision that is being made; calls that wait for one get none.
+
+        A policy that comes to no end is left behind: what it decides is stored nowhere.
+        """
+        with self._changing:
+            self._is_ended = True
+            self._waiting.clear()
+            thread = self._thread
+        if thread is not None and thread is not current_thread():
+            thread.join(self.patience_s)
+            if thread.is_alive():
+                logger.warning("a shadow's policy is at it still, and is left behind")
+
+    def _work(self) -> None:
+        while True:
+            with self._changing:
+                if not self._waiting:
+                    self._thread = None
+                    self._changing.notify_all()
+                    return
+                shadow, position = self._waiting.popleft()
+                if shadow in self._dropped:
+                    continue
+            try:
+                shadow.decide_at(position)
+            except Exception as error:  # nobody waits for it whom it could be raised to
+                logger.exception(
+                    "%s of session %r failed, and decides no more",
+                    shadow.lineage,
+                    shadow.session.key,
+                )
+                with self._changing:
+                    self._dropped.add(shadow)
+                _log_failure(shadow, error)
+
+
+def _log_failure(shadow: Shadow, error: Exception) -> None:
+    session = shadow.session
+    happening = CompactionEvent(
+        CompactionEventKind.FAILED,
+        session.key,
+        session.namespace,
+        shadow.lineage,
+        policy=shadow.policy.name,
+        reason=str(error),
+        error=type(error).__name__,
+    )
+    notify_listeners(session.log.listeners, happening)

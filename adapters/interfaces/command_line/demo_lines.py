@@ -1,0 +1,235 @@
+"""What the demo tells somebody who has never seen any of this."""
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from shutil import get_terminal_size, which
+from textwrap import fill
+
+from ....domain.blocks import ToolCall
+from ....projections.history_view import ViewEntry
+from ...runtime.sessions.stored_session import StoredSession
+from ...transcripts.reports import FileReport
+from .demo_tour import Tour
+from .invocation import DATABASE_VARIABLE
+from .left_blocks import RecallProof
+from .printing import clip_text, format_count, print_text
+
+BAR_CELLS = 40
+MAX_SUMMARY_LINES = 18
+MAX_SECTION_LINES = 3
+MAX_RECALLED_LINES = 2
+_LARGEST_BLOCKS = 3
+
+
+def print_opening(*, sample: bool) -> None:
+    print_text(
+        "cutbank keeps every turn an agent took, and serves a compacted view of it.", bold=True
+    )
+    if sample:
+        _print(
+            "This demo takes a made-up coding session that is too long for comfort, and compacts "
+            "it. `cutbank demo PATH` does the same with transcripts of your own."
+        )
+
+
+def print_import(
+    reports: Sequence[FileReport], sessions: Sequence[StoredSession], seconds: float
+) -> None:
+    tokens = sum(session.log.state.tokens for session in sessions)
+    blocks = sum(session.log.state.blocks for session in sessions)
+    _print_step("1. Import", seconds)
+    _print(
+        f"{format_count(len(reports), 'transcript')} read: {format_count(len(sessions), 'session')}, "
+        f"{format_count(blocks, 'block')}, about {format_count(tokens, 'token')}. Each block is an event of "
+        "an append-only log. From here on nothing of it is changed or deleted."
+    )
+    if errors := sum(len(report.errors) for report in reports):
+        print_text(
+            f"{format_count(errors, 'thing')} could not be read: `cutbank import` says which."
+        )
+
+
+def print_too_small(reasons: dict[str, str], database: str) -> None:
+    _print_step("2. Compact")
+    if not reasons:
+        print_text("There is no session in it, so there is nothing to compact.")
+        return
+    _print("No session here can be compacted now, since that has to make its view smaller:")
+    for name, reason in reasons.items():
+        print_text(f"  {name}: {reason}")
+    _print_step("Your turn")
+    _print("They are stored all the same: look at one, or recall a block of it by its handle.")
+    name = next(iter(reasons))
+    _print_commands(database, ("sessions",), ("show", name), ("recall", name, "last"))
+    print_text("`cutbank demo` without a PATH takes a session that is long enough.")
+
+
+def print_tour(tour: Tour, database: str, seconds: float) -> None:
+    _print_compaction(tour)
+    _print_left_blocks(tour)
+    _print_summary(tour)
+    _print_recall(tour)
+    _print_verdict(tour)
+    _print_next_steps(tour, database, seconds)
+
+
+def _print_compaction(tour: Tour) -> None:
+    before, after = tour.before.tokens, tour.after.tokens
+    _print_step("2. Compact", tour.compaction_seconds)
+    _print(
+        f"In session {tour.session.key} old blocks leave what the model is sent, and a summary "
+        f"takes their place. The summariser was `{tour.outcome.summarizer}`: it needs no model "
+        "and no network."
+    )
+    if tour.before.boundary:
+        _print("It had been compacted before, so that its view began with a summary already.")
+    for name, view in (("before", tour.before), ("after", tour.after)):
+        blocks = format_count(len(view.entries), "block")
+        print_text(
+            f"  {name:<7}{_format_bar(view.tokens, before)}  {view.tokens:>9,} tokens, {blocks}"
+        )
+    print_text(f"  {1 - after / before:.0%} smaller, and the log still holds all of it")
+
+
+def _print_left_blocks(tour: Tour) -> None:
+    _print_step("3. What left the view")
+    left = tour.left_blocks
+    first, last = left.handles.runs[0][0], left.handles.runs[-1][1]
+    print_text(f"  {format_count(len(left.handles), 'block')} between #{first} and #{last}")
+    for share in left.count_shares():
+        print_text(f"  {share.kind:<12}{share.blocks:>7,} blocks {share.tokens:>10,} tokens")
+    for number, entry in enumerate(left.find_largest(_LARGEST_BLOCKS)):
+        print_text(f"  {'' if number else 'the largest':<13} {_describe_entry(tour, entry)}")
+
+
+def _print_summary(tour: Tour) -> None:
+    summary = tour.after.summary
+    if summary is None:
+        return
+    _print_step("4. The summary in its place")
+    _print(
+        f"It has {format_count(summary.tokens, 'token')}. `(#12)` after a line is the handle of the "
+        "block that the line is taken from."
+    )
+    for line in _abridge(summary.text):
+        print_text(f"  | {line}")
+
+
+def _print_recall(tour: Tour) -> None:
+    _print_step("5. Recall")
+    _print("Whatever left is recalled by its handle, by you or by the agent itself, word for word.")
+    for proof in tour.proofs:
+        _print_proof(tour, proof)
+
+
+def _print_proof(tour: Tour, proof: RecallProof) -> None:
+    position = proof.recalled.position
+    why = "the summary names it" if position in tour.cited_handles else "the largest that left"
+    print_text(f"  $ {_format_command('recall', tour.session.key, str(position))}")
+    print_text(f"  {_describe_entry(tour, tour.left_blocks.before[position])} ({why})")
+    lines = [line for line in proof.recalled.block.text.splitlines() if line.strip()]
+    for line in lines[:MAX_RECALLED_LINES]:
+        print_text(f"      {clip_text(line, _text_width() - 6)}")
+    if (more := len(lines) - MAX_RECALLED_LINES) > 0:
+        print_text(f"      ... and {format_count(more, 'more line')}")
+    verdict = "as before it left" if proof.is_original else "NOT as before it left"
+    print_text(f"  {proof.size:,} bytes, sha256 {proof.sha256[:16]}..., {verdict}")
+
+
+def _print_verdict(tour: Tour) -> None:
+    verdict = tour.verdict
+    _print_step("6. Verify")
+    read = (
+        f"The session was read again from its first event to its last: "
+        f"{format_count(verdict.positions, 'event')}, {format_count(verdict.boundaries, 'boundary')}, "
+        f"{format_count(verdict.calls, 'recorded model call')}."
+    )
+    if verdict.is_ok:
+        read += " Nothing is missing or changed, and each block has one known fate."
+    _print(read)
+    for found in verdict.violations[:_LARGEST_BLOCKS]:
+        print_text(f"  {found.rule}: {found.what}")
+
+
+def _print_next_steps(tour: Tour, database: str, seconds: float) -> None:
+    key = tour.session.key
+    _print_step("Your turn")
+    _print(f"All of it took {seconds:.1f} s. The database is yours to look at, or to delete:")
+    _print_commands(
+        database,
+        ("view", key),
+        ("recall", key, "--search", "error"),
+        ("compact", key, "--set", "keep_tokens=5000", "--dry-run"),
+        ("revert", key),
+    )
+
+
+def _abridge(text: str) -> Iterator[str]:
+    """The first lines of each section, and how many more it has; a screenful at most."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    shown = in_section = left = 0
+    for line in lines:
+        if line.startswith("#"):
+            in_section = 0
+        in_section += 1
+        if in_section <= MAX_SECTION_LINES and shown < MAX_SUMMARY_LINES:
+            yield clip_text(line, _text_width() - 4)
+            shown += 1
+        else:
+            left += 1
+    if left:
+        yield f"... and {format_count(left, 'more line')}"
+
+
+def _describe_entry(tour: Tour, entry: ViewEntry) -> str:
+    """`#12 tool_result of Read, 140 tokens`."""
+    asked = tour.left_blocks.before.get(entry.call or 0)
+    what = f" of {asked.block.name}" if asked and isinstance(asked.block, ToolCall) else ""
+    return f"#{entry.position} {entry.block.kind}{what}, {format_count(entry.tokens, 'token')}"
+
+
+def _print_step(title: str, seconds: float | None = None) -> None:
+    print_text()
+    print_text(title if seconds is None else f"{title} ({seconds:.2f} s)", bold=True)
+
+
+def _print(text: str) -> None:
+    print_text(fill(text, _text_width(), break_long_words=False, break_on_hyphens=False))
+
+
+def _print_commands(database: str, *commands: tuple[str, ...]) -> None:
+    if os.name == "nt":
+        print_text(f"  > set {DATABASE_VARIABLE}={database}")
+    else:
+        program = Path(sys.argv[0]).absolute()
+        if which("cutbank") is None and program.name == "cutbank":
+            # Run from an environment that is not active: the commands below would not be found.
+            print_text(f"  $ export PATH={shlex.quote(str(program.parent))}:$PATH")
+        print_text(f"  $ export {DATABASE_VARIABLE}={shlex.quote(database)}")
+    for words in commands:
+        print_text(f"  $ {_format_command(*words)}")
+
+
+def _format_command(*words: str) -> str:
+    return shlex.join(["cutbank", *words])
+
+
+def _text_width() -> int:
+    return min(100, max(60, get_terminal_size((88, 0)).columns))
+
+
+def _format_bar(part: int, whole: int) -> str:
+    full, empty = ("\u2588", "\u2591") if _can_print("\u2588\u2591") else ("#", ".")
+    filled = min(BAR_CELLS, max(1, round(BAR_CELLS * part / whole)))
+    return full * filled + empty * (BAR_CELLS - filled)
+
+
+def _can_print(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""What a compaction took out of a view: by kind, the largest, and which of it to recall first."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from ....domain.blocks import AnyBlock, Kind
+from ....domain.kind_shares import KindShare, compute_kind_shares
+from ....domain.ranges import Ranges
+from ....projections.history_view import ViewEntry
+from ...runtime.sessions.recall import RecalledBlock
+from ...runtime.sessions.stored_session import StoredSession
+
+
+@dataclass(frozen=True, slots=True)
+class RecallProof:
+    """A block recalled after it left, beside what it was before."""
+
+    recalled: RecalledBlock
+    size: int
+    """Bytes of its text."""
+    sha256: str
+    is_original: bool
+
+
+class LeftBlocks:
+    """The blocks that left, as the view held them before: originals to compare with."""
+
+    def __init__(self, before: Iterable[ViewEntry]) -> None:
+        self.before = {entry.position: entry for entry in before}
+        self.handles = Ranges.of(self.before)
+        self._by_size = sorted(self.before.values(), key=lambda entry: -entry.tokens)
+
+    def count_shares(self) -> tuple[KindShare, ...]:
+        """By kind, the most tokens first."""
+        return compute_kind_shares(
+            (entry.block.kind, entry.tokens) for entry in self.before.values()
+        )
+
+    def find_largest(self, count: int) -> list[ViewEntry]:
+        """The blocks with the most tokens."""
+        return self._by_size[:count]
+
+    def choose_recalls(self, cited: Ranges) -> list[ViewEntry]:
+        """A tool's result that the summary names, if it names one, and the largest block."""
+        named = [entry for entry in self._by_size if entry.position in cited]
+        results = [entry for entry in named if entry.block.kind is Kind.TOOL_RESULT]
+        chosen = [*(results or named)[:1], *self.find_largest(1)]
+        return list({entry.position: entry for entry in chosen}.values())
+
+    def prove_recall(self, session: StoredSession, position: int) -> RecallProof:
+        """Recall a block, and compare it with what it was before it left."""
+        (found,) = session.recall(position)
+        content = _block_bytes(found.block)
+        original = self.before[position].block
+        return RecallProof(
+            recalled=found,
+            size=len(content),
+            sha256=sha256(content).hexdigest(),
+            is_original=found.block == original and content == _block_bytes(original),
+        )
+
+
+def _block_bytes(block: AnyBlock) -> bytes:
+    return block.text.encode("utf-8", "surrogatepass")

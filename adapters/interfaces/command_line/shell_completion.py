@@ -1,0 +1,56 @@
+"""Answers a shell that asks what a word may become; typer's own scripts ask so."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+COMPLETION_VARIABLE = "_CUTBANK_COMPLETE"
+"""Names the shell that asks: `complete_bash`, `complete_zsh`, ..."""
+WORD_BREAKS = {"@", "="}
+"""What bash takes for a word of its own, however it is joined to its neighbours."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordStart:
+    """How the word begins that is completed, where the shell takes only its end for a word."""
+
+    prefix: str = ""
+
+
+def run_completion(program: Any) -> None:
+    """Say what fits, and exit."""
+    begun = WordStart()
+    # What is said beside a word is wrapped at this width; fish would take each line for a word.
+    os.environ["COLUMNS"] = "1000"
+    if os.environ[COMPLETION_VARIABLE].endswith("_bash"):
+        words = os.environ.get("COMP_WORDS", "").split("\n")
+        words, at, begun = join_broken_words(words, int(os.environ.get("COMP_CWORD") or 0))
+        os.environ |= {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(at)}
+    program.main([], prog_name="cutbank", obj=begun)
+
+
+def join_broken_words(words: Sequence[str], current: int) -> tuple[list[str], int, WordStart]:
+    """Words as they were typed before bash broke them, and which of them is completed.
+
+    Of that one only the part stands there that bash will replace; what it begins with is told
+    besides.
+    """
+    typed: list[str] = []
+    is_joined = False
+    for at, word in enumerate([*words[:current], *(words[current : current + 1] or [""])]):
+        is_break = word in WORD_BREAKS and bool(typed)
+        if is_break and typed[-1].startswith("-"):
+            # `--policy=NAME` is the option and its value.
+            if at == current:
+                typed.append("")
+            continue
+        if is_break or is_joined:
+            if at == current:
+                before = typed.pop() + (word if is_break else "")
+                return [*typed, "" if is_break else word], len(typed), WordStart(before)
+            typed[-1] += word
+        else:
+            typed.append(word)
+        is_joined = is_break
+    return typed, len(typed) - 1, WordStart()

@@ -1,0 +1,94 @@
+"""What a shell offers for a word that was begun: policies, settings, sessions, formats."""
+
+import shlex
+from collections.abc import Iterable, Iterator
+
+import typer
+
+from ....domain.errors import CutbankError
+from ....domain.policies.catalog import DEFAULT_POLICY, find_alias
+from ....domain.policies.policy import NO_VALUE, PolicySetting, get_presets, list_settings
+from .invocation import Invocation
+from .shell_completion import WordStart
+
+Suggestions = list[tuple[str, str]]
+"""Words, and what each of them is."""
+
+
+def suggest_policies(ctx: typer.Context, incomplete: str) -> Suggestions:
+    """`NAME` and `NAME@PRESET` of every policy, its alias included."""
+    return _match_suggestions(ctx, incomplete, _policy_names())
+
+
+def suggest_settings(ctx: typer.Context, incomplete: str) -> Suggestions:
+    """`KEY=` of the policy that was named, or the default one; behind it the values, if few."""
+    from ...settings.policy_catalog import find_policy_class  # noqa: PLC0415 - only who sets pays for it
+
+    try:
+        policy = find_policy_class((ctx.params.get("policy") or DEFAULT_POLICY).partition("@")[0])
+    except CutbankError:
+        return []
+    return _match_suggestions(ctx, incomplete, _setting_pairs(list_settings(policy)))
+
+
+def suggest_formats(ctx: typer.Context, incomplete: str) -> Suggestions:
+    """The formats that a session can be written in."""
+    from ...runtime.archive import archive_writer as archive  # noqa: PLC0415 - only who exports pays for it
+    from ...transcripts.formats.catalog import FORMATS  # noqa: PLC0415
+
+    named = [
+        (one.name, one.description) for one in FORMATS.values() if one.write or one.write_folder
+    ]
+    return _match_suggestions(ctx, incomplete, [*named, (archive.ARCHIVE_FORMAT, "sessions whole")])
+
+
+def suggest_sessions(ctx: typer.Context, incomplete: str) -> Suggestions:
+    """The sessions of the database that was named; none where it cannot be read."""
+    from .database import open_call_store  # noqa: PLC0415 - only who names a session pays for it
+
+    call = Invocation(db=_read_option(ctx, "db"), settings_file=_read_option(ctx, "settings_file"))
+    namespace = _read_option(ctx, "namespace") or call.namespace
+    try:
+        with open_call_store(call) as store:
+            names = [session.key for session in store.sessions(namespace)]
+    except (CutbankError, OSError):
+        return []
+    # What a shell would have to quote is left to who types it.
+    plain = ((name, "") for name in names if shlex.quote(name) == name)
+    return _match_suggestions(ctx, incomplete, plain)
+
+
+def _policy_names() -> Iterator[tuple[str, str]]:
+    from ...settings.policy_catalog import list_policies  # noqa: PLC0415 - only who names one pays for it
+
+    for policy in list_policies().values():
+        source = getattr(policy, "source", "")
+        for name in filter(None, (policy.name, find_alias(policy))):
+            yield name, source
+            for preset in get_presets(policy):
+                yield f"{name}@{preset}", source
+
+
+def _setting_pairs(settings: Iterable[PolicySetting]) -> Iterator[tuple[str, str]]:
+    for one in settings:
+        yield f"{one.name}=", one.help
+        values = [*one.among, *(["true", "false"] if one.type is bool else [])]
+        for value in [*values, *([NO_VALUE] if one.may_be_none else [])]:
+            yield f"{one.name}={value}", one.help
+
+
+def _match_suggestions(
+    ctx: typer.Context, incomplete: str, words: Iterable[tuple[str, str]]
+) -> Suggestions:
+    begun = ctx.find_root().obj
+    before = begun.prefix if isinstance(begun, WordStart) else ""
+    return [
+        (word.removeprefix(before), about)
+        for word, about in words
+        if word.startswith(before + incomplete)
+    ]
+
+
+def _read_option(ctx: typer.Context, name: str) -> str | None:
+    """An option that every verb has: what was said last, after the verb or before it."""
+    return ctx.params.get(name) or ctx.find_root().params.get(name)

@@ -1,0 +1,219 @@
+"""Has a model write the summary: any that pydantic-ai can ask, in as many requests as it takes."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from ....domain.blocks import Kind
+from ....domain.errors import InvalidSettingError, SummarizerFailedError
+from ....domain.item import Item
+from ....domain.summaries.extraction.facts import SummaryFact
+from ....domain.summaries.extraction.file_lists import write_file_lists
+from ....domain.summaries.summarizer import Draft, Material
+from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_text
+from . import prompts
+from .chunks import CountTokens, count_cautiously
+from .hierarchical_summary import TooLongError
+from .notes_writer import SLACK, NotesWriter
+from .quote_correction import correct_quotes
+from .reply_parsing import parse_reply, split_sections
+from .surviving_facts import FACTS_SHARE, choose_facts, find_missing_rows
+from .template_writer import TemplateWriter, find_cited
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+    from .model_access import MakeModel
+    from .model_calls import ModelCalls, PriceCall
+
+DEFAULT_WINDOW_TOKENS = 32_000
+"""Tokens that a model is trusted to hold where nobody says how many."""
+_FILES_SHARE = 0.18
+"""Part of the budget that the lists of files may take."""
+
+
+@dataclass(frozen=True)
+class LlmSummarizer:
+    """A model's own words about what left, with the handles of what they were taken from."""
+
+    model: "Model | str | MakeModel"
+    """As pydantic-ai names it (`anthropic:claude-haiku-4-5`), a model of pydantic-ai's that nobody
+    else uses, or a function that makes one for each summary."""
+    base_url: str | None = None
+    """Where the provider listens, if not at its usual address."""
+    key_from: str | None = None
+    """The environment variable that holds the key, if not the provider's usual one."""
+    from_originals: bool = False
+    """Sum up the originals of all that the text stands for, and not the summary before it."""
+    from_served_prefix: bool = False
+    """Ask at the end of the request that was served; only where `model` is the agent's own."""
+    by_form: bool = False
+    """Ask as the policy's document does: what it shows, in its parts, joined in its way."""
+    names_facts: bool = True
+    """Look for facts that should survive, name them to the model, and add those it left out."""
+    window: int | None = None
+    """Tokens that the model holds; by default what is known of it."""
+    at_once: int = 4
+    """Requests that are made side by side."""
+    temperature: float | None = 0.0
+    """Left out for models that can think, which take none."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Further model settings as pydantic-ai names them."""
+    is_streamed: bool = True
+    count: CountTokens = count_cautiously
+    """Counts a text's tokens as the model would, or more; for what goes into the window."""
+    priced: "PriceCall | None" = None
+    """Says what a call costs; by default genai-prices does."""
+    name: str = "llm"
+
+    def __post_init__(self) -> None:
+        if find_spec("pydantic_ai") is None:
+            raise InvalidSettingError("llm needs pydantic-ai; run: pip install 'cutbank[llm]'")
+        if self.window is not None and self.window < 1:
+            raise InvalidSettingError(
+                f"llm: window cannot be {self.window!r}; it takes tokens, 1 or more"
+            )
+        if self.at_once < 1:
+            raise InvalidSettingError(
+                f"llm: at_once cannot be {self.at_once!r}; it takes 1 or more"
+            )
+        if self.by_form and (self.from_originals or self.from_served_prefix):
+            other = "from_originals" if self.from_originals else "from_served_prefix"
+            raise InvalidSettingError(
+                f"llm: by_form asks as the policy's document does, which knows no {other}; "
+                "leave one of them out"
+            )
+
+    async def summarize(self, material: Material) -> Draft:
+        """A draft of at most the budget, with what it took to write it.
+
+        Raises SummariserFailedError; a draft that was broken off or breaks a rule is for the gate.
+        """
+        from .model_access import describe_key_variables, open_model  # noqa: PLC0415 - loads pydantic-ai
+        from .model_calls import ModelCalls  # noqa: PLC0415
+
+        async with open_model(self.model, self.base_url, self.key_from) as model:
+            name = self.model if isinstance(self.model, str) else model.model_id
+            calls = ModelCalls(
+                model=model,
+                name=name,
+                keys=describe_key_variables(name, self.key_from),
+                at_once=asyncio.Semaphore(self.at_once),
+                settings=self.settings,
+                temperature=self.temperature,
+                priced=self.priced,
+                is_streamed=self.is_streamed,
+            )
+            return await self._write_draft(material, calls)
+
+    async def _write_draft(self, material: Material, calls: "ModelCalls") -> Draft:
+        drafted = await self._write_by_template(material, calls) or await self._write_from_record(
+            material, calls
+        )
+        return replace(drafted, **_sum_spent(calls))
+
+    async def _write_by_template(self, material: Material, calls: "ModelCalls") -> Draft | None:
+        """As the policy's document has it; None where that says nothing, or is too long at once."""
+        form = material.template if self.by_form else None
+        if form is None:
+            return None
+        try:
+            writer = TemplateWriter(calls.ask, self._find_capacity(calls), self.count)
+            text = await writer.write(form, material)
+        except TooLongError:
+            return None
+        return Draft(text, split_sections(text), find_cited(text, material.covers))
+
+    async def _write_from_record(self, material: Material, calls: "ModelCalls") -> Draft:
+        """From a record with handles, in our own sections, with lists of files and facts."""
+        lists = write_file_lists(
+            material.digest,
+            material.removed_items,
+            int(material.budget * CHARS_PER_TOKEN * _FILES_SHARE),
+        )
+        facts = choose_facts(material.removed_items) if self.names_facts else []
+        room = material.budget - estimate_text(lists)
+        asked = max(int(room * (1 - FACTS_SHARE)) if facts else room, 1)
+        try:
+            reply = await self._ask_served(material, calls, asked, facts)
+            if reply is None:
+                reply = await self._read_conversation(material, calls, asked, facts)
+        except TooLongError:
+            raise SummarizerFailedError(
+                f"{calls.name} holds less than a request needs; "
+                "set `window` to what it holds, or name a model that holds more"
+            ) from None
+        users = (item.block.text for item in material.removed_items if item.kind is Kind.USER)
+        own = parse_reply(correct_quotes(reply, users), material.covers)
+        spare = (material.budget - estimate_text(lists)) * CHARS_PER_TOKEN - len(own.text)
+        # Nothing is added to a text that said nothing: the gate must see that it is empty.
+        rows = find_missing_rows(own.text, facts, material.covers, spare - 8) if own.text else ""
+        text = "\n\n".join(part for part in (own.text, rows) if part)
+        whole = parse_reply(text, material.covers)
+        return Draft(
+            text="\n\n".join(part for part in (whole.text, lists) if part and whole.text),
+            sections=whole.sections,
+            cites=whole.cites,
+        )
+
+    async def _ask_served(
+        self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[SummaryFact]
+    ) -> str | None:
+        """The answer at the end of the served request; None where it cannot be had."""
+        from . import served_prefix  # noqa: PLC0415
+
+        spoken = served_prefix.find_request_format(calls.model) if self.from_served_prefix else None
+        if spoken is None or material.prefix or self.from_originals:
+            return None
+        task = prompts.make_summary_task(
+            prompts.convert_to_words(budget),
+            updates=bool(material.previous),
+            instructions=material.instructions,
+            facts=[fact.text for fact in facts],
+        )
+        request = served_prefix.make_served_request(material, spoken, task)
+        if request is None or served_prefix.count_request_tokens(
+            request, self.count
+        ) > self._find_capacity(calls):
+            return None
+        try:
+            return await calls.send(
+                served_prefix.make_placeholder_request(), request.make_settings(int(budget * SLACK))
+            )
+        except TooLongError:
+            return None
+
+    async def _read_conversation(
+        self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[SummaryFact]
+    ) -> str:
+        items: Sequence[Item] = material.removed_items
+        previous = material.previous
+        if self.from_originals and material.originals is not None:
+            items, previous = await asyncio.to_thread(_read_all, material.originals), None
+        names = tuple(fact.text for fact in facts)
+        writer = NotesWriter(
+            calls.ask, self._find_capacity(calls), self.count, material.instructions, names
+        )
+        return await writer.write(items, material.prefix, previous, budget)
+
+    def _find_capacity(self, calls: "ModelCalls") -> int:
+        return self.window or calls.model.context_window or DEFAULT_WINDOW_TOKENS
+
+
+def _sum_spent(calls: "ModelCalls") -> dict[str, Any]:
+    """What all requests of a summary came to, those that were given up included."""
+    from .model_calls import sum_cost, sum_usage  # noqa: PLC0415 - loads pydantic-ai
+
+    replies = calls.replies
+    return {
+        "model": replies[-1].model if replies else None,
+        "usage": sum_usage(replies),
+        "cost_usd": sum_cost(replies),
+        "was_truncated": any(reply.was_truncated for reply in replies),
+    }
+
+
+def _read_all(originals: Callable[[], Iterable[Item]]) -> list[Item]:
+    return list(originals())

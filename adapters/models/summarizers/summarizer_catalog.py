@@ -1,0 +1,126 @@
+"""Every summariser by name: the built-in ones, and those of packages that somebody installed."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from ....domain.errors import InvalidSettingError
+from ....domain.summaries.extractive import ExtractiveSummarizer
+from ....domain.summaries.listing import ListingSummarizer
+from ....domain.summaries.summarizer import Summarizer
+from .command_summarizer import CommandSummarizer
+from .llm_summarizer import LlmSummarizer
+
+_ENTRY_POINT_GROUP = "cutbank.summarisers"
+"""The entry points by which packages bring summarisers of their own."""
+
+OptionTypes = Mapping[str, type]
+
+_BUILT_IN: dict[str, tuple[Callable[..., Summarizer], OptionTypes]] = {
+    "extractive": (ExtractiveSummarizer, {}),
+    "listing": (ListingSummarizer, {}),
+    "llm": (
+        LlmSummarizer,
+        {
+            "model": str,
+            "base_url": str,
+            "key_from": str,
+            "from_originals": bool,
+            "from_served_prefix": bool,
+            "by_form": bool,
+            "names_facts": bool,
+            "window": int,
+            "at_once": int,
+            "temperature": float,
+            "settings": dict,
+            "is_streamed": bool,
+            "count": object,
+            "priced": object,
+        },
+    ),
+    "command": (CommandSummarizer, {"argv": tuple, "from_originals": bool, "cwd": str}),
+}
+_REQUIRED_OPTIONS = {"llm": "model", "command": "argv"}
+_KINDS = {
+    bool: "yes or no",
+    int: "a whole number",
+    float: "a number",
+    tuple: "a program and its arguments",
+}
+
+
+def get_summarizer(name: str, **options: Any) -> Summarizer:
+    """The summariser of that name with these options, which may be texts or what they stand for.
+
+    Raises InvalidSettingError, which names what there is.
+    """
+    if name in _BUILT_IN:
+        make, known = _BUILT_IN[name]
+        return make(**_check_options(name, known, options))
+    found = _list_installed().get(name)
+    if found is None:
+        raise InvalidSettingError(f"there is no summariser {name!r}; there are {_format_names()}")
+    return _make_external(found, options)
+
+
+def list_summarizer_names() -> list[str]:
+    """All that there is a summariser of."""
+    return [*_BUILT_IN, *(name for name in _list_installed() if name not in _BUILT_IN)]
+
+
+def _list_installed() -> dict[str, EntryPoint]:
+    return {found.name: found for found in entry_points(group=_ENTRY_POINT_GROUP)}
+
+
+def _format_names() -> str:
+    return ", ".join(list_summarizer_names())
+
+
+def _make_external(found: EntryPoint, options: Mapping[str, Any]) -> Summarizer:
+    """What a package's class or factory makes of the options."""
+    of = f"summariser {found.name!r} ({found.value})"
+    try:
+        summariser = found.load()(**options)
+    except InvalidSettingError:
+        raise
+    except Exception as error:  # a package may raise anything while it is imported or called
+        raise InvalidSettingError(
+            f"{of} cannot be made: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(getattr(summariser, "name", None), str) or not callable(
+        getattr(summariser, "summarize", None)
+    ):
+        raise InvalidSettingError(f"{of} is no summariser: it needs a `name` and `summarise`")
+    made: Summarizer = summariser
+    return made
+
+
+def _check_options(name: str, known: OptionTypes, options: Mapping[str, Any]) -> dict[str, Any]:
+    for option in options:
+        if option not in known:
+            has = ", ".join(known) or "none"
+            raise InvalidSettingError(f"{name} has no option {option!r}; it has {has}")
+    needed = _REQUIRED_OPTIONS.get(name)
+    if needed and options.get(needed) is None:
+        raise InvalidSettingError(f"{name}: {needed} is missing")
+    return {
+        option: _parse_option(name, option, known[option], value)
+        for option, value in options.items()
+    }
+
+
+def _parse_option(name: str, option: str, kind: type, value: Any) -> Any:
+    """The value that a text stands for; a value that is no text is one already."""
+    if value is None or kind not in _KINDS:
+        return value
+    try:
+        if kind is tuple:
+            return tuple(shlex.split(value)) if isinstance(value, str) else value
+        return TypeAdapter(kind).validate_python(value)
+    except ValueError as error:  # pydantic's is one too
+        raise InvalidSettingError(
+            f"{name}: {option} cannot be {value!r}; it takes {_KINDS[kind]}"
+        ) from error

@@ -1,0 +1,214 @@
+"""What an archive says it holds, item by item, in the order and the numbers that it must have."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
+from uuid import UUID
+
+from ....domain.compaction import derive_lineage_id
+from ....domain.errors import ImportFileError
+from ....domain.session import derive_session_id
+from ...storage.event_log.keyed_hash import ADDRESS_SIZE
+from ...storage.event_log.recorder import AppendKey
+from ...storage.event_log.stored_row import StoredContent, StoredRow
+from .archive_writer import ARCHIVE_FORMAT, ARCHIVE_VERSION
+from .packing import ArchiveRecord, ArchiveUnpacker
+
+SECRET_SIZES = range(16, 65)
+"""Bytes that a subject's secret may have; cutbank's own have 32."""
+
+
+class SessionHeader(NamedTuple):
+    """What follows is of this session."""
+
+    namespace: str
+    key: str
+    is_whole: bool
+
+
+class StreamHeader(NamedTuple):
+    """What follows is of this stream: its events from `first` to `last`, and its keys."""
+
+    id: UUID
+    lineage: str | None
+    first: int
+    last: int
+
+
+class SubjectSecret(NamedTuple):
+    """A subject of the events that follow, and the secret that their hashes are keyed with."""
+
+    name: str
+    secret: bytes
+
+
+class ImportedSource(NamedTuple):
+    """A source that was imported into the session."""
+
+    source: str
+    format: str
+    bytes: int
+    complete: bool
+
+
+class FamilyEnd(NamedTuple):
+    """All sessions since the last of these belong together; the digest is that of all so far."""
+
+    digest: str
+
+
+ArchiveItem = (
+    SessionHeader
+    | StreamHeader
+    | SubjectSecret
+    | StoredRow
+    | AppendKey
+    | ImportedSource
+    | FamilyEnd
+)
+
+
+@dataclass
+class ArchiveReader:
+    """Reads one archive, once. Raises ImportFileError at whatever is not as it must be."""
+
+    file: BinaryIO
+
+    def __post_init__(self) -> None:
+        self._unpacker = ArchiveUnpacker(self.file)
+        self._records = self._unpacker.read_records()
+        self._waiting: ArchiveRecord | None = None
+        self._sessions = self._events = 0
+        self._subjects: set[str] = set()
+
+    @property
+    def offset(self) -> int:
+        """Bytes of the file read so far."""
+        return self._unpacker.offset
+
+    def read_items(self) -> Iterator[ArchiveItem]:
+        header = self._read_header()
+        while record := self._take("family"):
+            for _ in range(record.get_number("sessions", 1)):
+                yield from self._read_session()
+            end = self._require("family ends")
+            yield FamilyEnd(f"{end.number} {self._unpacker.compute_digest()}")
+        if record := self._peek():
+            raise record.make_error("is not what must come here")
+        if (self._sessions, self._events) != (
+            header.get_number("sessions"),
+            header.get_number("events"),
+        ):
+            raise header.make_error("does not count what the archive holds")
+
+    def _read_header(self) -> ArchiveRecord:
+        record = self._peek()
+        if record is None or record.kind != ARCHIVE_FORMAT:
+            raise ImportFileError("it is no archive of cutbank")
+        self._waiting = None
+        version = record.get_number("version", 1)
+        if version > ARCHIVE_VERSION:
+            raise ImportFileError(
+                f"it was written by a newer cutbank (archive version {version}, this one reads up "
+                f"to {ARCHIVE_VERSION}): upgrade cutbank to read it"
+            )
+        self._most = record.get_number("events")
+        return record
+
+    def _read_session(self) -> Iterator[ArchiveItem]:
+        record = self._require("session")
+        self._sessions += 1
+        begins = SessionHeader(
+            record.get_text("namespace"), record.get_text("key"), record.fields.get("whole") is True
+        )
+        yield begins
+        for index in range(record.get_number("streams", 1)):
+            yield from self._read_stream(begins, is_own=not index)
+        while source := self._take("import"):
+            complete = source.fields.get("complete")
+            if not isinstance(complete, bool):
+                raise source.make_error("'complete' is neither true nor false")
+            yield ImportedSource(
+                source.get_text("source"),
+                source.get_text("format"),
+                source.get_number("bytes"),
+                complete,
+            )
+
+    def _read_stream(self, session: SessionHeader, *, is_own: bool) -> Iterator[ArchiveItem]:
+        record = self._require("stream")
+        lineage = record.get_optional_text("lineage")
+        namespace, key, _ = session
+        id = (
+            derive_session_id(namespace, key)
+            if lineage is None
+            else derive_lineage_id(namespace, key, lineage)
+        )
+        if is_own != (lineage is None) or record.get_uuid("id") != id:
+            raise record.make_error(f"is no stream of the session {key!r}")
+        first = record.get_number("first", 1)
+        stream = StreamHeader(id, lineage, first, record.get_number("last", first))
+        yield stream
+        for version in range(first, stream.last + 1):
+            yield from self._read_event(id, version)
+        before = ""
+        while named := self._take("key"):
+            key, last = named.get_text("key"), named.get_number("last", 1)
+            if last > stream.last or key.encode() <= before.encode():
+                raise named.make_error("names no append that the stream can have")
+            before = key
+            yield AppendKey(id, key, named.get_number("first", 1), last)
+
+    def _read_event(self, id: UUID, version: int) -> Iterator[ArchiveItem]:
+        while told := self._take("subject"):
+            secret = told.get_bytes("secret")
+            if len(secret) not in SECRET_SIZES:
+                raise told.make_error("'secret' has not the size of one")
+            self._subjects.add(told.get_text("name"))
+            yield SubjectSecret(told.get_text("name"), secret)
+        bodies = []
+        while apart := self._take("body"):
+            address = apart.get_bytes("hash")
+            if len(address) != ADDRESS_SIZE:
+                raise apart.make_error("'hash' has not the size of one")
+            bodies.append((apart.get_text("subject"), StoredContent(address, apart.get_blob(0))))
+        record = self._require("event")
+        self._events += 1
+        if record.get_number("at", 1) != version or self._events > self._most:
+            raise record.make_error("is not the event that must come here")
+        subject = record.get_text("subject")
+        if subject not in self._subjects or any(of != subject for of, _ in bodies):
+            raise record.make_error("its subject, or that of its content, was not told")
+        yield StoredRow(
+            id,
+            version,
+            record.get_text("topic"),
+            record.get_blob(0),
+            subject,
+            record.get_optional_text("key_id"),
+            record.get_number("tokens"),
+            record.get_bytes("digest"),
+            record.get_blob(1),
+            tuple(body for _, body in bodies),
+        )
+
+    def _peek(self) -> ArchiveRecord | None:
+        if self._waiting is None:
+            self._waiting = next(self._records, None)
+        return self._waiting
+
+    def _take(self, kind: str) -> ArchiveRecord | None:
+        """The next record, if it is of that kind."""
+        record = self._peek()
+        if record is None or record.kind != kind:
+            return None
+        self._waiting = None
+        return record
+
+    def _require(self, kind: str) -> ArchiveRecord:
+        if (record := self._take(kind)) is None:
+            found = self._peek()
+            raise ImportFileError(
+                f"record {found.number if found else 'at the end'}: {kind!r} must come here"
+            )
+        return record

@@ -1,0 +1,121 @@
+"""Tells those who listen what becomes of one compaction, and hears what they ask for."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ....domain.compaction import derive_lineage_id
+from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto, ViewStats
+from ....domain.utilization import PruningResult
+from ....projections.hook_payloads import compact_boundary, context_pruned
+from ....projections.planned_compaction import PlannedCompaction
+from ...storage.view_reader import ViewReader
+from .compaction_request import CompactionRequest
+from .listeners import notify_listeners
+from .summary_chain import AcceptedDraft, DraftRefusal, SummaryObserver
+
+
+class CompactionEventSink(SummaryObserver):
+    """The moments of one compaction, as they come."""
+
+    def __init__(
+        self,
+        listeners: Sequence[Listener],
+        reader: ViewReader,
+        order: CompactionRequest,
+        planned: PlannedCompaction,
+    ) -> None:
+        self._listeners = listeners
+        self._lineage = derive_lineage_id(reader.namespace, reader.key, reader.lineage)
+        window = planned.window
+        summaries = int(window.summary is not None)
+        self._before = ViewStats(window.tokens, len(window.items), summaries)
+        self._so_far = CompactionEvent(
+            moment=CompactionEventKind.PRE_COMPACT,
+            session=reader.key,
+            namespace=reader.namespace,
+            lineage=reader.lineage,
+            trigger=order.trigger,
+            policy=order.policy.name,
+            before=self._before,
+            compacted_blocks=len(planned.settlement.removed_items),
+            instructions=order.instructions,
+        )
+
+    def ask_hooks(self) -> Veto:
+        """All instructions together, and the first veto."""
+        wishes, veto = [self._so_far.instructions], None
+        for verdict in self._notify(CompactionEventKind.PRE_COMPACT):
+            wishes.append(verdict.instructions)
+            veto = veto if veto is not None else verdict.veto
+        together = "\n".join(wish for wish in wishes if wish) or None
+        self._so_far = replace(self._so_far, instructions=together)
+        if veto is not None:
+            self._notify(CompactionEventKind.REJECTED, reason=f"vetoed: {veto}")
+        return Veto(instructions=together, veto=veto)
+
+    def note_request(self) -> None:
+        self._notify(CompactionEventKind.REQUESTED)
+
+    def note_begin(self, summarizer: str) -> None:
+        self._notify(CompactionEventKind.SUMMARIZING, summariser=summarizer)
+
+    def note_refusal(self, refusal: DraftRefusal) -> None:
+        self._notify(
+            CompactionEventKind.REJECTED,
+            summariser=refusal.summarizer,
+            reason=str(refusal),
+            rule=refusal.rule,
+            error=refusal.error,
+            model=refusal.model,
+            usage=refusal.usage,
+            cost_usd=refusal.cost_usd,
+            latency_s=refusal.latency_s,
+        )
+
+    def note_accepted(self, written: AcceptedDraft) -> None:
+        self._notify(
+            CompactionEventKind.SUMMARIZED,
+            summariser=written.summarizer,
+            model=written.draft.model,
+            usage=written.draft.usage,
+            cost_usd=written.draft.cost_usd,
+            latency_s=written.latency_s,
+        )
+
+    def note_boundary(
+        self,
+        boundary: int,
+        written: AcceptedDraft,
+        after: ViewStats,
+        compacted_blocks: int,
+        *,
+        pruned: PruningResult | None,
+        is_served: bool,
+    ) -> None:
+        self._so_far = replace(
+            self._so_far,
+            boundary=boundary,
+            summariser=written.summarizer,
+            after=after,
+            compacted_blocks=compacted_blocks,
+        )
+        self._notify(CompactionEventKind.RECORDED)
+        if is_served:
+            message = compact_boundary(
+                self._so_far.session,
+                lineage=self._lineage,
+                boundary=boundary,
+                trigger=self._so_far.trigger,
+                pre_tokens=self._before.tokens,
+            )
+            self._notify(CompactionEventKind.ACTIVATED, message=message)
+            if pruned is not None:
+                self._notify(CompactionEventKind.CONTEXT_PRUNED, message=context_pruned(pruned))
+            self._notify(CompactionEventKind.SESSION_START, source="compact")
+
+    def note_failure(self, reason: str) -> None:
+        self._notify(CompactionEventKind.FAILED, reason=reason)
+
+    def _notify(self, moment: CompactionEventKind, **details: Any) -> list[Veto]:
+        return notify_listeners(self._listeners, replace(self._so_far, moment=moment, **details))

@@ -1,0 +1,219 @@
+"""What the settings make of a compaction: who decides, who writes, what stays, what it may cost."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from ....domain.context_limit import NOTHING_LOGGED, LoggedContext
+from ....domain.errors import InvalidSettingError
+from ....domain.models import ModelOverride
+from ....domain.policies.policy import Policy
+from ....domain.summaries.extractive import ExtractiveSummarizer
+from ....domain.summaries.summarizer import Summarizer
+from ...models.context_limits import find_facts, make_overrides, resolve_limit
+from ...settings.policy_catalog import get_policy
+from ...settings.settings import Settings
+from ...storage.event_log.storage_errors import translate_storage_errors
+from ..sessions.session_log import SessionLog
+from .compaction_request import CompactionRequest
+from .options import CompactionOptions, LoopHabits, LoopOptions
+from .outcome import CompactionOutcome
+from .summary_chain import SummaryChain
+
+
+def compact(
+    log: SessionLog,
+    policy: str | Policy | None,
+    *,
+    limit: int | None = None,
+    model: str | None = None,
+    options: CompactionOptions | None = None,
+) -> CompactionOutcome:
+    """Compact a session; see `StoredSession.compact`."""
+    options = options or CompactionOptions()
+    settings = log.settings
+    chain = options.chain
+    if options.summarizers is not None:
+        chain = make_summary_chain(settings, model, tuple(options.summarizers))
+    order = make_compaction_request(
+        settings,
+        model,
+        log.logged_context(options.lineage, limit),
+        policy=policy_by(settings, policy, options.settings),
+        limit=limit,
+        chain=chain,
+        pins=options.pins,
+        instructions=options.instructions,
+        tracked_files=options.tracked_files,
+        trigger=options.trigger,
+        idempotency_key=options.idempotency_key,
+        activate=options.activate,
+    )
+    with translate_storage_errors(log.context.name):
+        compactor = log.compactor(options.lineage)
+        if options.dry_run:
+            return compactor.explain(order)
+        return compactor.compact(order, options.cancellation)
+
+
+def policy_by(
+    settings: Settings, policy: str | Policy | None, fields: Mapping[str, Any] | None
+) -> Policy | None:
+    """Return the policy of a name, else the settings' one, with these fields.
+
+    None if neither is given: then the settings decide.
+    """
+    if policy is None:
+        return settings.make_policy(fields) if fields else None
+    return get_policy(policy, fields or {}) if isinstance(policy, str) else policy
+
+
+def make_compaction_request(
+    settings: Settings,
+    model: str | None = None,
+    logged: LoggedContext = NOTHING_LOGGED,
+    **given: Any,
+) -> CompactionRequest:
+    """The order for an agent that asks `model`; what is given and not None goes before settings.
+
+    `logged` is what the session's calls tell of the model's window. Raises InvalidSettingError
+    where the settings ask for what cannot be: a summary by a model of which nobody said the name, a
+    price of one that is not known.
+    """
+    asked = {name: value for name, value in given.items() if value is not None}
+    compaction = settings.compaction
+    must_pay = compaction.worthwhile == "price"
+    facts = None
+    if model and (must_pay or ("limit" not in asked and compaction.limit is None)):
+        facts = find_facts(settings, model)
+    if must_pay and model and (facts is None or not facts.prices):
+        raise InvalidSettingError(
+            f"compaction.worthwhile is price, and the price of {model!r} is not known: "
+            f'give it in [models."{model}"], or set worthwhile to always'
+        )
+    limit = resolve_limit(settings, model, logged, asked.pop("limit", None))
+    return CompactionRequest(
+        **{
+            "policy": asked.get("policy") or settings.policy,
+            "limit": limit.tokens,
+            "limit_source": limit.source,
+            "chain": make_summary_chain(settings, model)
+            if "chain" not in asked
+            else asked["chain"],
+            "pins": settings.pins.make_rules(),
+            "minimum_gain": compaction.minimum_gain,
+            "instructions": compaction.instructions,
+            "prices": facts,
+            "expected_calls": compaction.expected_calls,
+            "must_pay": must_pay and facts is not None,
+            **asked,
+        }
+    )
+
+
+def make_summary_chain(
+    settings: Settings, model: str | None = None, first: tuple[Summarizer, ...] | None = None
+) -> SummaryChain:
+    """Who writes summaries: those that are given, or those that the settings name."""
+    summary = settings.summary
+    writers = (
+        first
+        if first is not None
+        else tuple(_make_summarizer(name, settings, model) for name in summary.chain)
+    )
+    return SummaryChain(
+        writers,
+        time_limit_s=summary.time_limit,
+        retries=summary.retries,
+        backoff_s=summary.backoff,
+    )
+
+
+def make_loop_habits(settings: Settings, options: LoopOptions) -> LoopHabits:
+    """Decide when a loop compacts by itself: by its options, or else by the settings."""
+    compaction = settings.compaction
+    prepare_at = compaction.prepare_at if options.prepare_at is None else options.prepare_at
+    return LoopHabits(
+        auto=compaction.auto if options.auto is None else options.auto,
+        once_a_turn=(
+            compaction.once_a_turn if options.once_a_turn is None else options.once_a_turn
+        ),
+        regrowth=options.regrowth,
+        prepare_at=prepare_at or None,
+    )
+
+
+def make_llm_summarizer(settings: Settings, model: str | None = None) -> Summarizer:
+    """The model that section `summary` names, whether or not its chain asks it."""
+    return _make_summarizer("llm", settings, model)
+
+
+def _make_summarizer(name: str, settings: Settings, model: str | None) -> Summarizer:
+    if name == ExtractiveSummarizer().name:
+        return ExtractiveSummarizer()
+    from ...models.summarizers.summarizer_catalog import get_summarizer  # noqa: PLC0415 - who needs it pays for it
+
+    summary = settings.summary
+    from_originals = summary.source == "originals"
+    if name == "command":
+        return get_summarizer(name, argv=summary.command, from_originals=from_originals)
+    if name != "llm":
+        return get_summarizer(name)
+    from ...models.model_catalog import compute_call_cost  # noqa: PLC0415 - as above
+
+    return get_summarizer(
+        name,
+        model=summary.model or _cheap_model(model),
+        base_url=summary.base_url,
+        key_from=summary.key_from,
+        from_originals=from_originals,
+        from_served_prefix=summary.prompt == "served-prefix",
+        by_form=summary.prompt == "policy",
+        is_streamed=summary.streamed,
+        names_facts=summary.with_facts,
+        priced=partial(_price_usage, compute_call_cost, make_overrides(settings)),
+    )
+
+
+def _price_usage(
+    cost_of: Any, overrides: Mapping[str, ModelOverride], model: str, usage: Any
+) -> Any:
+    return cost_of(model, usage, overrides)
+
+
+def _cheap_model(model: str | None) -> str:
+    """A cheap model where the agent's is, in the words of the library that asks it."""
+    if model is None:
+        raise InvalidSettingError(
+            "summary.chain names llm, and nobody says which model: set summary.model, "
+            "or name the agent's model"
+        )
+    from ...models.cheaper_models import find_cheaper_model  # noqa: PLC0415 - as above
+
+    name = find_cheaper_model(model)
+    if ":" in name.partition("/")[0]:
+        return name
+    served_by = _find_provider(model)
+    if served_by is None:
+        raise InvalidSettingError(
+            f"who serves {model!r} is not known: set summary.model, "
+            "as in anthropic:claude-haiku-4-5"
+        )
+    return f"{served_by}:{name}"
+
+
+PROVIDER_PREFIXES = {
+    "anthropic": "anthropic",
+    "aws": "bedrock",
+    "google": "google",
+    "openai": "openai",
+    "openrouter": "openrouter",
+}
+"""Providers by genai-prices' names, and what stands before a model's name to ask it there."""
+
+
+def _find_provider(model: str) -> str | None:
+    from ...models.model_catalog import look_up_facts  # noqa: PLC0415 - as above
+
+    facts = look_up_facts(model)
+    return PROVIDER_PREFIXES.get(facts.provider or "") if facts else None

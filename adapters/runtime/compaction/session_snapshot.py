@@ -1,0 +1,77 @@
+"""A session as a compaction finds it: what is served, what a policy is shown, what was decided."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cached_property
+from math import ceil
+
+from ....domain.compaction_events import Trigger
+from ....domain.session import SessionState
+from ....domain.window import Window
+from ....projections.compaction_window import make_window
+from ....projections.history_view import HistoryFold, ViewEntry
+from ...storage.event_log.event_store import EventStore
+from ...storage.view_reader import ViewReader
+from .compaction_request import CompactionRequest
+
+ReadPinned = Callable[[HistoryFold], Iterable[ViewEntry]]
+"""Finds the blocks that earlier boundaries took out and that were pinned since."""
+
+
+class SessionSnapshot:
+    """The newest view of one lineage, with the decisions that it stands on."""
+
+    def __init__(
+        self, store: EventStore, reader: ViewReader, order: CompactionRequest, recalled: ReadPinned
+    ) -> None:
+        self._store = store
+        self._chain = store.find_session_chain(reader.namespace, reader.key)
+        lineage = store.find_lineage_chain(reader.namespace, reader.key, reader.lineage)
+        # Read before the view: what is decided in between makes the plan stale.
+        self.decided = store.read_lineage_state(lineage)[1]
+        with reader.advancing:
+            self.history, self.view = reader.read_newest()
+            self.boundary = self.history.boundary
+            window = make_window(
+                self.history,
+                self.view,
+                order.limit,
+                order.trigger,
+                recalled(self.history),
+                prices=order.prices,
+                expected_calls=order.expected_calls,
+                now=store.clock() if self.boundary else None,
+            )
+        if order.cache_is_cold:
+            window = replace(window, cached=0)
+        self.share = 1.0 if order.usage is None else order.usage / max(window.tokens, 1)
+        """How much larger the provider counted the view than it was reckoned, where it has."""
+        self.window = window if order.usage is None else apply_reported_usage(window, order.usage)
+
+    @cached_property
+    def state(self) -> SessionState:
+        """The session's state at the newest position that the view knows."""
+        return self.read_state_at(self.view.coordinate.position)
+
+    def read_state_at(self, position: int) -> SessionState:
+        return self._store.read_head(self._chain, position)[1]
+
+    def find_turn_at(self, position: int) -> int:
+        return self.read_state_at(position).turn
+
+    def was_drawn_by(self, trigger: Trigger) -> bool:
+        """Whether the view begins at a boundary that this set off."""
+        return self.boundary is not None and self.boundary.trigger is trigger
+
+    def was_compacted_for(self, trigger: Trigger) -> bool:
+        """Whether this request was compacted already, for that reason."""
+        return self.was_drawn_by(trigger) and self.history.is_same_request
+
+
+def apply_reported_usage(window: Window, usage: int) -> Window:
+    """The window as a provider counted that refused it: it knows better how large blocks are."""
+    share = usage / max(window.tokens, 1)
+    if share <= 1:
+        return replace(window, usage=usage, in_use=usage)
+    items = [replace(item, tokens=ceil(item.tokens * share)) for item in window.items]
+    return replace(window, items=items, usage=usage, in_use=usage)

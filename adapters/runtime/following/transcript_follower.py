@@ -1,0 +1,244 @@
+"""Follows transcripts while agents write them: what is new in them is stored as it comes."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ....domain.errors import ImportFileError
+from ...storage.event_log.recorder import ImportRow
+from ...storage.event_log.storage_errors import translate_storage_errors
+from ...transcripts.formats.catalog import TRANSCRIPT_SUFFIXES, find_transcripts, recognize_format
+from ...transcripts.formats.source import TranscriptSource
+from ...transcripts.reports import FileReport
+from ..importing.file_import import (
+    FileImport,
+    ImportOptions,
+    WantedFile,
+    make_redactor,
+    make_source_name,
+    report_unchanged,
+)
+from ..importing.sub_agent_links import SubAgentLinks
+from ..sessions.session_store import SessionStore
+from .live_file import FileNews, LiveFile
+
+if TYPE_CHECKING:
+    from watchfiles import Change
+
+QUIET_MS = 1_000
+"""After so long without a change, what is due where a file ends is stored."""
+DEBOUNCE_MS = 200
+SCAN_INTERVAL_S = 30.0
+"""How often all files are looked at: the operating system may drop news of changes."""
+MAX_OPEN_FILES = 64
+"""How many files are held open, with their readers. An older one that changes is read again."""
+
+_FileMark = tuple[int, int, int]
+"""A file's number, size and time of change."""
+
+
+class TranscriptFollower:
+    """Follows files, and all transcripts below folders, the new ones too."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        paths: Sequence[Path],
+        *,
+        namespace: str = "default",
+        heard: Callable[[FileNews], None],
+        imported: Callable[[FileReport], None] = lambda _: None,
+        redacts: bool = False,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """`imported` is told of what cannot be followed: of its format only whole files are read.
+
+        Raises ImportFileError where there is nothing at a path.
+        """
+        for path in paths:
+            if not path.exists():
+                reason = "does not exist: make the folder, if its agent has yet to run"
+                raise ImportFileError(f"{path} {reason}")
+        self.store = store
+        self.namespace = namespace
+        self.heard = heard
+        self.imported = imported
+        self.redacts = redacts
+        self.clock = clock
+        named = [path.resolve() for path in paths]
+        self.folders = [path for path in named if path.is_dir()]
+        self.files = {path for path in named if not path.is_dir()}
+        self.links = SubAgentLinks()
+        self.live: OrderedDict[Path, LiveFile] = OrderedDict()
+        """The files that are read, those that changed last at the end."""
+        self.changed: dict[Path, float] = {}
+        """The files that have not come to rest since they changed, and when they did."""
+        self.marks: dict[Path, _FileMark] = {}
+        """What files were like when they were last looked at."""
+        self.looked_around = 0.0
+        self.reports: dict[Path, FileReport] = {}
+        """Of each file that was read, what became of it since it was last begun."""
+        self.unsettled: list[ImportRow] = []
+
+    def follow(self, stop: Event, ready: Callable[[], None] = lambda: None) -> None:
+        """Import what is there, then what is written, until `stop` is set.
+
+        `ready` is called once everything that was there is stored and changes are heard of. Raises
+        ImportFileError where watchfiles is not installed.
+        """
+        watch = _load_watcher()
+        roots = {*self.folders, *(file.parent for file in self.files)}
+        changes = watch(
+            *roots,
+            watch_filter=None,
+            debounce=DEBOUNCE_MS,
+            rust_timeout=QUIET_MS,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            stop_event=stop,
+            recursive=bool(self.folders),
+        )
+        with translate_storage_errors(self.store.name):
+            try:
+                self.begin()
+                ready()
+                for batch in changes:
+                    self.handle_changes(batch)
+                self.end()
+            finally:
+                for file in self.live.values():
+                    file.close()
+
+    def begin(self) -> None:
+        """Import what is there and was not imported as it is."""
+        for path in self._list_transcripts():
+            if not self._is_stored(path):
+                self._advance(path)
+                if path not in self.reports:
+                    self._import_once(path)
+        # All was read: those whose sub-agents had not been stored need not be read again, either.
+        self.store.events.save(imports=self.unsettled)
+        self.unsettled.clear()
+        self._settle(self.changed)
+
+    def handle_changes(self, batch: "Iterable[tuple[Change, str]]") -> None:
+        """Read the files that changed; where none did for a while, let them come to rest."""
+        touched = dict.fromkeys(Path(name) for _, name in batch)
+        paths = {found: None for path in touched for found in self._transcripts_at(path)}
+        if self.clock() - self.looked_around >= SCAN_INTERVAL_S:
+            paths |= dict.fromkeys(self._changed_files())
+        for path in paths:
+            self._advance(path)
+        now = self.clock()
+        at_rest = now - QUIET_MS / 1_000
+        self._settle([path for path, at in self.changed.items() if not touched or at <= at_rest])
+
+    def end(self) -> None:
+        """Read what is left, and let all files go."""
+        for file in self.live.values():
+            self._report_news(file.end())
+        self.live.clear()
+        self.changed.clear()
+
+    def _advance(self, path: Path) -> None:
+        self.marks[path] = _read_mark(path)
+        if (file := self.live.get(path)) is None:
+            file = LiveFile(self.store, path, self.namespace, self.links, self.redacts)
+        self.live[path] = file  # before it is read: whatever happens then, it is closed
+        self.live.move_to_end(path)
+        self._report_news(file.advance())
+        if file.report is None:
+            del self.live[path]
+            self.changed.pop(path, None)
+            return
+        self.reports[path] = file.report
+        self.changed[path] = self.clock()
+        while len(self.live) > MAX_OPEN_FILES:
+            oldest, given_up = self.live.popitem(last=False)
+            self._report_news(given_up.end())
+            self.changed.pop(oldest, None)
+
+    def _import_once(self, path: Path) -> None:
+        """A transcript of a format that is not one of lines; anything else is left alone."""
+        manner, source = ImportOptions(self.namespace, self.redacts), TranscriptSource(path)
+        try:
+            is_one = recognize_format(source) is not None
+        except OSError:
+            return
+        if not is_one or report_unchanged(self.store, manner, path):
+            return
+        importing = FileImport(self.store, manner, WantedFile(path), self.links)
+        self.reports[path] = importing.run()
+        if importing.unsettled_row:
+            self.unsettled.append(importing.unsettled_row)
+        self.imported(self.reports[path])
+
+    def _settle(self, paths: Iterable[Path]) -> None:
+        for path in list(paths):
+            del self.changed[path]
+            self._report_news(self.live[path].settle())
+
+    def _report_news(self, news: Iterator[FileNews]) -> None:
+        for one in news:
+            self.heard(one)
+
+    def _list_transcripts(self) -> Iterator[Path]:
+        """All transcripts that are there now; a session before its sub-agents."""
+        yield from sorted(file for file in self.files if file.exists())
+        for folder in self.folders:
+            yield from find_transcripts(folder)
+
+    def _transcripts_at(self, path: Path) -> Iterator[Path]:
+        """The transcripts that a change at `path` is about: of a new folder, all those in it."""
+        if path in self.files:
+            yield path
+        elif any(path.is_relative_to(folder) for folder in self.folders):
+            if path.is_dir():
+                yield from (found for found in find_transcripts(path) if found.is_file())
+            elif path.name.endswith(TRANSCRIPT_SUFFIXES):
+                yield path
+
+    def _changed_files(self) -> Iterator[Path]:
+        """The files that are not what they were when they were last looked at."""
+        self.looked_around = self.clock()
+        known = self.marks
+        yield from [
+            path for path in self._list_transcripts() if known.get(path) != _read_mark(path)
+        ]
+
+    def _is_stored(self, path: Path) -> bool:
+        """Whether an import came to this very end of the file."""
+        recorder = self.store.events.recorder
+        source = make_source_name(path, make_redactor(path) if self.redacts else None)
+        session = recorder.select_import_session(self.namespace, source)
+        if session is None:
+            return False
+        mark = _read_mark(path)
+        stored = any(
+            (one[1], one[4], bool(one[5])) == (source, mark[1], True)
+            for one in recorder.select_imports(self.namespace, session)
+        )
+        if stored:
+            self.marks[path] = mark
+        return stored
+
+
+def _read_mark(path: Path) -> _FileMark:
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, -1, 0)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+def _load_watcher() -> "Callable[..., Iterator[set[tuple[Change, str]]]]":
+    try:
+        from watchfiles import watch  # noqa: PLC0415
+    except ImportError:
+        raise ImportFileError(
+            "following needs watchfiles, which is not installed: pip install 'cutbank[follow]'"
+        ) from None
+    return watch

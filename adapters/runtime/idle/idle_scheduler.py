@@ -1,0 +1,174 @@
+"""APScheduler around a worker: one job looks for due sessions and says when to come again."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.jobstores.memory import MemoryJobStore
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.schedulers.base import BaseScheduler
+from apscheduler.triggers.interval import IntervalTrigger
+
+from ....domain.errors import InvalidSettingError
+from ....domain.idle_rules import IdleRules
+from ..sessions.session_store import SessionStore
+from .idle_worker import MAX_LOOK_INTERVAL, IdleWorker
+from .maintenance_runner import make_maintenance
+from .notices import NoticeKind, NoticeListener
+
+JOB_NAME = "look for due sessions"
+MAX_CLOCK_JUMP = timedelta(seconds=5)
+"""By how much a clock has to be put back before it is told of."""
+
+
+class _SteadyScheduler(BaseScheduler):  # type: ignore[misc]  # APScheduler says nothing of types
+    """Comes again when it was told to, however its machine's clock is set meanwhile.
+
+    APScheduler waits for moments of the clock on the wall: where that is put back by an hour, it
+    waits an hour more. Here a job whose moment is further away than any look has it now.
+    """
+
+    def __init__(self, on_jump: Callable[[], None], **options: Any) -> None:
+        super().__init__(**options)
+        self._on_jump = on_jump
+
+    def _process_jobs(self) -> Any:
+        now = datetime.now(UTC)
+        for job in self.get_jobs():
+            if job.next_run_time > now + MAX_LOOK_INTERVAL + MAX_CLOCK_JUMP:
+                self._on_jump()
+                job.modify(next_run_time=now)
+        return super()._process_jobs()
+
+
+class _SteadyBackgroundScheduler(_SteadyScheduler, BackgroundScheduler):  # type: ignore[misc]  # as above
+    """In a thread of its own."""
+
+    @property
+    def is_alive(self) -> bool:
+        return bool(self.running)
+
+
+class _SteadyAsyncioScheduler(_SteadyScheduler, AsyncIOScheduler):  # type: ignore[misc]  # as above
+    """In the event loop that is running when it is started."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Not once its loop was closed, of which APScheduler hears nothing."""
+        loop = self._eventloop
+        return bool(self.running) and loop is not None and not loop.is_closed()
+
+
+class IdleScheduler:
+    """Runs one worker in this process until it is stopped, or its store is closed.
+
+    Nothing is kept in APScheduler's own store: what is due is derived from the log, so a restart
+    loses nothing, and any number of processes may run one.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        rules: IdleRules | None = None,
+        *,
+        kind: Literal["background", "asyncio"] = "background",
+        name: str | None = None,
+        listeners: Sequence[NoticeListener] = (),
+    ) -> None:
+        self.worker = IdleWorker(
+            store, rules, name=name, listeners=listeners, maintenance=make_maintenance(store)
+        )
+        self.worker.on_free = self.look_now
+        self._is_asked = False
+        self.looks = 0
+        """How often it has looked; one that is stuck does not."""
+        self.looked_at: datetime | None = None
+        self.next_look: datetime | None = None
+        """When it comes again at the latest, by the workers' clock."""
+        scheduler = _SteadyBackgroundScheduler if kind == "background" else _SteadyAsyncioScheduler
+        self._scheduler: _SteadyBackgroundScheduler | _SteadyAsyncioScheduler = scheduler(
+            on_jump=lambda: self.worker.notify(NoticeKind.CLOCK_JUMPED),
+            # In UTC no hour is left out, and none comes twice.
+            timezone=UTC,
+            jobstores={"default": MemoryJobStore()},
+            # One thread: a look that is asked for during another one comes after it.
+            executors={"default": ThreadPoolExecutor(1)},
+            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 2},
+        )
+
+    @property
+    def is_running(self) -> bool:
+        return self._scheduler.is_alive
+
+    def start(self) -> None:
+        """Begin to look; an asyncio scheduler is started in its running loop."""
+        self.worker.notify(NoticeKind.STARTED)
+        # However a look ends, the next one comes.
+        every = IntervalTrigger(seconds=int(MAX_LOOK_INTERVAL.total_seconds()), timezone=UTC)
+        self._scheduler.add_job(self._look, every, id=JOB_NAME, next_run_time=datetime.now(UTC))
+        self._scheduler.start()
+
+    def look_now(self) -> None:
+        """Look as soon as can be: something has become due, or is done with."""
+        if not self._is_asked:
+            self._is_asked = True
+            self._schedule_look(datetime.now(UTC))
+
+    def stop(self, timeout: float | None = 30.0) -> bool:
+        """Begin nothing more, cancel what runs and wait for it; whether all has ended in time."""
+        has_ended = self.worker.stop(timeout)
+        if self.is_running:
+            # An event loop that was closed before has stopped the scheduler already.
+            with suppress(RuntimeError):
+                self._scheduler.shutdown(wait=False)
+        return has_ended
+
+    def _look(self) -> None:
+        self._is_asked = False
+        next_at = self.worker.look()
+        self.looks += 1
+        self.looked_at, self.next_look = self.worker.clock(), next_at
+        if not self._is_asked:
+            # The worker may go by a server's clock, APScheduler goes by this machine's.
+            self._schedule_look(datetime.now(UTC) + (next_at - self.worker.clock()))
+
+    def _schedule_look(self, at: datetime) -> None:
+        if self.is_running and not self.worker.is_stopping:
+            # Stopped between the question and the answer: nobody wants another look.
+            with suppress(JobLookupError, RuntimeError):
+                self._scheduler.modify_job(JOB_NAME, next_run_time=at)
+
+
+def start_scheduler(
+    store: SessionStore,
+    rules: IdleRules | None = None,
+    *,
+    kind: Literal["background", "asyncio"] = "background",
+    name: str | None = None,
+    heard: Sequence[NoticeListener] = (),
+) -> IdleScheduler:
+    """Compact sessions at rest, in this process, until `stop()` or the store is closed.
+
+    `kind` is where it looks: in a thread of its own, or in the running event loop; summaries are
+    written in threads either way. Without `rules` it follows the settings, section `idle`. `heard`
+    are called with what it does: see `idle/notices.py`. Raises InvalidSettingError if this store's
+    scheduler is running already; other processes may run theirs.
+    """
+    background = store.context.background
+    with store.context.starting:
+        for other in [one for one in background if isinstance(one, IdleScheduler)]:
+            if other.is_running:
+                raise InvalidSettingError(
+                    f"the scheduler of {store.name} is running already in this process:"
+                    " stop it first, or use that one"
+                )
+            other.stop()  # its event loop may have been closed while it was looking
+            background.remove(other)
+        scheduler = IdleScheduler(store, rules, kind=kind, name=name, listeners=heard)
+        background.append(scheduler)
+        scheduler.start()
+        return scheduler

@@ -1,0 +1,384 @@
+"""Compacts what is due, under leases, and says when to look again; knows nothing of schedulers."""
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from random import shuffle
+from threading import RLock
+from typing import Any
+
+from eventsourcing.persistence import PersistenceError
+
+from ....domain.errors import (
+    CutbankError,
+    StorageError,
+)
+from ....domain.idle_rules import IdleRules
+from ....projections.read_models.session_row import SessionRowSettings
+from ...storage.event_log.event_store import get_utc_now
+from ...storage.event_log.storage_errors import translate_storage_errors
+from ..compaction.cancellation import Cancellation
+from ..sessions.session_store import SessionStore
+from ..telemetry.activation import record_notice
+from .attempt import AttemptResult, IdleAttempt
+from .backoff import Backoff
+from .due_sessions import DueSession
+from .maintenance_job import MaintenanceJob
+from .maintenance_runner import MaintenanceReport, MaintenanceRunner
+from .notices import NoticeKind, NoticeListener, WorkerNotice
+from .own_rules_due_sessions import OwnRulesDueSessions
+from .server_clock import ServerClock
+from .settings_watch import SettingsWatch
+
+logger = logging.getLogger("cutbank.idle")
+
+MAX_LOOK_INTERVAL = timedelta(seconds=30)
+"""Somebody may begin to rest meanwhile, or a lease be given up: so long nobody waits to see."""
+_CONTENTION_FACTOR = 16
+"""Who has met others at the same session begins, by lot, with one of so many that are due."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningAttempt:
+    """A session that this worker is at."""
+
+    due: DueSession
+    began: datetime
+    cancellation: Cancellation
+    work: "Future[None]"
+
+
+class IdleWorker:
+    """One of any number of workers on one store.
+
+    What is due is found in the read models, and judged again on the log itself. Who may compact a
+    session is decided by the log alone: a request is a lease, and a boundary is recorded by whom
+    the newest request belongs to. Threads may call any method.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        rules: IdleRules | None = None,
+        *,
+        name: str | None = None,
+        listeners: Sequence[NoticeListener] = (),
+        maintenance: MaintenanceRunner | None = None,
+    ) -> None:
+        self.store = store
+        self.upkeep = maintenance
+        """What else is to be done where nothing is due."""
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self.heard = [record_notice, *listeners]
+        self.on_free: Callable[[], None] = lambda: None
+        """Called when a session is done with, so that the next may be begun."""
+        self._own_clock = ServerClock(store.events.recorder, store.events.clock)
+        if store.events.clock is get_utc_now:
+            # What it writes is read by workers on other machines: they go by one clock.
+            store.events.set_clock(self._own_clock)
+        self._running: dict[int, RunningAttempt] = {}
+        self._aside: dict[int, tuple[DueSession, datetime]] = {}
+        """What could not be done as it was found, and until when it is left as it is."""
+        self._changing = RLock()
+        self._looking = RLock()
+        self._stopping = False
+        self._has_met_others = False
+        self._chores: MaintenanceJob | None = None
+        self._trouble = Backoff(MAX_LOOK_INTERVAL)
+        self._pool: ThreadPoolExecutor | None = None
+        self._own_rules = rules
+        self._settings = SettingsWatch(store)
+        self._is_to_reload = False
+        self._others_rules = False
+        self.apply_rules(rules or store.settings.idle.make_rules())
+
+    @property
+    def running_attempts(self) -> list[RunningAttempt]:
+        """What it is at now."""
+        with self._changing:
+            return list(self._running.values())
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping
+
+    def clock(self) -> datetime:
+        """What the workers of this store agree that the time is."""
+        return self.store.events.clock()
+
+    def apply_rules(self, rules: IdleRules) -> None:
+        """Go by these rules from now on; what was begun is done by those it was begun by."""
+        models = self.store.read_models
+        reckoning = SessionRowSettings(
+            idle_seconds=rules.idle_time_s,
+            least_share=rules.least_utilization,
+            attempts=rules.attempts,
+            context_limit=self.store.settings.compaction.limit or 0,
+            backoff_seconds=rules.backoff_s,
+        )
+        models.change_settings(**asdict(reckoning))
+        with self._changing:
+            before, self._pool = (
+                self._pool,
+                ThreadPoolExecutor(rules.concurrency, thread_name_prefix="cutbank idle"),
+            )
+            self.rules = rules
+            self._aside.clear()
+            self.due = OwnRulesDueSessions(models, rules.namespaces, reckoning)
+        if before is not None:
+            before.shutdown(wait=False)
+
+    def reload(self) -> None:
+        """Read the file of the settings again, changed or not, at a look that is asked for now.
+
+        Does no more than to note it, so that a handler of signals may call it.
+        """
+        self._is_to_reload = True
+        self.on_free()
+
+    def look(self) -> datetime:
+        """Begin what is due, as far as rules allow it; returns when to look again.
+
+        Does not wait for what it begins. A database that cannot be reached is told of, and looked
+        for again after a pause. Settings that were changed in their file are gone by from now on.
+        """
+        with self._looking:
+            if self._stopping:
+                return self.clock() + MAX_LOOK_INTERVAL
+            next_at = self._look_once()
+            return min(next_at, self._settings.find_retry_time() or next_at)
+
+    def _look_once(self) -> datetime:
+        self._apply_changed_settings()
+        if until := self._trouble.find_pause_end(self.clock()):
+            return until
+        try:
+            with translate_storage_errors(self.store.name):
+                return self._look()
+        except (StorageError, PersistenceError) as error:
+            return self._handle_database_away(error)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing is running; whether that is so."""
+        works = [one.work for one in self.running_attempts]
+        if self._chores is not None and self._chores.work is not None:
+            works.append(self._chores.work)
+        return not wait(works, timeout).not_done
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Begin nothing more, cancel what runs and wait for it; whether all has ended.
+
+        Where it has, this worker does not use its store any more.
+        """
+        with self._changing:
+            is_over, self._stopping = self._stopping and not self._running, True
+            running = self.running_attempts
+        if is_over:
+            return self._wait_for_end(timeout)
+        self.notify(NoticeKind.STOPPING, running=len(running))
+        for one in running:
+            one.cancellation.request()
+        if self._chores is not None:
+            self._chores.has_to_wait = True
+        has_ended = self._wait_for_end(timeout)
+        if self._pool is not None:
+            self._pool.shutdown(wait=has_ended)
+        self.notify(NoticeKind.STOPPED, running=len(self.running_attempts))
+        return has_ended
+
+    def _wait_for_end(self, timeout: float | None) -> bool:
+        """Wait for what runs, and for a look that another thread is at."""
+        if not self.wait(timeout) or not self._looking.acquire(
+            timeout=-1 if timeout is None else timeout
+        ):
+            return False
+        self._looking.release()
+        return True
+
+    def notify(self, about: NoticeKind, **details: Any) -> None:
+        """Tell whoever listens."""
+        notice = WorkerNotice(about, self.name, self.clock(), **details)
+        for listener in self.heard:
+            try:
+                listener(notice)
+            except Exception:  # whatever a listener does, the work goes on
+                logger.exception("a listener failed at %s", about)
+
+    # Settings
+
+    def _apply_changed_settings(self) -> None:
+        """Go by what the file of the settings says now, if it has changed; or say why not."""
+        is_asked, self._is_to_reload = self._is_to_reload, False
+        try:
+            found = self._settings.look(self.clock(), at_once=is_asked)
+            if found is None:
+                return
+            with translate_storage_errors(self.store.name):
+                self.store.apply_settings(found)
+                self.apply_rules(self._own_rules or found.idle.make_rules())
+                if self.upkeep is not None:
+                    self.upkeep.apply_settings(found.chores)
+        except (StorageError, PersistenceError) as error:
+            self._settings.retry()
+            self._handle_database_away(error)
+        except CutbankError as error:
+            self._settings.note_refused()
+            self.notify(NoticeKind.SETTINGS_REFUSED, reason="; ".join(str(error).split("\n")))
+        else:
+            self.notify(NoticeKind.SETTINGS_RELOADED, reason=self._settings.note_applied(found))
+
+    def _report_other_rules(self) -> None:
+        """Say so, once, where the read models are reckoned by another worker's rules."""
+        before, self._others_rules = self._others_rules, self.due.has_other_rules
+        if self._others_rules and not before:
+            self.notify(
+                NoticeKind.SETTINGS_DIFFER,
+                reason=f"{self.store.read_models.name} says when sessions are due by the rules of"
+                " another worker; each goes by its own, and this one looks through all sessions"
+                " each time: give both the same settings",
+            )
+
+    # Looking
+
+    def _look(self) -> datetime:
+        self._own_clock.compare()
+        now = self.clock()
+        latest = now + MAX_LOOK_INTERVAL
+        self.store.read_models.catch_up(search=False, until=lambda: self._stopping)
+        with self._changing:
+            free = self.rules.concurrency - len(self._running)
+            if self._stopping or free <= 0:
+                return latest
+            if self._trouble.is_failing:
+                free = 1  # which tells whether it is over
+            known = set(self._running)
+            self._aside = {id: left for id, left in self._aside.items() if left[1] > now}
+            aside = {due for due, _ in self._aside.values()}
+        among = free * (_CONTENTION_FACTOR if self._has_met_others else 1)
+        found = self.due.find_due(now, among + len(known) + len(aside))
+        self._report_other_rules()
+        found = [due for due in found if due.id not in known and due not in aside]
+        next_at = self.due.find_next_due(now)
+        if not found and not aside:
+            self._handle_recovery()
+            self._has_met_others = False
+        if found and (later := self._find_delay(now)):
+            return min(later, latest)
+        if self._has_met_others:
+            shuffle(found)
+        for due in found[:free]:
+            self._begin_attempt(due, now)
+        running = len(self.running_attempts)
+        self.notify(
+            NoticeKind.LOOKED, due=self.due.count_due(now), running=running, next_at=next_at
+        )
+        if self._chores is not None:
+            self._chores.has_to_wait = bool(running)
+        keep_at = None if running else self._begin_maintenance(now)
+        return min(filter(None, (latest, next_at, keep_at)))
+
+    def _find_delay(self, now: datetime) -> datetime | None:
+        """Until when due work has to wait, if it has."""
+        if quiet := self.rules.find_resume_time(now):
+            self.notify(
+                NoticeKind.WAITING, reason="quiet hours", due=self.due.count_due(now), next_at=quiet
+            )
+            return quiet
+        if affordable := self.due.find_affordable_time(now, self.rules.hourly_usd):
+            spent = f"{self.rules.hourly_usd:g} dollars are spent in this hour"
+            self.notify(
+                NoticeKind.WAITING, reason=spent, due=self.due.count_due(now), next_at=affordable
+            )
+            return affordable
+        return None
+
+    def _handle_database_away(self, error: Exception) -> datetime:
+        is_new, until = self._trouble.note_failure(self.clock())
+        if is_new:
+            self.notify(NoticeKind.DATABASE_AWAY, reason=str(error))
+        return until
+
+    def _handle_recovery(self) -> None:
+        if self._trouble.note_success():
+            self.notify(NoticeKind.DATABASE_BACK)
+
+    # Doing
+
+    def _begin_maintenance(self, now: datetime) -> datetime | None:
+        """Begin the chores that are due, unless it is quiet; returns when the next one is."""
+        chores, upkeep = self._chores, self.upkeep
+        if upkeep is None or self.rules.find_resume_time(now):
+            return None
+        if chores is None or chores.upkeep is not upkeep:
+            chores = self._chores = MaintenanceJob(upkeep, self._report_maintenance)
+        with self._changing:
+            assert self._pool is not None
+            return None if self._stopping else chores.begin(now, self._pool, self._run_watched)
+
+    def _run_watched(
+        self, doing: Callable[[], Sequence[MaintenanceReport]]
+    ) -> Sequence[MaintenanceReport]:
+        try:
+            with translate_storage_errors(self.store.name):
+                return doing()
+        except (StorageError, PersistenceError) as error:
+            self._handle_database_away(error)
+            return ()
+
+    def _report_maintenance(self, report: MaintenanceReport) -> None:
+        self.notify(
+            NoticeKind.CHORE_FAILED if report.has_failed else NoticeKind.CHORE_DONE,
+            chore=report.chore,
+            reason=report.reason,
+            took_s=report.took_s,
+            next_at=report.next_at,
+        )
+
+    def _begin_attempt(self, due: DueSession, now: datetime) -> None:
+        with self._changing:
+            if self._stopping or due.id in self._running:
+                return
+            assert self._pool is not None
+            cancellation = Cancellation()
+            attempt = IdleAttempt(self.store, self.due, due, self.rules, self.name)
+            work = self._pool.submit(self._run_attempt, attempt, now, cancellation)
+            self._running[due.id] = RunningAttempt(due, now, cancellation, work)
+
+    def _run_attempt(
+        self, attempt: IdleAttempt, began: datetime, cancellation: Cancellation
+    ) -> None:
+        due = attempt.due
+        about: dict[str, Any] = {"session": due.key, "namespace": due.namespace}
+        try:
+            self.notify(NoticeKind.BEGAN, attempt=attempt.number, **about)
+            fate = attempt.run(cancellation)
+            try:
+                with translate_storage_errors(self.store.read_models.name):
+                    self._finish_attempt(due, fate)
+            except (StorageError, PersistenceError) as error:
+                # It would be found due at once, again and again.
+                fate = replace(fate, error=error)
+            if fate.notice_kind is NoticeKind.DONE:
+                about["took_s"] = (self.clock() - began).total_seconds()
+            self.notify(fate.notice_kind, **about, **fate.details)
+            if fate.error is not None:
+                self._handle_database_away(fate.error)
+        finally:
+            with self._changing:
+                del self._running[due.id]
+            self.on_free()
+
+    def _finish_attempt(self, due: DueSession, fate: AttemptResult) -> None:
+        """See that it is not begun again for nothing."""
+        self._has_met_others |= fate.has_met_others
+        if fate.notice_kind is NoticeKind.DONE:
+            self._handle_recovery()
+        if fate.is_for_good:
+            self.due.pass_over(due)
+        if fate.pause is not None:
+            with self._changing:
+                self._aside[due.id] = (due, self.clock() + fate.pause)

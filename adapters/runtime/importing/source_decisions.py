@@ -1,0 +1,100 @@
+"""Takes over what a source did to its own session: it went back, or compacted it."""
+
+from collections.abc import Mapping
+
+from ....domain.compaction import RECORDED_LINEAGE, UNSHOWN_SUMMARIZER, derive_lineage_id
+from ....domain.compaction_events import Repair, Replacement
+from ....domain.ranges import Ranges
+from ....domain.token_estimate import estimate_text
+from ...storage.event_log.recorder import AppendKey
+from ...storage.view_reader import ViewReader
+from ...transcripts.formats.steps import Rewind, SourceCompaction
+from ..sessions.group_closure import complete_groups
+from ..sessions.retraction import complete_retraction
+from ..sessions.stored_session import StoredSession
+from .shortening import find_replacement_texts
+
+SourcePositions = Mapping[str, tuple[int, int]]
+"""Source ids of entries, and the positions of each one's first and last block."""
+
+
+def record_rewind(session: StoredSession, placed: SourcePositions, step: Rewind) -> None:
+    """Take back all blocks after those of the entry that the source went back to."""
+    events, namespace, key = session.log.events, session.namespace, session.key
+    first = placed[step.to][1] + 1 if step.to and step.to in placed else 1
+    with events.lock_streams(session.log.id):
+        events.refresh(session.log.id)
+        aggregate = events.load_session(namespace, key)
+        assert aggregate is not None, "the session was opened"
+        chain = events.find_session_chain(namespace, key)
+        gone = ViewReader(events, namespace, key, RECORDED_LINEAGE).read_retracted(
+            aggregate.version
+        )
+        wanted = Ranges.span(first, aggregate.version) - gone
+        if not wanted:
+            return
+        closed = complete_retraction(
+            events,
+            chain,
+            wanted,
+            retracted=gone,
+            head=aggregate.version,
+            open_calls=aggregate.state.open_calls,
+        )
+        aggregate.retract(closed.positions, closed.reopened, "rewound in the source")
+        at = aggregate.version
+        events.save(aggregate, keys=[AppendKey(session.log.id, step.key, at, at)])
+
+
+def record_source_compaction(
+    session: StoredSession, placed: SourcePositions, step: SourceCompaction
+) -> None:
+    """Draw the boundary that the source drew, and record its summary, as far as it shows them."""
+    events, namespace, key = session.log.events, session.namespace, session.key
+    with events.lock_streams(derive_lineage_id(namespace, key, RECORDED_LINEAGE)):
+        chain = events.find_session_chain(namespace, key)
+        head, state = events.read_head(chain)
+        retracted = ViewReader(events, namespace, key, RECORDED_LINEAGE).read_retracted(head)
+        named = Ranges(placed[id] for id in step.kept_ids if id in placed)
+        wanted = (named | Ranges.of(state.open_calls.values())) - retracted
+        kept = complete_groups(events, chain, wanted, head, retracted)
+        events.refresh(derive_lineage_id(namespace, key, RECORDED_LINEAGE))
+        lineage = events.open_compaction(namespace, key, RECORDED_LINEAGE)
+        text = step.summary or "[the source does not show the summary that it made]"
+        texts = find_replacement_texts(session, placed, step.replacements)
+        boundary = lineage.record_boundary(
+            {
+                "after": head,
+                "first_kept": kept.runs[0][0] if kept else head + 1,
+                "kept": kept,
+                "replacements": tuple(
+                    Replacement(position=position, text=shown)
+                    for position, shown in sorted(texts.items())
+                    if position in kept
+                ),
+                "trigger": step.trigger,
+                "policy": RECORDED_LINEAGE,
+                "pre_tokens": step.pre_tokens or state.tokens,
+                "post_tokens": step.post_tokens or estimate_text(text),
+                "repairs": _find_repairs(named, kept),
+                "previous": lineage.state.active or None,
+                "source_time": step.source_time,
+                "partial": step.partial_reason,
+            },
+            {
+                "text": text,
+                "covers": Ranges.span(1, head) - kept - retracted,
+                "summariser": RECORDED_LINEAGE if step.summary else UNSHOWN_SUMMARIZER,
+                "tokens": estimate_text(text),
+            },
+            based_on=lineage.state.decided,
+            activate_at=head,
+        )
+        events.save(lineage, keys=[AppendKey(session.log.id, step.key, boundary, boundary)])
+
+
+def _find_repairs(named: Ranges, kept: Ranges) -> tuple[Repair, ...]:
+    if named == kept or not kept:
+        return ()
+    wanted = named.runs[0][0] if named else kept.runs[0][0]
+    return (Repair(rule="whole-groups", wanted=wanted, got=kept.runs[0][0]),)

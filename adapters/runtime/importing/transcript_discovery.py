@@ -1,0 +1,125 @@
+"""Finds the transcripts that the agents on this machine have left in their usual folders."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from glob import escape, iglob
+from pathlib import Path
+
+from ...transcripts.formats.catalog import FORMATS, TRANSCRIPT_SUFFIXES, find_transcripts
+from ...transcripts.formats.format import Format
+from ...transcripts.formats.source import TranscriptSource
+from .file_import import WantedFile
+
+FOLDER_VARIABLES = (
+    ("~/.claude", "CLAUDE_CONFIG_DIR", ""),
+    ("~/.codex", "CODEX_HOME", ""),
+    ("~/.pi/agent/sessions", "PI_CODING_AGENT_SESSION_DIR", ""),
+    ("~/.pi/agent", "PI_CODING_AGENT_DIR", ""),
+    ("~/.omp/agent", "PI_CODING_AGENT_DIR", ""),
+    ("~/.copilot", "COPILOT_HOME", ""),
+    ("~/.gemini", "GEMINI_CLI_HOME", "/.gemini"),
+    ("~/.openhands/conversations", "OPENHANDS_CONVERSATIONS_DIR", ""),
+    ("~/.openhands", "OPENHANDS_PERSISTENCE_DIR", ""),
+    ("~/.local/share", "XDG_DATA_HOME", ""),
+)
+"""Folders of agents, the variables by which people move them elsewhere, and what they are called
+below what the variable names."""
+
+EXPORT_HINTS = (
+    (
+        "~/.local/share/opencode",
+        "sessions of opencode are read once `opencode export SESSION > FILE` has written them",
+    ),
+)
+"""Folders of agents whose sessions only they can read, and what is to be done."""
+
+
+@dataclass(slots=True)
+class FoundTranscripts:
+    """What one agent has left."""
+
+    format: str
+    folders: list[str] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    sessions: int = 0
+    """Files that are not a sub-agent's, by their names: none was opened yet."""
+    bytes: int = 0
+    newest: float = 0.0
+    """When the newest was changed, in seconds since 1970."""
+
+    @property
+    def wanted_files(self) -> list[WantedFile]:
+        """Its files, to be imported."""
+        return [WantedFile(file, is_named=False) for file in self.files]
+
+
+def find_installed_transcripts() -> list[FoundTranscripts]:
+    """The transcripts of each agent that has any. Looks at names, and opens no file."""
+    taken: set[Path] = set()
+    every = (_find_agent_files(one, taken) for one in FORMATS.values() if one.home_patterns)
+    return [found for found in every if found.files]
+
+
+def find_home_patterns(agent: Format) -> list[str]:
+    """Where the agent's transcripts are: glob patterns, those that a variable names first."""
+    return [pattern for home in agent.home_patterns for pattern in _expand_home(home)]
+
+
+def list_hints() -> list[str]:
+    """What to do about the sessions of agents that keep them where nobody else can read them."""
+    return [
+        hint
+        for home, hint in EXPORT_HINTS
+        if any(Path(place).is_dir() for pattern in _expand_home(home) for place in iglob(pattern))  # noqa: PTH207 - a Path takes no absolute pattern
+    ]
+
+
+def _expand_home(home: str) -> Iterator[str]:
+    for usual, variable, below in FOLDER_VARIABLES:
+        moved = os.environ.get(variable)
+        if moved and (home == usual or home.startswith(f"{usual}/")):
+            # What was there before the variable was set is found as well.
+            yield escape(os.path.expanduser(moved)) + below + home.removeprefix(usual)  # noqa: PTH111 - a Path would raise where there is no home
+    if home.startswith("~/"):
+        yield escape(os.path.expanduser("~")) + home.removeprefix("~")  # noqa: PTH111 - as above
+    else:
+        yield home
+
+
+def _find_agent_files(agent: Format, taken: set[Path]) -> FoundTranscripts:
+    found = FoundTranscripts(agent.name)
+    for pattern in find_home_patterns(agent):
+        for home in sorted(iglob(pattern, recursive=True)):  # noqa: PTH207 - a Path takes no absolute pattern
+            before = len(found.files)
+            for file in _list_transcripts(Path(home), agent):
+                _add_file(found, file, taken)
+            if len(found.files) > before:
+                found.folders.append(home)
+    return found
+
+
+def _list_transcripts(home: Path, agent: Format) -> Iterator[Path]:
+    if not home.is_dir():
+        yield home
+        return
+    # A format that is only read, and not by lines, says nothing of how its files' names end.
+    endings = (agent.suffix,) if agent.write or agent.begin_reading else TRANSCRIPT_SUFFIXES
+    for file in find_transcripts(home):
+        if file.is_dir() or file.name.endswith(endings):
+            yield file
+
+
+def _add_file(found: FoundTranscripts, file: Path, taken: set[Path]) -> None:
+    try:
+        place = file.resolve()
+        if place in taken:
+            return
+        size, changed = TranscriptSource(file).size, file.stat().st_mtime
+    except OSError:
+        return  # it was deleted meanwhile
+    taken.add(place)
+    found.files.append(file)
+    found.sessions += not file.name.startswith("agent-")
+    found.bytes += size
+    found.newest = max(found.newest, changed)

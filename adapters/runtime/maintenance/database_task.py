@@ -1,0 +1,25 @@
+"""What the log's own database wants done: a checkpoint, or statistics."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from ...storage.event_log.storage_tasks import Storage
+from .maintenance_task import ShouldContinue, TaskResult
+from .task_record import TaskRecord
+
+
+@dataclass
+class DatabaseTask:
+    """One step, which the database itself keeps whole."""
+
+    task_store: Storage
+    interval: timedelta
+
+    @property
+    def name(self) -> str:
+        return self.task_store.task_name
+
+    def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
+        del record, go_on  # it is short, and does not depend on the last one
+        saved, note = self.task_store.run_database_task()
+        return TaskResult(saved, note=note)

@@ -1,0 +1,133 @@
+"""Keeps the file of read models quick and small: statistics, the index of words, free pages."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from ....domain.errors import StorageError
+from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.read_models.schema import APPLICATION_ID
+from ...storage.sqlite.lock_file import try_lock_file
+from ...storage.sqlite.sqlite_storage import truncate_wal
+from ...storage.sqlite.task_records import read_task_records, save_task_record
+from .maintenance_task import ShouldContinue, TaskResult
+from .task_record import TaskRecord
+
+_LOCK_TIMEOUT_S = 30.0
+"""Seconds to wait for another process's batch."""
+MERGE_PAGES = 200
+"""Pages of the index that are merged in one transaction."""
+ANALYSIS_LIMIT = 1_000
+"""Rows of an index that are looked at."""
+MIN_FREE_SHARE = 0.25
+"""What part of the pages has to be free for the file to be written anew."""
+_MIN_FREE_BYTES = 1_000_000
+"""Bytes that have to be free."""
+MAX_REWRITTEN_FILE_BYTES = 1_000_000_000
+"""Bytes of a file up to which it is written anew: others wait for that."""
+
+
+@dataclass
+class ReadModelFile:
+    """The file of this machine's read models; what is known of its chores goes with it."""
+
+    file: Path
+
+    def is_there(self) -> bool:
+        """Whether there are read models; of a damaged file whoever needs it makes another one."""
+        try:
+            with self.open() as connection:
+                return connection is not None
+        except StorageError:
+            return False
+
+    def try_lock(self) -> AbstractContextManager[bool]:
+        return try_lock_file(Path(f"{self.file}-chores"))
+
+    def read_records(self) -> Mapping[str, str]:
+        with self.open() as connection:
+            return read_task_records(connection) if connection else {}
+
+    def save_record(self, chore: str, record: str) -> None:
+        with self.open() as connection:
+            if connection:
+                connection.execute("BEGIN IMMEDIATE")
+                save_task_record(connection, chore, record)
+                connection.execute("COMMIT")
+
+    @contextmanager
+    def open(self) -> Iterator[sqlite3.Connection | None]:
+        """A connection of its own, for a while; None where there are no read models.
+
+        Not that of ReadFile: that keeps temporary files in memory, and a file that is written anew
+        is one. And nobody of this process waits for a lock of Python's.
+        """
+        if not self.file.exists():
+            yield None
+            return
+        with (
+            translate_storage_errors(str(self.file)),
+            closing(open_read_models(self.file)) as found,
+        ):
+            found.execute("PRAGMA synchronous = NORMAL")
+            (application,) = found.execute("PRAGMA application_id").fetchone()
+            yield found if application == APPLICATION_ID else None
+
+
+@dataclass
+class ReadModelMaintenance:
+    """Each step is a transaction of its own; the file can be made anew from the log anyway."""
+
+    task_store: ReadModelFile
+    interval: timedelta
+    name: str = "read-models"
+
+    def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
+        del record
+        with self.task_store.open() as connection:
+            if connection is None:
+                return TaskResult(note="there are none any more")
+            if not _merge_words(connection, go_on):
+                return TaskResult(is_whole=False)
+            connection.execute(f"PRAGMA analysis_limit = {ANALYSIS_LIMIT}")
+            connection.execute("ANALYZE")
+            if not go_on():
+                return TaskResult(is_whole=False)
+            saved, note = _return_free_pages(connection)
+            truncate_wal(connection, self.task_store.file)
+            return TaskResult(saved, note=note)
+
+
+def open_read_models(file: Path) -> sqlite3.Connection:
+    uri = f"{file.resolve().as_uri()}?mode=rw"
+    return sqlite3.connect(uri, _LOCK_TIMEOUT_S, isolation_level=None, uri=True)
+
+
+def _merge_words(connection: sqlite3.Connection, go_on: ShouldContinue) -> bool:
+    """Merge pieces of the index of words where there are several of a size; False if stopped."""
+    while go_on():
+        before = connection.total_changes
+        connection.execute(
+            "INSERT INTO blocks_fts (blocks_fts, rank) VALUES ('merge', ?)", (MERGE_PAGES,)
+        )
+        # SQLite counts two changes at least where there was something to merge.
+        if connection.total_changes - before < 2:
+            return True
+    return False
+
+
+def _return_free_pages(connection: sqlite3.Connection) -> tuple[int, str | None]:
+    """Write the file anew without its free pages, where there are many; the bytes saved."""
+    pages, free, size = connection.execute(
+        "SELECT page_count, freelist_count, page_size"
+        " FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
+    ).fetchone()
+    if free * size < _MIN_FREE_BYTES or free < pages * MIN_FREE_SHARE:
+        return 0, None
+    if (pages - free) * size > MAX_REWRITTEN_FILE_BYTES:
+        return 0, f"{free * size:,} bytes of it are free: they are used as it grows"
+    connection.execute("VACUUM")
+    return (pages - connection.execute("PRAGMA page_count").fetchone()[0]) * size, None

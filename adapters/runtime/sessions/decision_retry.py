@@ -1,0 +1,70 @@
+"""Decides on a session as it is stored, again and again while others are first."""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from eventsourcing.persistence import IntegrityError
+
+from ....domain.errors import ConflictError, CutbankError, NotFoundError
+from ....domain.session import Session, derive_session_id
+from ...storage.event_log.event_store import EventStore
+from ...storage.event_log.recorder import AppendKey
+
+_T = TypeVar("_T")
+
+
+def decide_with_retry(
+    events: EventStore,
+    namespace: str,
+    key: str,
+    decision: Callable[[Session], _T],
+    *,
+    append_key: str | None = None,
+    expect: int | None = None,
+) -> _T | AppendKey:
+    """What a decision came to, durably stored; of an append that was stored before, its key.
+
+    A decision that has an `append_key` returns the first and the last position of what it appends.
+    `expect` is the position that the caller believes newest. Raises NotFoundError where the session
+    was never opened, ConflictError where it stands elsewhere, and what the decision raises.
+    """
+    stream = derive_session_id(namespace, key)
+    with events.lock_streams(stream):
+        while True:
+            if append_key is not None and (done := events.select_key(stream, append_key)):
+                return done
+            session = _load_session(events, namespace, key)
+            if expect is not None and session.version != expect:
+                events.refresh(stream)
+                session = _load_session(events, namespace, key)
+                if session.version != expect:
+                    raise ConflictError(
+                        f"session {key!r} is at #{session.version}, not #{expect}:"
+                        " read it again before you append"
+                    )
+            before = session.version
+            try:
+                result = decision(session)
+            except CutbankError:
+                # What was decided half is forgotten; what was decided on old news is repeated.
+                events.evict(stream)
+                fresh = events.load_session(namespace, key)
+                if fresh is None or fresh.version == before:
+                    raise
+                continue
+            keys: tuple[AppendKey, ...] = ()
+            if append_key is not None:
+                first, last = cast("tuple[int, int]", result)
+                keys = (AppendKey(stream, append_key, first, last),)
+            try:
+                events.save(session, keys=keys)
+            except IntegrityError:
+                continue  # somebody else appended first: that made progress, and so shall we
+            return result
+
+
+def _load_session(events: EventStore, namespace: str, key: str) -> Session:
+    session = events.load_session(namespace, key)
+    if session is None:
+        raise NotFoundError(f"session {key!r} was never opened")
+    return session

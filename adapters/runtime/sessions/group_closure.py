@@ -1,0 +1,133 @@
+"""Finds what belongs to a block in the log: its message's other pieces, its call, its results."""
+
+from collections.abc import Iterator
+
+from ....domain.errors import InvalidPositionError
+from ....domain.event import Event
+from ....domain.ranges import Ranges, Run
+from ....domain.session_events import (
+    BlockAppended,
+    BlockEvent,
+    ToolCallAbandoned,
+    ToolCalled,
+    ToolReturned,
+)
+from ....projections.recorded_event import RecordedEvent
+from ...storage.event_log.chain import Chain
+from ...storage.event_log.event_store import EventStore
+
+_FIRST_PAGE_EVENTS, _PAGE_EVENTS = 4, 500
+"""What is looked for stands near as a rule; a page that finds nothing is followed by a larger."""
+_NEARBY_POSITIONS = 16
+"""Positions between two wanted ones that are read along: calls of models stand between messages."""
+
+
+def check_blocks(log: list[RecordedEvent], wanted: Ranges, retracted: Ranges) -> None:
+    """Every wanted position must name a block that was not taken back."""
+    blocks = {recorded.position for recorded in log if isinstance(recorded.event, BlockEvent)}
+    for position in wanted:
+        if position not in blocks:
+            raise InvalidPositionError(f"#{position} is not a block")
+        if position in retracted:
+            raise InvalidPositionError(f"#{position} was retracted")
+
+
+def complete_groups(
+    store: EventStore, chain: Chain, wanted: Ranges, head: int, retracted: Ranges
+) -> Ranges:
+    """The wanted blocks with their pairs and messages whole.
+
+    The pieces of a message stand in one turn; a result may come at any time after its call.
+    """
+    group: set[int] = set()
+    for first, last in _nearby_runs(wanted):
+        stretch = wanted & Ranges.span(first, last)
+        group |= _find_group(store, chain, stretch, head, retracted)
+    return Ranges.of(group)
+
+
+def _nearby_runs(wanted: Ranges) -> Iterator[Run]:
+    """The wanted positions in stretches that are read at once, whatever little lies between."""
+    begin = end = 0
+    for first, last in wanted.runs:
+        if not begin or first > end + _NEARBY_POSITIONS:
+            if begin:
+                yield begin, end
+            begin = first
+        end = last
+    if begin:
+        yield begin, end
+
+
+def _find_group(
+    store: EventStore, chain: Chain, wanted: Ranges, head: int, retracted: Ranges
+) -> set[int]:
+    first, last = wanted.runs[0][0], wanted.runs[-1][1]
+    seen = {one.position: one.event for one in store.read(chain, Ranges.span(first, last))}
+    group = set(wanted)
+    group |= {
+        answer.call
+        for position in wanted
+        if isinstance(answer := seen[position], ToolReturned | ToolCallAbandoned)
+    }
+    elsewhere = group - seen.keys()
+    messages = {name for position in group - elsewhere if (name := _find_message(seen[position]))}
+    if messages:
+        for pages in (_read_forward(store, chain, last, head), _read_backward(store, chain, first)):
+            for recorded in pages:
+                event = seen[recorded.position] = recorded.event
+                said = getattr(event, "block", None)
+                if said and said.kind == "user" and _find_message(event) not in messages:
+                    break
+        group |= {position for position, event in seen.items() if _find_message(event) in messages}
+    calls = {position for position in group if isinstance(seen.get(position), ToolCalled)}
+    group |= find_answers(store, chain, calls, head, retracted)
+    for call in elsewhere:
+        group |= _find_group(store, chain, Ranges.of([call]), head, retracted)
+    return {position for position in group if position not in retracted}
+
+
+def _find_message(event: Event) -> tuple[int, str] | None:
+    """The turn and the message that a block is a piece of; a result is a message of its own."""
+    if isinstance(event, BlockAppended | ToolCalled) and event.block.message_id is not None:
+        return event.turn, event.block.message_id
+    return None
+
+
+def find_answers(
+    store: EventStore, chain: Chain, calls: set[int], head: int, retracted: Ranges
+) -> set[int]:
+    """Where the calls at these positions were answered, answers that were taken back left out."""
+    waiting, answers = set(calls), set[int]()
+    if not waiting:
+        return answers
+    for recorded in _read_forward(store, chain, min(waiting), head):
+        event = recorded.event
+        if (
+            isinstance(event, ToolReturned | ToolCallAbandoned)
+            and event.call in waiting
+            and recorded.position not in retracted
+        ):
+            answers.add(recorded.position)
+            waiting.discard(event.call)
+            if not waiting:
+                break
+    return answers
+
+
+def _read_forward(
+    store: EventStore, chain: Chain, first: int, head: int
+) -> Iterator[RecordedEvent]:
+    size = _FIRST_PAGE_EVENTS
+    while first <= head:
+        last = min(head, first + size - 1)
+        yield from store.read(chain, Ranges.span(first, last))
+        first, size = last + 1, min(_PAGE_EVENTS, 2 * size)
+
+
+def _read_backward(store: EventStore, chain: Chain, last: int) -> Iterator[RecordedEvent]:
+    size = _FIRST_PAGE_EVENTS
+    while last > 0:
+        first = max(1, last - size + 1)
+        yield from reversed(store.read(chain, Ranges.span(first, last)))
+        last, size = first - 1, min(_PAGE_EVENTS, 2 * size)

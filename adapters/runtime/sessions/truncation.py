@@ -1,0 +1,74 @@
+"""Tool results that are too large to be shown whole: which, how much of them, and who is told."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, cast
+
+from ....domain.blocks import AnyBlock, Text, ToolResult
+from ....domain.compaction import MAIN_LINEAGE
+from ....domain.compaction_events import Trim
+from ....domain.hooks import CompactionEvent, CompactionEventKind
+from ....domain.ranges import Ranges
+from ....domain.session_events import Ends, ToolCalled, ToolReturned
+from ....domain.token_estimate import CHARS_PER_TOKEN
+from ....domain.tool_result_size import MIN_SHOWN_TOKENS, count_byte_tokens, find_ends
+from ....domain.trims import trim_text
+from ....projections.hook_payloads import tool_response_truncated
+from ..compaction.listeners import notify_listeners
+
+if TYPE_CHECKING:
+    from ...settings.settings import Settings
+    from .session_log import SessionLog
+
+_MAX_BYTES_PER_CHARACTER = 4
+"""Bytes that one character may have."""
+
+
+def preview_results(
+    blocks: Iterable[AnyBlock], settings: Callable[[], "Settings"]
+) -> list[Ends | None]:
+    """What views show of blocks that are appended; None is all of it.
+
+    What holds more than text is left as it is: half an image is none. Settings are read where
+    there is something that they may shorten: most appends do without them.
+    """
+    return [_find_ends(block.text, settings) if _is_text(block) else None for block in blocks]
+
+
+def _is_text(block: AnyBlock) -> bool:
+    if not isinstance(block, ToolResult):
+        return False
+    content = block.content
+    return isinstance(content, str) or all(isinstance(part, Text) for part in content)
+
+
+def _find_ends(text: str, settings: Callable[[], "Settings"]) -> Ends | None:
+    if len(text) * _MAX_BYTES_PER_CHARACTER <= MIN_SHOWN_TOKENS * CHARS_PER_TOKEN:
+        return None
+    context = settings().context
+    most = context.max_tool_response_tokens if context else None
+    return find_ends(text, most) if most is not None else None
+
+
+def notify_truncated(log: "SessionLog", results: Ranges) -> None:
+    """Tell those who listen that these are shown shortened."""
+    for event in _make_events(log, results):
+        happening = CompactionEvent(
+            CompactionEventKind.TOOL_RESPONSE_TRUNCATED,
+            log.key,
+            log.namespace,
+            MAIN_LINEAGE,
+            message=event,
+        )
+        notify_listeners(log.listeners, happening)
+
+
+def _make_events(log: "SessionLog", results: Ranges) -> Iterator[dict[str, object]]:
+    store, chain = log.events, log.chain()
+    for recorded in store.read(chain, results):
+        returned = cast(ToolReturned, recorded.event)
+        called = cast(ToolCalled, store.read(chain, Ranges.of([returned.call]))[0].event)
+        ends, text = cast(Ends, returned.shown), returned.block.text
+        shown = trim_text(text, Trim(position=recorded.position, head=ends.head, tail=ends.tail))
+        yield tool_response_truncated(
+            called.block.name, count_byte_tokens(text), count_byte_tokens(shown)
+        )

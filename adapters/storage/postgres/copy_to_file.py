@@ -1,0 +1,75 @@
+"""Copies a schema into an SQLite file that opens as a cutbank database."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from psycopg import Connection
+
+from ..sqlite.sqlite_datastore import SQLiteLogDatastore as File
+
+_BATCH_ROWS = 200
+COPIED_TABLES = {
+    "topics": "id, topic",
+    "subjects": "id, name, secret",
+    "stored_events": (
+        "notification_id, originator_id, originator_version, topic, subject, key_id,"
+        " tokens, digest, carried, state"
+    ),
+    "bodies": "id, subject, hash, key_id, content",
+    "streams": "originator_id, namespace, session, lineage",
+    "append_keys": "originator_id, key, first, last",
+    "imports": "namespace, source, format, session, bytes, complete, stamp",
+}
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "originator_id": lambda id: id.bytes,
+    "complete": int,
+}
+
+
+def copy_to_file(connection: Connection[Any], target: Path) -> None:
+    """Copy all that is there at one moment, a batch at a time, while others go on writing."""
+    try:
+        _copy(connection, target)
+    except BaseException:
+        # Half a copy would pass for a whole one.
+        for end in ("", "-wal", "-shm"):
+            Path(f"{target}{end}").unlink(missing_ok=True)
+        raise
+
+
+def _copy(connection: Connection[Any], target: Path) -> None:
+    file = File(str(target), synchronous="NORMAL")
+    try:
+        with connection.transaction(), file.writing_transaction() as writer:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            for table, columns in COPIED_TABLES.items():
+                _copy_table(connection, writer, table, columns)
+    finally:
+        file.close()
+    # One file that can be moved, as SQLite's own backup makes it, and all of it on the disk.
+    settled = sqlite3.connect(target)
+    try:
+        settled.execute("PRAGMA journal_mode = DELETE")
+    finally:
+        settled.close()
+
+
+def _copy_table(
+    connection: Connection[Any], writer: sqlite3.Connection, table: str, columns: str
+) -> None:
+    names = columns.split(", ")
+    changed = [(at, _CONVERSIONS[name]) for at, name in enumerate(names) if name in _CONVERSIONS]
+    order = "notification_id" if table == "stored_events" else names[0]
+    query = f"SELECT {columns} FROM {table} ORDER BY {order}"  # noqa: S608 - our own names
+    store = f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
+    with connection.cursor(name=f"copy {table}", binary=True) as rows:
+        rows.itersize = _BATCH_ROWS
+        rows.execute(query.encode())
+        while batch := rows.fetchmany(_BATCH_ROWS):
+            kept = [list(row) for row in batch]
+            for row in kept:
+                for at, change in changed:
+                    row[at] = change(row[at])
+            writer.executemany(store, kept)

@@ -1,0 +1,229 @@
+"""Connections to one PostgreSQL database: one for each thread, made anew where they died."""
+
+import threading
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic, sleep
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakSet, finalize
+
+import psycopg
+from eventsourcing.persistence import InterfaceError, OperationalError
+from eventsourcing.postgres import PostgresDatastore
+from psycopg import Connection
+from psycopg.abc import Query
+from psycopg.sql import SQL, Identifier
+
+from ....domain.errors import StorageError
+from ..event_log.storage_errors import translate_storage_errors
+from ..process_forks import reopen_in_children
+from .error_translation import translate_postgres_error
+from .postgres_address import PostgresAddress
+from .postgres_schema import MIN_SERVER_VERSION, find_version, migrate_schema
+
+RECONNECT_SECONDS = 10.0
+"""How long a server that went away is waited for: it may be restarting."""
+RECONNECT_PAUSE = 0.05
+
+_SESSION_SETTINGS = """
+SET search_path TO {schema};
+SET default_transaction_isolation TO 'read committed';
+SET client_encoding TO 'UTF8';
+SET plan_cache_mode TO force_generic_plan;
+SET enable_seqscan TO off;
+SET enable_bitmapscan TO off;
+SET jit TO off;
+"""
+"""A plan is made once, maybe while the tables are empty: it goes by the indexes in any case."""
+DURABLE = (
+    "SELECT set_config('synchronous_commit', 'on', false)"
+    " WHERE current_setting('synchronous_commit') = 'off'"
+)
+"""An append is on the disk when it returns, even if the server is set up to be faster."""
+
+
+class ConnectionLostError(OperationalError):
+    """The server went away while it was asked: whether it did what was asked is not known."""
+
+
+class PostgresLogDatastore(PostgresDatastore):
+    """Autocommit, durable by default, and no transaction around a read.
+
+    eventsourcing's pool stays closed: to check a connection out and in costs as much as a read.
+    `synchronous` is FULL or NORMAL, where a server's crash may lose the last commits.
+    """
+
+    def __init__(self, address: PostgresAddress, *, synchronous: str = "FULL") -> None:
+        super().__init__(dbname="", host="", port="", user="", password="", schema=address.schema)
+        self.address = address
+        self.synchronous = synchronous
+        self._connections: WeakSet[_ThreadConnection] = WeakSet()
+        self._listing = threading.Lock()
+        self._local = threading.local()
+        self._is_closed = False
+        reopen_in_children(self)
+        try:
+            with translate_storage_errors(address.name):
+                try:
+                    migrate_schema(self._remember(connect(address, synchronous)), address)
+                except psycopg.Error as error:
+                    raise translate_postgres_error(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    FORK_RANK = 2
+
+    def locks(self) -> tuple[()]:
+        """As `process_forks` asks: a connection may be left whatever is under way on it."""
+        return ()
+
+    def leave_in_child(self, held: Container[Any]) -> None:
+        """Leave what was inherited open: to close it would end the parent's sessions."""
+        del held
+        for own in self._connections:
+            own.closing.detach()
+            _left_open.append(own.connection)
+        self._connections, self._local = WeakSet(), threading.local()
+        self._listing = threading.Lock()
+
+    def register_type_adapters(self) -> None:
+        """Nothing to do: cutbank has no composite types."""
+
+    @property
+    def connection(self) -> Connection[Any]:
+        """This thread's own connection, in autocommit."""
+        own: _ThreadConnection | None = getattr(self._local, "own", None)
+        if own is None or own.connection.closed:
+            return self.reconnect()
+        return own.connection
+
+    def reconnect(self) -> Connection[Any]:
+        """A new connection for this thread; waits a while for a server that is not there.
+
+        Raises OperationalError if it stays away.
+        """
+        deadline = monotonic() + RECONNECT_SECONDS
+        while True:
+            self._check_open()
+            try:
+                return self._remember(connect(self.address, self.synchronous))
+            except OperationalError:
+                if monotonic() > deadline:
+                    raise
+                sleep(RECONNECT_PAUSE)
+
+    def _remember(self, connection: Connection[Any]) -> Connection[Any]:
+        own = _ThreadConnection(connection)
+        with self._listing:
+            self._check_open()
+            self._connections.add(own)
+        self._local.own = own
+        return connection
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InterfaceError("Cannot operate on a closed database.")
+
+    def execute(self, query: Query, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """What one statement answers.
+
+        Raises ConnectionLostError if the server went away meanwhile.
+        """
+        connection = self.connection
+        try:
+            cursor = self._local.own.cursor
+            return cursor.execute(query, parameters, prepare=True).fetchall()  # type: ignore[no-any-return]
+        except psycopg.Error as error:
+            if connection.closed:
+                self._check_open()
+                raise ConnectionLostError(error) from error
+            raise translate_postgres_error(error) from error
+
+    def read(self, query: Query, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """What a statement answers that changes nothing, or may be repeated."""
+        try:
+            return self.execute(query, parameters)
+        except ConnectionLostError:
+            return self.execute(query, parameters)
+
+    @contextmanager
+    def get_connection(self) -> Iterator[Connection[Any]]:
+        """What eventsourcing's own code asks for: this thread's connection."""
+        try:
+            yield self.connection
+        except psycopg.Error as error:
+            raise translate_postgres_error(error) from error
+
+    def __enter__(self) -> Self:
+        return self  # and the pool stays closed
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if hasattr(self, "_listing"):
+            with self._listing:
+                self._is_closed = True
+                for own in self._connections:
+                    own.connection.close()
+        super().close()
+
+
+class _ThreadConnection:
+    """One thread's connection; it goes when the thread goes."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self.connection = connection
+        self.cursor = connection.cursor(binary=True)
+        """One for all statements: to make one takes as long as to send what it is asked."""
+        # Not `__del__`: of a cycle, the garbage collector might take the connection first.
+        self.closing = finalize(self, connection.close)
+
+
+_left_open: list[Connection[Any]] = []
+
+
+def connect(address: PostgresAddress, synchronous: str = "FULL") -> Connection[Any]:
+    """A connection, set up as the recorder's statements expect it."""
+    try:
+        connection = psycopg.connect(**address.connection, autocommit=True)
+    except psycopg.Error as error:
+        raise OperationalError(error) from error
+    try:
+        _check_server(connection, address)
+        connection.execute(SQL(_SESSION_SETTINGS).format(schema=Identifier(address.schema)))
+        connection.execute("SET synchronous_commit TO off" if synchronous == "NORMAL" else DURABLE)
+    except psycopg.Error as error:
+        connection.close()
+        raise OperationalError(error) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def has_schema_tables(url: str) -> bool:
+    """Whether the database holds cutbank's tables; changes nothing."""
+    address = PostgresAddress.parse(url)
+    with translate_storage_errors(address.name), connect(address) as connection:
+        return find_version(connection, address) is not None
+
+
+def _check_server(connection: Connection[Any], address: PostgresAddress) -> None:
+    version = connection.info.server_version // 10_000
+    if version < MIN_SERVER_VERSION:
+        raise StorageError(
+            f"{address.name} is PostgreSQL {version}: cutbank needs {MIN_SERVER_VERSION} or newer"
+        )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StorageError(
+            f"{address.name} is a database in {encoding}: make one with ENCODING 'UTF8'"
+        )

@@ -1,0 +1,211 @@
+"""The context meter: how large a session's view is, and what each call of a model saw of it."""
+
+from collections.abc import Callable
+from datetime import date, datetime
+from itertools import takewhile
+
+from ....domain.blocks import UNSENT_KINDS
+from ....domain.compaction import MAIN_LINEAGE
+from ....domain.context_limit import ContextLimit, LoggedContext
+from ....domain.errors import NotFoundError
+from ....domain.models import ModelFacts
+from ....domain.session_events import BlockAppended, ModelCalled
+from ....domain.source_time import parse_source_time
+from ....domain.token_estimate import estimate_text
+from ....projections.context_usage import ContextUsage
+from ....projections.history_view import HistoryView
+from ....projections.read_models.session_row import (
+    SessionRow,
+    SessionRowSettings,
+    compute_utilization,
+    name_level,
+)
+from ....projections.read_models.timestamps import format_timestamp
+from ...models.model_catalog import look_up_facts
+from ..earlier_calls import read_logged_context
+from ..event_log.event_store import EventStore
+from ..event_log.stored_row import StoredEventLike, StoredRow
+from ..view_reader import ViewReader
+from .row_batch import RowBatch
+from .touched_streams import TouchedSession
+
+ResolveLimit = Callable[[LoggedContext], ContextLimit]
+"""Tells how many tokens a prompt may have."""
+
+PRICE_COLUMNS = ("input_usd", "cached_usd", "cache_write_usd", "output_usd")
+MARK_COPIES = """
+    UPDATE model_calls SET copy_of = (
+        SELECT min(other.id) FROM model_calls AS other
+        WHERE other.call_id = model_calls.call_id AND other.session_id <> model_calls.session_id
+            AND other.id < model_calls.id AND other.copy_of IS NULL
+            AND other.fingerprint IS NULL AND other.model IS model_calls.model
+            AND other.input_tokens IS model_calls.input_tokens
+            AND other.cached_tokens IS model_calls.cached_tokens
+            AND other.cache_write_tokens IS model_calls.cache_write_tokens
+    ) WHERE id = ? AND prompt_tokens IS NOT NULL
+"""
+"""Files that an agent resumed or forked repeat the calls of the file that they go on from."""
+
+
+class ContextReader:
+    """Tells what sessions have in use, and how much they may have.
+
+    The fold of the session that was asked about last is kept: most batches are about one session,
+    and an import brings many in a row.
+    """
+
+    def __init__(self, store: EventStore, limit_of: ResolveLimit) -> None:
+        self.limit_of = limit_of
+        self._store = store
+        self._reader: ViewReader | None = None
+
+    def measure_use(self, namespace: str, key: str) -> ContextUsage:
+        """What the next prompt of a session takes."""
+        reader = self._reader
+        if reader is None or (reader.namespace, reader.key) != (namespace, key):
+            reader = self._reader = ViewReader(self._store, namespace, key, MAIN_LINEAGE)
+        return reader.read_history()[0].measure_usage()
+
+
+class ContextBatch:
+    """Counts what is appended to a view; reads the view where it became another one."""
+
+    def __init__(
+        self,
+        store: EventStore,
+        rows: RowBatch,
+        settings: SessionRowSettings,
+        contexts: ContextReader,
+    ) -> None:
+        self.store = store
+        self.rows = rows
+        self.settings = settings
+        self._contexts = contexts
+        self._facts: dict[tuple[str, date], ModelFacts | None] = {}
+
+    def add_call(self, touched: TouchedSession, number: int, call: ModelCalled) -> None:
+        """Add a call of a model, which is notification `number`."""
+        usage = call.usage
+        seen = self._measure_seen(touched, call)
+        prompt = usage.context if usage else None
+        shown = prompt if prompt is not None else seen
+        called_at = (call.source_time and parse_source_time(call.source_time)) or call.timestamp
+        told = LoggedContext(call.model, call.context_window, prompt or 0)
+        limit = self.settings.context_limit or self._contexts.limit_of(told).tokens
+        share = compute_utilization(shown, limit) if shown is not None else None
+        touched.row.has_calls = 1
+        touched.row.model = call.model or touched.row.model
+        self.rows.change(
+            "UPDATE model_calls SET repeated = 1 WHERE session_id = ? AND call_id = ? AND id < ?",
+            (touched.row.id, call.call_id, number),
+        )
+        self.rows.add(
+            "model_calls",
+            id=number,
+            session_id=touched.row.id,
+            position=call.originator_version,
+            call_id=call.call_id,
+            is_repeated=0,
+            model=call.model,
+            lineage=call.lineage,
+            lineage_version=call.lineage_version,
+            view_position=call.position,
+            renderer=call.renderer,
+            fingerprint=call.fingerprint,
+            view_tokens=seen,
+            prompt_tokens=prompt,
+            cached_tokens=usage.cache_read if usage else None,
+            cache_write_tokens=usage.cache_write if usage else None,
+            cache_write_1h_tokens=usage.cache_write_1h if usage else None,
+            input_tokens=usage.input if usage else None,
+            output_tokens=usage.output if usage else None,
+            reasoning_tokens=usage.reasoning if usage else None,
+            utilisation=share,
+            level=name_level(share) if share is not None else None,
+            cost_usd=call.cost_usd,
+            latency_s=call.latency_s,
+            stop_reason=call.stop_reason,
+            called_at=format_timestamp(called_at),
+            copy_of=None,
+            **self._list_prices(call, called_at),
+        )
+        if touched.row.source is not None:
+            self.rows.change(MARK_COPIES, (number,))
+
+    def _list_prices(self, call: ModelCalled, at: datetime) -> dict[str, float | None]:
+        parts = None
+        if call.model and call.usage:
+            of_day = (call.model, at.date())
+            if of_day not in self._facts:
+                self._facts[of_day] = look_up_facts(call.model, at=at)
+            facts = self._facts[of_day]
+            parts = facts.compute_cost_parts(call.usage) if facts else None
+        return dict(zip(PRICE_COLUMNS, parts or (None,) * len(PRICE_COLUMNS), strict=True))
+
+    def measure_view(self, row: SessionRow, position: int) -> int:
+        """Tokens of the view at a session's newest position; read where they are not known."""
+        if row.view_tokens is None:
+            view = self._read_view(row, MAIN_LINEAGE, position, row.served_version)
+            row.view_tokens = view.tokens
+            row.system_tokens = estimate_text(view.system_prompt or "")
+            tools = view.tool_definitions
+            row.tools_tokens = estimate_text(str(tools)) if tools else 0
+        return row.view_tokens
+
+    def update_use(self, row: SessionRow) -> None:
+        """Take note of what the next prompt takes, as `cutbank meter` tells it."""
+        row.in_use, row.reported = row.view_tokens or 0, None
+        if not row.has_calls:
+            return  # nothing is reported that the estimate could learn from
+        use = self._contexts.measure_use(row.namespace, row.key)
+        row.in_use, row.reported = use.used_tokens, use.reported_tokens
+
+    def update_limit(self, row: SessionRow) -> None:
+        """Take note of what the session's context holds."""
+        if row.has_calls:
+            logged = read_logged_context(self.store, row.namespace, row.key, at=row.position)
+            found = self._contexts.limit_of(logged)
+            row.context_limit, row.limit_source = found.tokens, found.source.value
+
+    def _measure_seen(self, touched: TouchedSession, call: ModelCalled) -> int | None:
+        """Tokens of the view at a call's coordinate."""
+        row = touched.row
+        if (
+            row.is_served(call.lineage)
+            and call.lineage_version == row.served_version
+            and call.position >= row.steady_from
+        ):
+            now = self.measure_view(row, call.originator_version)
+            return now - self._measure_growth(touched, call)
+        try:
+            return self._read_view(row, call.lineage, call.position, call.lineage_version).tokens
+        except NotFoundError:
+            return None  # a coordinate that never was: `verify` names such calls
+
+    def _measure_growth(self, touched: TouchedSession, call: ModelCalled) -> int:
+        """What the view grew by between what a call was sent and the call's own event."""
+        later = takewhile(lambda grown: grown[0] > call.position, reversed(touched.growth))
+        total = sum(tokens for _, tokens in later)
+        if call.position < touched.first - 1:
+            earlier = self.store.recorder.select_events(
+                call.originator_id, gt=call.position, lte=touched.first - 1
+            )
+            total += sum(row.tokens for row in earlier if not self._is_unsent(row))
+        return total
+
+    def _is_unsent(self, row: StoredRow) -> bool:
+        if not may_be_unsent(row, self.store.mapper.read_plaintext(row)):
+            return False
+        event = self.store.mapper.to_domain_event(row)
+        return isinstance(event, BlockAppended) and event.block.kind in UNSENT_KINDS
+
+    def _read_view(self, row: SessionRow, lineage: str, at: int, version: int) -> HistoryView:
+        """As of then, however far the log has come since."""
+        return ViewReader(self.store, row.namespace, row.key, lineage).read_view(at, version)
+
+
+def may_be_unsent(row: StoredEventLike, plaintext: bytes) -> bool:
+    """Whether an event may be a block that no model sees; the words may be somebody's own."""
+    return row.topic == BlockAppended.TOPIC and (
+        b'"note"' in plaintext or b'"artifact"' in plaintext
+    )

@@ -1,0 +1,133 @@
+"""Caches in files of their own: rows that prove themselves, and are missing where they do not."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from platformdirs import user_cache_path
+from pydantic import TypeAdapter
+
+from ....domain.errors import CacheFileError
+from ..event_log.event_mapper import dump_json
+from ..private_files import make_file, make_folder
+from .wal_mode import enable_wal
+
+CACHE_APPLICATION_ID = 0x63626361
+"""By which SQLite says whose file it is: `cbca`."""
+BUSY_TIMEOUT_S = 30.0
+"""How long others who write to the same file are waited for."""
+
+_T = TypeVar("_T")
+
+_TABLE = "CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, content BLOB, digest BLOB)"
+_INSERT = "INSERT OR REPLACE INTO kept (key, content, digest) VALUES (?, ?, ?)"
+_SELECT = "SELECT content, digest FROM kept WHERE key = ?"
+
+
+class CheckedCache(Generic[_T]):
+    """One SQLite file; any number of processes may share it, and anybody may delete it.
+
+    Raises CacheFileError, in one line, where the file is none of this kind, is damaged as a
+    whole, or cannot be written.
+    """
+
+    def __init__(self, path: Path, kind: TypeAdapter[_T], remedy: str) -> None:
+        """`remedy` says what whoever has it may do where the file cannot be used."""
+        self.path = path
+        self.kind = kind
+        self.remedy = remedy
+        self.damaged = 0
+        """Rows that were asked for, and were not what had been written."""
+        with self._translate_errors():
+            make_folder(path.parent)
+            make_file(path)
+            self._connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+        try:
+            with self._translate_errors():
+                self._open()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def get(self, key: str) -> _T | None:
+        """What was kept under that key; None where nothing sound is there."""
+        try:
+            found = self._connection.execute(_SELECT, (key,)).fetchone()
+        except sqlite3.DatabaseError:  # on a page that cannot be read
+            self.damaged += 1
+            return None
+        if found is None:
+            return None
+        content, digest = found
+        if isinstance(content, bytes) and digest == _compute_digest(key, content):
+            try:
+                return self.kind.validate_python(json.loads(content))
+            except ValueError:  # it was written so, by a version that meant something else by it
+                pass
+        self.damaged += 1
+        return None
+
+    def put(self, key: str, kept: _T) -> None:
+        """Keep it, in place of what stood there."""
+        # Not pydantic's own JSON, which has no room for half a surrogate pair in a name.
+        content = dump_json(self.kind.dump_python(kept))
+        with self._translate_errors():
+            self._connection.execute(_INSERT, (key, content, _compute_digest(key, content)))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables and application != CACHE_APPLICATION_ID:
+            raise CacheFileError(
+                f"{self.path} is another program's database, and no cache: {self.remedy}"
+            )
+        connection.execute(f"PRAGMA application_id = {CACHE_APPLICATION_ID}")
+        connection.execute(_TABLE)
+        connection.execute("COMMIT")
+        enable_wal(connection, BUSY_TIMEOUT_S)
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise CacheFileError(
+                f"the cache {self.path} cannot be used ({error}): delete it, or {self.remedy}"
+            ) from None
+
+
+def find_cache_file(name: str) -> Path:
+    """Where a cache of that name is that nobody has placed."""
+    return user_cache_path("cutbank", appauthor=False) / name
+
+
+def make_cache_key(asked: Any) -> str:
+    """The key of what is asked: JSON values, whose order counts in lists alone."""
+    text = json.dumps(asked, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+
+
+def _compute_digest(key: str, content: bytes) -> bytes:
+    return blake2b(key.encode() + b":" + content, digest_size=16).digest()

@@ -1,0 +1,339 @@
+"""Connections to one SQLite file: one writer under a lock, one reader for each thread."""
+
+import atexit
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from weakref import WeakSet, ref
+
+from eventsourcing.sqlite import SQLiteDatastore
+
+from ....domain.errors import StorageError
+from ..event_log.storage_errors import translate_storage_errors
+from ..private_files import make_file
+from ..process_forks import reopen_in_children
+from . import sqlite_schema
+from .database_file import creates_file, find_database_path, make_sqlite_address
+from .file_identity import accept_copy, read_inode, save_identity
+from .wal_mode import (
+    INSPECTION_LOCK,
+    enable_wal,
+    has_wal,
+    leave_wal,
+    refuse_foreign_wal,
+    refuse_no_database,
+    refuse_second_name,
+)
+
+LOCK_TIMEOUT_SECONDS = 30.0
+"""Seconds to wait for another process's transaction."""
+
+CHECK_INTERVAL_S = 1.0
+"""Seconds between looks for a file that others may have moved away."""
+
+_WRITE_OPERATIONS = {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE}
+
+
+class SQLiteLogDatastore(SQLiteDatastore):
+    """At rest one file, WAL while it is written to; durable by default; no transaction for a read.
+
+    `synchronous` is FULL (a commit survives a power cut) or NORMAL (it survives a crash of the
+    process, and a power cut may lose the last commits but never corrupts).
+    """
+
+    FORK_RANK = 2
+    writer: sqlite3.Connection
+    """Made when it is first asked for: who only reads changes nothing."""
+
+    def __init__(self, db_name: str, *, synchronous: str = "FULL") -> None:
+        super().__init__(db_name=db_name)
+        sqlite_schema.refuse_old_sqlite()
+        self.db_name = db_name
+        self.synchronous = synchronous
+        self.writing = threading.RLock()
+        self._address = make_sqlite_address(db_name)
+        self._path = find_database_path(db_name)
+        self._inode: str | None = None
+        self._process = os.getpid()
+        self._looks_again = 0.0
+        self._readers: WeakSet[_Reader] = WeakSet()
+        self._listing = threading.Lock()
+        self._local = threading.local()
+        self._is_closed = False
+        reopen_in_children(self)
+        try:
+            with translate_storage_errors(db_name):
+                self._open()
+        except BaseException:
+            self.close()
+            raise
+        _open_datastores.add(self)
+
+    def _open(self) -> None:
+        """Another program's database is refused before anything is changed in it."""
+        path = self._path
+        if path is None:
+            sqlite_schema.migrate_database(self.reader, self.db_name)
+            return
+        refuse_no_database(path)
+        if creates_file(self.db_name):
+            with INSPECTION_LOCK, suppress(OSError):  # SQLite says what is wrong
+                make_file(path)
+        refuse_foreign_wal(path)
+        refuse_second_name(path)
+        had_log = has_wal(path)
+        is_current = sqlite_schema.is_current_schema(self.reader, self.db_name)
+        accept_copy(self.reader, path, had_log=had_log)
+        if not is_current:
+            sqlite_schema.migrate_database(
+                self.reader, self.db_name, lambda it: save_identity(it, path)
+            )
+        self._inode = read_inode(path)
+
+    def _connect(self) -> sqlite3.Connection:
+        self._refuse_moved()
+        with translate_storage_errors(self.db_name):
+            with INSPECTION_LOCK:
+                connection = sqlite3.connect(
+                    self._address,
+                    isolation_level=None,
+                    check_same_thread=False,
+                    timeout=LOCK_TIMEOUT_SECONDS,
+                    cached_statements=256,
+                    uri=self._address.startswith("file:"),
+                )
+            try:
+                # No mmap: a disk that fails, or a file cut short, would kill the process by SIGBUS.
+                connection.execute("PRAGMA mmap_size = 0")
+                connection.execute("PRAGMA temp_store = MEMORY")
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None in memory."""
+        return self._path
+
+    @property
+    def reader(self) -> sqlite3.Connection:
+        """This thread's own connection for reading."""
+        return self._own_reader.connection
+
+    def read(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All that a query finds; no process is forked meanwhile."""
+        own = self._own_reader
+        with own.lock:
+            return own.connection.execute(query, parameters).fetchall()
+
+    def read_one(self, query: str, parameters: Sequence[Any] = ()) -> Any:
+        """The first row that it finds, if any."""
+        own = self._own_reader
+        with own.lock:
+            return own.connection.execute(query, parameters).fetchone()
+
+    @property
+    def _own_reader(self) -> "_Reader":
+        try:
+            return self._local.reader  # type: ignore[no-any-return]
+        except AttributeError:
+            self._refuse_closed()
+            reader = _Reader(self._connect())
+        with self._listing:
+            if self._is_closed:
+                reader.connection.close()  # the error's traceback would keep it open
+            self._refuse_closed()
+            self._readers.add(reader)
+        self._local.reader = reader
+        return reader
+
+    def __getattr__(self, name: str) -> Any:
+        """The writer, for the first time; from then on it is an attribute as others are."""
+        if name != "writer":
+            raise AttributeError(name)
+        with self.writing:
+            if "writer" not in vars(self):
+                self._refuse_closed()
+                writer = self._begin_writing()
+                with self._listing:
+                    if self._is_closed:
+                        writer.close()
+                    self._refuse_closed()
+                    self.writer = writer
+        return self.writer
+
+    def _begin_writing(self) -> sqlite3.Connection:
+        writer = self._connect()
+        try:
+            writer.execute(f"PRAGMA synchronous = {self.synchronous}")
+            writer.execute("PRAGMA foreign_keys = ON")
+            if self._path is not None:
+                enable_wal(writer, LOCK_TIMEOUT_SECONDS)
+                writer.set_authorizer(_make_format_guard(ref(self), sqlite_schema.SCHEMA_VERSION))
+        except BaseException:
+            writer.close()
+            raise
+        return writer
+
+    @contextmanager
+    def writing_transaction(self) -> Iterator[sqlite3.Connection]:
+        """One transaction of this process's writer; all of it is stored, or nothing."""
+        with self.writing:
+            self._refuse_moved()
+            self.writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.writer
+                self.writer.execute("COMMIT")
+            except BaseException:
+                # A full disk may have ended the transaction already.
+                if self.writer.in_transaction:
+                    self.writer.execute("ROLLBACK")
+                raise
+
+    def backup(self, target: Path) -> None:
+        """Copy the database as it is now into a new file, while others go on writing."""
+        self.enter_wal_mode()
+        with suppress(OSError):  # as above
+            make_file(target)
+        copy = sqlite3.connect(target, isolation_level=None)
+        try:
+            with self._own_reader.lock:
+                self.reader.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+            save_identity(copy, target)
+        except BaseException:
+            copy.close()
+            target.unlink(missing_ok=True)
+            raise
+        copy.close()
+
+    def locks(self) -> Iterator[Any]:
+        """As `process_forks` asks: nobody writes, reads, or opens a connection."""
+        yield self.writing
+        yield from [reader.lock for reader in list(self._readers)]
+        yield INSPECTION_LOCK
+
+    def leave_in_child(self, held: Container[Any]) -> None:
+        """Close what was inherited, for SQLite takes the parent's locks for this process's own."""
+        writing, self.writing = self.writing, threading.RLock()
+        self._listing = threading.Lock()
+        if self._path is None:
+            return  # in memory, or read without locks: all of it is this process's own
+        for reader in self._readers:
+            if reader.lock in held:
+                reader.connection.close()
+            else:
+                _left_open.append(reader)  # to close it would wait for that thread
+        if "writer" in vars(self):
+            if writing in held and not self.writer.in_transaction:
+                self.writer.close()
+            else:
+                _left_open.append(self.writer)  # to close it would undo the parent's work
+            del self.writer
+        self._readers, self._local = WeakSet(), threading.local()
+        self._process = os.getpid()
+
+    def enter_wal_mode(self) -> None:
+        """Before a long read: whoever begins to write waits for those that read a file at rest."""
+        with suppress(sqlite3.OperationalError):  # a file that nobody can write to
+            _ = self.writer
+
+    def close(self) -> None:
+        """Close all connections, and leave one file behind if nobody else has it open."""
+        if self.__dict__.get("_is_closed", True):
+            super().close()
+            return
+        with self._listing:
+            self._is_closed = True
+            readers = list(self._readers)  # none of them goes now
+            connections = [reader.connection for reader in readers]
+        has_written = "writer" in vars(self)
+        if has_written:
+            connections.append(self.writer)
+        is_moved = self._is_moved()
+        try:
+            self._close_connections(connections, is_moved=is_moved)
+        finally:
+            super().close()
+        if is_moved and has_written:
+            raise StorageError(self._describe_moved())
+
+    def _close_connections(self, connections: list[sqlite3.Connection], *, is_moved: bool) -> None:
+        for connection in connections[:-1]:
+            connection.close()
+        for last in connections[-1:]:
+            # A database that was refused is left as it was, and so is one of a forked parent.
+            if self._path and self._inode and not is_moved and self._process == os.getpid():
+                with leave_wal(last, self._path):
+                    last.close()
+            last.close()
+
+    def check_file(self) -> None:
+        """Refuse to write to a file that has gone; looks once a second, for it is asked often."""
+        if (now := monotonic()) > self._looks_again:
+            self._looks_again = now + CHECK_INTERVAL_S
+            self._refuse_moved()
+
+    def _refuse_closed(self) -> None:
+        if self._is_closed:
+            raise sqlite3.ProgrammingError("Cannot operate on a closed database.")
+
+    def _refuse_moved(self) -> None:
+        """SQLite goes on writing to a file that was deleted, and nobody will ever read it."""
+        if self._is_moved():
+            raise StorageError(self._describe_moved())
+
+    def _is_moved(self) -> bool:
+        return bool(self._inode and self._path and read_inode(self._path) != self._inode)
+
+    def _describe_moved(self) -> str:
+        return (
+            f"{self.db_name} was moved, deleted or replaced while it was open: what was stored "
+            f"since then is not in it; put the file back, or open the one that is there now"
+        )
+
+
+def _make_format_guard(owner: "ref[SQLiteLogDatastore]", version: int) -> Callable[..., int]:
+    """Refuse to write once a newer cutbank has migrated the database.
+
+    SQLite asks when it compiles a statement, and it compiles all of them anew when somebody has
+    changed the tables: so this costs nothing where nobody has.
+    """
+
+    def authorize(action: int, *_: Any) -> int:
+        datastore = owner() if action in _WRITE_OPERATIONS else None
+        if datastore is not None and sqlite_schema.read_version(datastore.reader) > version:
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK
+
+    return authorize
+
+
+class _Reader:
+    """One thread's connection; it goes when the thread goes."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.lock = threading.RLock()
+
+    def __del__(self) -> None:
+        self.connection.close()
+
+
+_open_datastores: WeakSet[SQLiteLogDatastore] = WeakSet()
+_left_open: list[object] = []
+"""What threads of a parent were using; it goes with the process."""
+
+
+@atexit.register
+def _close_all() -> None:
+    """A program that ends without closing leaves one file behind all the same."""
+    for datastore in list(_open_datastores):
+        with suppress(StorageError):  # its file is gone, and nobody is left to be told
+            datastore.close()

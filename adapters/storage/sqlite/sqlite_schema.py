@@ -1,0 +1,206 @@
+"""The tables of a cutbank database, and how an older one becomes today's."""
+
+import sqlite3
+from collections.abc import Callable
+
+from ....domain.errors import StorageError
+from .file_identity import IDENTITY_TABLE
+
+LOG_APPLICATION_ID = 0x63757462
+"""`cutb`, in the file's header: tells a cutbank database from another program's."""
+
+OLDEST_SQLITE = (3, 38)
+"""STRICT tables are of 3.37, JSON is always there since 3.38."""
+
+SQLITE_SCHEMA = (
+    """
+CREATE TABLE topics (
+    id INTEGER PRIMARY KEY,
+    topic TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE subjects (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    secret BLOB NOT NULL
+) STRICT;
+CREATE TABLE stored_events (
+    notification_id INTEGER PRIMARY KEY,
+    originator_id BLOB NOT NULL,
+    originator_version INTEGER NOT NULL,
+    topic INTEGER NOT NULL REFERENCES topics (id),
+    subject INTEGER NOT NULL REFERENCES subjects (id),
+    key_id TEXT,
+    tokens INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    carried TEXT NOT NULL,
+    state BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX stored_events_position ON stored_events (originator_id, originator_version);
+CREATE TABLE bodies (
+    id INTEGER PRIMARY KEY,
+    subject INTEGER NOT NULL REFERENCES subjects (id),
+    hash BLOB NOT NULL,
+    key_id TEXT,
+    content BLOB NOT NULL,
+    UNIQUE (subject, hash)
+) STRICT;
+CREATE TABLE streams (
+    originator_id BLOB PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    session TEXT NOT NULL,
+    lineage TEXT,
+    UNIQUE (namespace, session, lineage)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE append_keys (
+    originator_id BLOB NOT NULL,
+    key TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (originator_id, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE imports (
+    namespace TEXT NOT NULL,
+    source TEXT NOT NULL,
+    format TEXT NOT NULL,
+    session TEXT,
+    bytes INTEGER NOT NULL,
+    complete INTEGER NOT NULL,
+    stamp TEXT,
+    PRIMARY KEY (namespace, source)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX imports_by_session ON imports (namespace, session);
+CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
+CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
+"""
+    + IDENTITY_TABLE
+)
+
+
+WITHOUT_AUTOINCREMENT = """
+CREATE TABLE log (
+    notification_id INTEGER PRIMARY KEY,
+    originator_id BLOB NOT NULL,
+    originator_version INTEGER NOT NULL,
+    topic INTEGER NOT NULL REFERENCES topics (id),
+    subject INTEGER NOT NULL REFERENCES subjects (id),
+    key_id TEXT,
+    tokens INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    carried TEXT NOT NULL,
+    state BLOB NOT NULL
+) STRICT;
+INSERT INTO log SELECT * FROM stored_events ORDER BY notification_id;
+DROP TRIGGER stored_events_are_kept;
+DROP TABLE stored_events;
+ALTER TABLE log RENAME TO stored_events;
+CREATE UNIQUE INDEX stored_events_position ON stored_events (originator_id, originator_version);
+CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
+CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
+"""
+"""AUTOINCREMENT writes one more page in every commit.
+
+Nothing is ever deleted, so a notification id is never used again without it.
+"""
+
+STAMPED_IMPORTS = "ALTER TABLE imports ADD COLUMN stamp TEXT;"
+"""What a file was like when it was read, for the next import to tell whether it has changed."""
+
+
+def _make_migration(script: str) -> Callable[[sqlite3.Connection], None]:
+    def step(connection: sqlite3.Connection) -> None:
+        for statement in _split_statements(script):
+            connection.execute(statement)
+
+    return step
+
+
+SQLITE_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    _make_migration(WITHOUT_AUTOINCREMENT),
+    _make_migration(IDENTITY_TABLE),
+    _make_migration(STAMPED_IMPORTS),
+)
+"""Step i takes a database from version i + 1 to i + 2; a step is never changed once released."""
+
+SCHEMA_VERSION = len(SQLITE_MIGRATIONS) + 1
+
+
+def refuse_old_sqlite() -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        needed = ".".join(map(str, OLDEST_SQLITE))
+        raise StorageError(
+            f"Python's SQLite is {sqlite3.sqlite_version}, and cutbank needs {needed} or later: "
+            f"use a newer Python"
+        )
+
+
+def migrate_database(
+    connection: sqlite3.Connection,
+    name: str,
+    remember: Callable[[sqlite3.Connection], None] = lambda _: None,
+) -> None:
+    """Make the database today's, in one transaction; any number of processes may try at once.
+
+    `remember` writes down, in the same transaction, which file it lives in.
+    """
+    if is_current_schema(connection, name):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been first.
+        if not is_current_schema(connection, name):
+            version = read_version(connection)
+            for step in (
+                SQLITE_MIGRATIONS[version - 1 :] if version else (_make_migration(SQLITE_SCHEMA),)
+            ):
+                step(connection)
+            remember(connection)
+            connection.execute(f"PRAGMA application_id = {LOG_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full disk may have ended the transaction already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def is_current_schema(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether the database is today's; changes nothing.
+
+    Raises StorageError for a newer database, or one that is not cutbank's.
+    """
+    # One look, for another process may be making the tables at this moment.
+    seen: tuple[int, int, int] = connection.execute(
+        "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master)"
+        " FROM pragma_user_version, pragma_application_id"
+    ).fetchone()
+    version, application, tables = seen
+    if application != LOG_APPLICATION_ID and (version or application or tables):
+        raise StorageError(
+            f"{name} is a database of another application: give cutbank a file of its own"
+        )
+    if version > SCHEMA_VERSION:
+        raise StorageError(
+            f"{name} was written by a newer cutbank (format {version}, this one reads up to "
+            f"{SCHEMA_VERSION}): upgrade cutbank to open it"
+        )
+    return version == SCHEMA_VERSION
+
+
+def read_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _split_statements(script: str) -> list[str]:
+    """The script's statements one by one: `executescript` would commit the transaction."""
+    statements, text = [], ""
+    for line in script.splitlines(keepends=True):
+        text += line
+        if sqlite3.complete_statement(text):
+            statements.append(text)
+            text = ""
+    return statements

@@ -1,0 +1,151 @@
+"""Folds the lines of a Claude Code transcript into steps."""
+
+from collections.abc import Callable, Iterable
+
+from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..reading.fields import JsonDict, MalformedError, get_field, json_name, require_field
+from ..steps import EntryEnd, ImportStep, RequestParameters
+from .conversations import ClaudeEntry, ConversationMap
+from .entries import KEPT_ENTRY_TYPES, SKIPPED_ENTRY_TYPES, TITLE_FIELDS
+from .entry_readers import EntryReaders
+from .entry_tree import EntryTree
+from .line_report import LineReport
+from .prompt_queue import PromptQueue
+from .request_audit import RequestAudit
+from .waiting_lines import WaitingLines
+
+
+class ClaudeTranscriptReader:
+    """What is known of a file at some line of it."""
+
+    def __init__(self, stem: str, first: JsonDict) -> None:
+        self.sessions = ConversationMap(stem, first)
+        self.report = LineReport(self.sessions.home)
+        self.tree = EntryTree()
+        self.readers = EntryReaders(self.sessions, self.tree, self.report)
+        self.queue = PromptQueue()
+        self.audit = RequestAudit()
+        self.waiting = WaitingLines()
+        self.untold: SourceLine | None = None
+        """The newest line, until its end was told."""
+        self.seen: dict[str, int] = {}
+        """Ids of the entries that were taken in, each with a hash of what it said."""
+
+    def read(self, line: SourceLine) -> list[ImportStep]:
+        """The steps of one line, and of those that waited for it; none where it has to wait."""
+        # How a line ends that waits still is not known when the next one comes: not as an error.
+        steps: list[ImportStep] = [EntryEnd("imported", self.untold.end)] if self.untold else []
+        self.untold = line
+        return steps + self._read_all(self.waiting.take(line))
+
+    def close(self, *, final: bool = False) -> list[ImportStep]:
+        """The steps that the end of the file brings."""
+        steps = self._read_all(self.waiting.release()) if final else []
+        self.report.begin_line()
+        for conversation in self.sessions.conversations.values():
+            self.report.add_steps(conversation, conversation.finish_message())
+            if boundary := conversation.boundary:
+                # No compaction yet: its summary may be the very next line to be written.
+                reason = "the file ends between a compaction and its summary"
+                self.report.add_problem(boundary.line, reason)
+        return steps + self.report.steps
+
+    def _read_all(self, lines: Iterable[SourceLine]) -> list[ImportStep]:
+        """The steps of these lines, and the end of the newest of the file if it is among them."""
+        steps: list[ImportStep] = []
+        end: EntryEnd | None = None
+        for line in lines:
+            steps += self._steps(line)
+            if line is self.untold:
+                end, self.untold = EntryEnd(self.report.outcome, line.end), None
+        return [*steps, end] if end else steps
+
+    def _steps(self, line: SourceLine) -> list[ImportStep]:
+        self.report.begin_line()
+        if line.problem:
+            self.report.add_problem(line, line.problem, line.text or None)
+        else:
+            try:
+                self._read(line)
+            except (MalformedError, NestedTooDeeplyError) as error:
+                self.report.add_problem(line, str(error), line.text)
+        return self.report.steps
+
+    def _read(self, line: SourceLine) -> None:
+        item = line.value
+        if not isinstance(item, dict):
+            raise MalformedError(f"expected an object, got {json_name(item)}")
+        kind = require_field(item, "type", str)
+        if kind == "system":
+            kind = f"system/{require_field(item, 'subtype', str)}"
+        if kind in TITLE_FIELDS and self.sessions.set_title(
+            kind, require_field(item, TITLE_FIELDS[kind], str)
+        ):
+            self.report.report_title(self.sessions.home)
+        if kind == "queue-operation" and (prompt := self.queue.read_operation(item)):
+            self.readers.append_queued_prompt(self._make_entry(item, kind, line), prompt)
+        elif reader := self.readers.find_reader(kind):
+            self.queue.told_otherwise |= kind == "attachment"
+            self._read_once(self._make_entry(item, kind, line), reader)
+        elif kind in KEPT_ENTRY_TYPES:
+            if "uuid" in item:
+                self._read_once(self._make_entry(item, kind, line), self.readers.keep)
+            else:
+                self.report.keep(line, kind)
+        elif asked := self._read_request(item, kind, line):
+            self.report.add_steps(self.sessions.home, [asked])
+        elif reason := SKIPPED_ENTRY_TYPES.get(kind):
+            self.report.skip(kind, reason)
+            if "uuid" in item:
+                self._skip_entry(self._make_entry(item, kind, line))
+        else:
+            if "uuid" in item:
+                self._make_entry(item, kind, line)  # other entries may follow it
+            self.report.add_unknown(line, kind)
+
+    def _read_request(
+        self, item: JsonDict, kind: str, line: SourceLine
+    ) -> RequestParameters | None:
+        match kind:
+            case "api-request-shape":
+                return self.audit.read_shape(item)
+            case "api-request" if self.sessions.is_main_request(item):
+                return self.audit.read_request(item, f"asked:{line.digest}")
+            case _:
+                return None
+
+    def _make_entry(self, item: JsonDict, kind: str, line: SourceLine) -> ClaudeEntry:
+        own = get_field(item, "uuid", str)
+        id = own or line.digest
+        above = get_field(item, "parentUuid", str)
+        conversation = self.sessions.find_conversation(item, id, self.tree.nodes.get(above or ""))
+        if id in self.seen:
+            node = self.tree.nodes[id]
+        else:
+            rooted = "parentUuid" in item and above is None
+            node = self.tree.add(id, above, conversation.context, rooted=rooted)
+        get_field(item, "timestamp", str)
+        self.report.owning_conversation, self.report.id = conversation, own
+        self.report.previous_id = node.previous_id
+        return ClaudeEntry(item, kind, line, conversation, node)
+
+    def _skip_entry(self, entry: ClaudeEntry) -> None:
+        """An entry that is not kept: whatever follows it comes after what it follows itself."""
+        node = entry.node
+        if node.id not in self.seen:
+            above = entry.item.get("parentUuid") or ""
+            node.skipped_parent_id = above if node.previous_id is None else node.previous_id
+
+    def _read_once(self, entry: ClaudeEntry, reader: Callable[[ClaudeEntry], bool]) -> None:
+        """Read an entry, unless one with its id was read before."""
+        item = entry.item
+        said = [entry.kind, item.get("message"), item.get("attachment"), item.get("content")]
+        digest = hash(entry.line.to_json(said))
+        known = self.seen.get(entry.node.id)
+        if known is None:
+            if reader(entry):
+                self.seen[entry.node.id] = digest
+        elif known == digest:
+            self.report.skip(entry.kind, "repeated id")
+        else:
+            raise MalformedError(f"uuid: another entry has the id {entry.node.id}")

@@ -1,0 +1,190 @@
+"""Writes a session as Claude Code does: its own entries as they were, all others in its shape."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+from .....domain.blocks import UNSENT_KINDS, Kind
+from .....domain.compaction import RECORDED_LINEAGE
+from ..json_lines import parse_line
+from ..outgoing import (
+    OutgoingBlock,
+    OutgoingCall,
+    OutgoingCompaction,
+    OutgoingEntry,
+    OutgoingPart,
+    OutgoingSession,
+    group_outgoing_entries,
+    group_outgoing_messages,
+)
+from .entries import FORMAT_NAME, TITLE_FIELDS
+from .entry_builder import ClaudeEntryBuilder
+from .entry_remainder import restore_claude_entry
+
+_LogPart = OutgoingEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction
+
+
+def write(outgoing: OutgoingSession) -> Iterator[bytes]:
+    """The session as a file, line by line."""
+    shape = ClaudeEntryBuilder(outgoing)
+    is_empty = True
+    for entry in _write_entries(outgoing, shape):
+        is_empty = False
+        yield _encode_line(entry)
+    if is_empty:
+        yield _encode_line(
+            shape.build_mode()
+        )  # a session in which nothing was said is one all the same
+    _count_missing(outgoing)
+
+
+def _encode_line(entry: Any) -> bytes:
+    if isinstance(entry, bytes):
+        return entry + b"\n"  # it was no JSON when it was read
+    return json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _write_entries(outgoing: OutgoingSession, shape: ClaudeEntryBuilder) -> Iterator[Any]:
+    """All entries of the file, each told to the shape, which goes on from there."""
+    titles: dict[str, str] = {}
+    parts: Iterator[_LogPart] = (
+        outgoing.read_parts() if outgoing.is_view else _order_by_line(outgoing)
+    )
+    for own, run in groupby(parts, key=lambda part: isinstance(part, OutgoingEntry)):
+        if not own:
+            for message in group_outgoing_messages(_select_foreign(outgoing, run)):
+                if isinstance(message, OutgoingCompaction):
+                    yield from shape.build_compaction(message)
+                else:
+                    yield from shape.build_message(message)
+            continue
+        for entry in run:
+            assert isinstance(entry, OutgoingEntry), "they are grouped by that"
+            for written in _restore_own_entry(entry):
+                if isinstance(written, dict):
+                    shape.follow_entry(written, entry.outgoing_blocks)
+                    if kind := TITLE_FIELDS.get(str(written.get("type"))):
+                        titles[kind] = written.get(kind, "")
+                yield written
+    title = titles.get(TITLE_FIELDS["custom-title"]) or titles.get(TITLE_FIELDS["ai-title"])
+    if outgoing.title and outgoing.title != title:
+        yield shape.build_title(outgoing.title)
+
+
+def _order_by_line(outgoing: OutgoingSession) -> Iterator[_LogPart]:
+    """The parts of the log, its own entries in the order of their lines.
+
+    A line that was written before the one that it follows was read after it.
+    """
+    lines = [
+        line
+        for part in group_outgoing_entries(outgoing.read_parts(), FORMAT_NAME)
+        if (line := _line_number(part)) is not None
+    ]
+    wanted = iter(_file_order(lines))
+    due, held, loose = next(wanted, None), dict[int, _LogPart](), list[_LogPart]()
+    index = -1
+    for part in group_outgoing_entries(outgoing.read_parts(), FORMAT_NAME):
+        if _line_number(part) is None:
+            loose.append(part)
+        else:
+            index += 1
+            held[index] = part
+        while due in held:
+            yield held.pop(due)
+            due = next(wanted, None)
+        if not held:
+            yield from loose
+            loose.clear()
+
+
+def _line_number(part: _LogPart) -> int | None:
+    origin = part.outgoing_blocks[0].block.origin if isinstance(part, OutgoingEntry) else None
+    return origin.line if origin else None
+
+
+def _file_order(lines: list[int]) -> list[int]:
+    """The order in which entries of these lines stood in their files, as indexes.
+
+    Lines that were read late are a few; a line that comes twice is of another file, which begins
+    where the numbers last went down.
+    """
+    order: list[int] = []
+    begin = fallen = 0
+    seen: set[int] = set()
+    for index, line in enumerate(lines):
+        if index > begin and line < lines[index - 1]:
+            fallen = index
+        if line in seen:
+            order += sorted(range(begin, fallen), key=lines.__getitem__)
+            begin, seen = fallen, set(lines[fallen:index])
+        seen.add(line)
+    return order + sorted(range(begin, len(lines)), key=lines.__getitem__)
+
+
+def _restore_own_entry(entry: OutgoingEntry) -> Iterator[Any]:
+    """An entry of Claude Code's as it stood; none for a note about a part of another entry."""
+    origin = entry.outgoing_blocks[0].block.origin
+    if origin is None or origin.line is None:
+        return
+    if entry.remainder is None:
+        raw = (entry.raw or "").encode()
+        line = parse_line(raw)
+        written: Any = raw if line.problem else line.value
+    else:
+        written = restore_claude_entry(
+            entry.remainder, [said.block for said in entry.outgoing_blocks]
+        )
+    if origin.follows is not None and isinstance(written, dict):
+        named = "parentUuid" if written.get("parentUuid") else "logicalParentUuid"
+        written[named] = origin.follows or None
+    yield written
+
+
+def _select_foreign(outgoing: OutgoingSession, run: Iterable[_LogPart]) -> Iterator[OutgoingPart]:
+    """What came from elsewhere, or was said here, without what was kept raw beside it."""
+    kept_raw = outgoing.source == FORMAT_NAME and not outgoing.is_view
+    parts = (
+        part
+        for part in run
+        if not isinstance(part, OutgoingEntry)
+        and not (
+            kept_raw
+            and isinstance(part, OutgoingCompaction)
+            and part.boundary.policy == RECORDED_LINEAGE
+        )
+    )
+    return _count_losses(outgoing, parts)
+
+
+def _count_losses(
+    outgoing: OutgoingSession, parts: Iterable[OutgoingPart]
+) -> Iterator[OutgoingPart]:
+    """Count what a transcript of Claude Code cannot hold."""
+    lost: Counter[str] = Counter()
+    for part in parts:
+        if isinstance(part, OutgoingBlock) and not part.is_cancelled_result:
+            if part.block.kind in UNSENT_KINDS:
+                lost["notes" if part.block.kind is Kind.NOTE else "artifacts"] += 1
+            elif part.is_retracted:
+                lost["blocks that were taken back"] += 1
+        elif isinstance(part, OutgoingCompaction) and not outgoing.is_view:
+            lost["shortened tool results"] += len(part.boundary.trims)
+            lost["replaced blocks"] += len(part.boundary.replacements)
+        yield part
+    for what, count in lost.items():
+        if count:
+            outgoing.count_loss(what, count)
+
+
+def _count_missing(outgoing: OutgoingSession) -> None:
+    if outgoing.forks:
+        outgoing.count_loss("branches", len(outgoing.forks))
+    if outgoing.source == FORMAT_NAME:
+        return  # it has neither in its transcripts
+    if outgoing.system_prompt:
+        outgoing.count_loss("system prompts")
+    if outgoing.tools:
+        outgoing.count_loss("tool definitions", len(outgoing.tools))

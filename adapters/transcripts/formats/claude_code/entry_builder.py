@@ -1,0 +1,353 @@
+"""Entries in Claude Code's shape, for what was not said in one of its own transcripts."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from .....domain.blocks import (
+    AnyBlock,
+    Block,
+    Kind,
+    Media,
+    NativePart,
+    ResultPart,
+    ToolCall,
+    ToolResult,
+)
+from .....domain.compaction_events import Trigger
+from .....domain.messages import Role
+from .....domain.ranges import Ranges
+from .....domain.session_events import ModelCalled, Usage
+from .....projections.rendering import sendable_json
+from ..outgoing import OutgoingBlock, OutgoingCompaction, OutgoingMessage, OutgoingSession
+from ..reading.fields import JsonDict
+from ..summary_mark import SUMMARY_MARK
+from ..writing.marked_text import make_marked_text
+from .content import CLAUDE_CODE_PROVIDER
+from .conversation import SYNTHETIC_MODEL
+from .entry_remainder import block_to_item
+
+CLAUDE_CODE_VERSION = "2.1.235"
+"""The newest version of Claude Code whose transcripts were seen."""
+
+_SHARED_FIELDS = (
+    *("isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"),
+    *("slug", "agentId"),
+)
+"""What entries of a session have in common."""
+_LEGAL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_STOP_REASONS = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "toolUse": "tool_use",
+    "length": "max_tokens",
+}
+
+
+class ClaudeEntryBuilder:
+    """Makes entries one after the other: each names the one that it follows."""
+
+    def __init__(self, outgoing: OutgoingSession) -> None:
+        self.outgoing = outgoing
+        self.last: str | None = None
+        self.envelope = _shared_fields(outgoing)
+        self.calls: dict[str, tuple[str, str]] = {}
+        """Tool calls by their ids: the id that each has here, and the entry that made it."""
+        self.given: set[str] = set()
+        """Ids of tool calls that were given."""
+        self.covered: Ranges | None = None
+        """What the last summary stands for, where there was one."""
+        self.written: dict[int, str] = {}
+        """Positions, and the entries that hold them."""
+
+    def follow_entry(self, entry: JsonDict, said: Sequence[OutgoingBlock]) -> None:
+        """An entry of Claude Code's own was written: what comes next goes on from it."""
+        if not isinstance(id := entry.get("uuid"), str):
+            return
+        for one in said:
+            self.written[one.position] = id
+            if isinstance(one.block, ToolCall):
+                name = one.block.tool_call_id
+                self.given.add(name)
+                self.calls[name] = (name, id)
+        if not any(one.is_retracted for one in said):
+            self.last = id
+            self.envelope |= {name: entry[name] for name in _SHARED_FIELDS if name in entry}
+
+    def build_message(self, message: OutgoingMessage) -> Iterator[JsonDict]:
+        """A message: what a model wrote is an entry for each of its pieces."""
+        first = message.outgoing_blocks[0]
+        match message.role:
+            case Role.ASSISTANT:
+                yield from self._build_answer(message)
+            case Role.TOOL_RESULT:
+                yield from self._build_result(first)
+            case Role.DEVELOPER:
+                words = "\n\n".join(block.text for block in message.blocks)
+                if getattr(first.block, "name", None) == "summary":
+                    if self.last is None:
+                        yield from self._build_boundary(
+                            first.position, words, _block_time(first), {}
+                        )
+                    else:
+                        yield self._build_user_entry(
+                            message.outgoing_blocks, make_marked_text(first.block), **SUMMARY_MARK
+                        )
+                elif words.strip():
+                    yield self._build_user_entry(message.outgoing_blocks, words, isMeta=True)
+            case _:
+                items = [
+                    item for block in message.blocks if (item := self._build_prompt_item(block))
+                ]
+                if items:
+                    alone = len(items) == 1 and items[0].keys() == {"type", "text"}
+                    yield self._build_user_entry(
+                        message.outgoing_blocks, items[0]["text"] if alone else items
+                    )
+
+    def build_compaction(self, compacted: OutgoingCompaction) -> Iterator[JsonDict]:
+        """A boundary and its summary; what stayed is named by its entries.
+
+        Nothing of one that only shows something shortened: that is said among what is lost.
+        """
+        boundary = compacted.boundary
+        summary = compacted.summary
+        if summary is None or (summary.covers == self.covered and not self.outgoing.is_view):
+            return
+        self.covered = summary.covers
+        kept: dict[str, None] = {}
+        for position in boundary.kept if self.written else ():
+            if position in self.written:
+                kept[self.written[position]] = None
+        metadata: JsonDict = {
+            "trigger": "manual" if boundary.trigger is Trigger.MANUAL else "auto",
+            "preTokens": boundary.pre_tokens,
+            "postTokens": boundary.post_tokens,
+        }
+        if kept:
+            metadata["preservedMessages"] = {"uuids": list(kept), "allUuids": list(kept)}
+        time = _format_source_time(boundary.source_time, compacted.time)
+        yield from self._build_boundary(boundary.after, summary.text, time, metadata)
+
+    def build_mode(self) -> JsonDict:
+        """How the program works, which says nothing of what was said."""
+        return {"type": "mode", "mode": "normal", "sessionId": self.envelope["sessionId"]}
+
+    def build_title(self, title: str) -> JsonDict:
+        """What the session is called."""
+        return {
+            "type": "custom-title",
+            "customTitle": title,
+            "sessionId": self.envelope["sessionId"],
+        }
+
+    def _build_boundary(
+        self, place: int, text: str, time: str, metadata: JsonDict
+    ) -> Iterator[JsonDict]:
+        logical, self.last = self.last, None
+        summary = self._make_id(place, "summary")
+        if preserved := metadata.get("preservedMessages"):
+            preserved["anchorUuid"] = summary
+        yield self._build_entry(
+            "system",
+            self._make_id(place, "boundary"),
+            time,
+            {
+                "logicalParentUuid": logical,
+                "subtype": "compact_boundary",
+                "content": "Conversation compacted",
+                "isMeta": False,
+                "level": "info",
+                "compactMetadata": {"trigger": "auto", "preTokens": 0} | metadata,
+            },
+        )
+        said = {
+            "message": {"role": "user", "content": text},
+            "isVisibleInTranscriptOnly": True,
+            "isCompactSummary": True,
+        }
+        yield self._build_entry("user", summary, time, said)
+
+    def _build_user_entry(
+        self, said: Sequence[OutgoingBlock], content: Any, **more: Any
+    ) -> JsonDict:
+        """An entry in the user's role."""
+        id = self._make_id(said[0].position, "user")
+        self.written |= {one.position: id for one in said}
+        message = {"message": {"role": "user", "content": content}}
+        return self._build_entry("user", id, _block_time(said[0]), message | more)
+
+    def _build_answer(self, message: OutgoingMessage) -> Iterator[JsonDict]:
+        call, first = message.call, message.outgoing_blocks[0]
+        made = self._make_id(first.position, "message").replace("-", "")
+        calls = any(isinstance(block, ToolCall) for block in message.blocks)
+        body = {
+            "id": first.block.message_id or f"msg_{made[:24]}",
+            "type": "message",
+            "role": "assistant",
+            "model": (call and call.model) or (SYNTHETIC_MODEL if call is None else "unknown"),
+            "stop_reason": _stop_reason(call, calls=calls),
+            "stop_sequence": None,
+            "usage": _make_usage(call.usage if call else None),
+        }
+        for said in message.outgoing_blocks:
+            id = self._make_id(said.position, "assistant")
+            if item := self._build_answer_item(said.block, id):
+                self.written[said.position] = id
+                yield self._build_entry(
+                    "assistant", id, _block_time(said), {"message": body | {"content": [item]}}
+                )
+
+    def _build_result(self, said: OutgoingBlock) -> Iterator[JsonDict]:
+        block = said.block
+        assert isinstance(block, ToolResult), "results are messages of their own"
+        name, asked = self.calls.get(block.tool_call_id, (block.tool_call_id, None))
+        content: Any = block.content
+        if not isinstance(content, str):
+            content = [item for part in content if (item := self._build_result_part(part))]
+        item = {"type": "tool_result", "tool_use_id": name, "content": content}
+        if block.is_error:
+            item["is_error"] = True
+        more = {"sourceToolAssistantUUID": asked} if asked else {}
+        yield self._build_user_entry([said], [item], **more)
+
+    def _build_answer_item(self, block: AnyBlock, entry: str) -> JsonDict | None:
+        """A piece of what a model wrote; None where it can have no place here."""
+        native = sendable_json.parse_native_item(block.native, CLAUDE_CODE_PROVIDER)
+        match block:
+            case ToolCall(tool_call_id=id, name=name):
+                legal = self._legal_id(id, block)
+                self.calls[id] = (legal, entry)
+                if native:
+                    return native | {"id": legal}
+                return {
+                    "type": "tool_use",
+                    "id": legal,
+                    "name": name,
+                    "input": self._call_input(block),
+                }
+            case Block(kind=Kind.THINKING):
+                if native is None:
+                    self.outgoing.count_loss("thoughts that Anthropic did not sign")
+                return native
+            case _ if native:
+                return native
+            case _ if block.text.strip():
+                return {"type": "text", "text": block.text}
+            case _:
+                if block.native:
+                    self.outgoing.count_loss(f"items that only {block.native.provider} reads")
+                return None
+
+    def _build_prompt_item(self, block: AnyBlock) -> JsonDict | None:
+        """A piece of what a person said."""
+        if native := sendable_json.parse_native_item(block.native, CLAUDE_CODE_PROVIDER):
+            return native
+        if isinstance(block, Block) and block.media:
+            return block_to_item(block)
+        if block.text.strip():
+            return {"type": "text", "text": block.text}
+        if block.native:
+            self.outgoing.count_loss(f"items that only {block.native.provider} reads")
+        return None
+
+    def _build_result_part(self, part: ResultPart) -> JsonDict | None:
+        match part:
+            case NativePart(native=native):
+                item = sendable_json.parse_native_item(native, CLAUDE_CODE_PROVIDER)
+                if item is None:
+                    self.outgoing.count_loss(f"items that only {native.provider} reads")
+                return item
+            case Media():
+                return block_to_item(Block(kind=Kind(part.type), media=part))
+            case _:
+                return {"type": "text", "text": part.text}
+
+    def _call_input(self, call: ToolCall) -> Any:
+        try:
+            found = sendable_json.parse_sendable_json(call.arguments)
+        except ValueError:
+            found = None
+        if isinstance(found, dict):
+            return found
+        self.outgoing.count_loss("tool arguments that are no JSON object: they stand in `_raw`")
+        return {"_raw": call.arguments}
+
+    def _legal_id(self, id: str, call: ToolCall) -> str:
+        """An id that Anthropic takes, and that no other call has."""
+        if id in self.given or not _LEGAL_ID.fullmatch(id):
+            number = len(self.given)
+            made = uuid5(NAMESPACE_URL, f"{self.outgoing.key}/{number}/{id}/{call.name}")
+            id = f"toolu_{made.hex[:24]}"
+        self.given.add(id)
+        return id
+
+    def _make_id(self, position: int, what: str) -> str:
+        """An id that is the same at every export."""
+        return str(uuid5(NAMESPACE_URL, f"{self.outgoing.key}/{position}/{what}"))
+
+    def _build_entry(self, kind: str, id: str, time: str, more: JsonDict) -> JsonDict:
+        parent, self.last = self.last, id
+        return {
+            "parentUuid": parent,
+            **self.envelope,
+            "type": kind,
+            **more,
+            "uuid": id,
+            "timestamp": time,
+        }
+
+
+def _shared_fields(outgoing: OutgoingSession) -> JsonDict:
+    """What all entries have in common, where none of Claude Code's own tells it."""
+    works_for = outgoing.parent
+    envelope = {
+        "isSidechain": works_for is not None,
+        "userType": "external",
+        "cwd": "/",
+        "sessionId": _session_id(works_for.key if works_for else outgoing.key),
+        "version": CLAUDE_CODE_VERSION,
+        "gitBranch": "",
+    }
+    if works_for:
+        envelope["agentId"] = uuid5(NAMESPACE_URL, outgoing.key).hex[:16]
+    return envelope
+
+
+def _session_id(key: str) -> str:
+    """The key where it is a UUID, which is all that Claude Code takes; else one made of it."""
+    try:
+        return str(UUID(key))
+    except ValueError:
+        return str(uuid5(NAMESPACE_URL, key))
+
+
+def _block_time(said: OutgoingBlock) -> str:
+    return _format_source_time(said.block.origin.time if said.block.origin else None, said.time)
+
+
+def _format_source_time(told: str | None, otherwise: datetime) -> str:
+    """The source's own time, as Claude Code writes times; where it tells none, another one."""
+    try:
+        time = datetime.fromisoformat(told) if told else otherwise
+        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        time = otherwise
+    return time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03}Z"
+
+
+def _stop_reason(call: ModelCalled | None, *, calls: bool) -> str:
+    told = call.stop_reason if call else None
+    return _STOP_REASONS.get(told, told) if told else "tool_use" if calls else "end_turn"
+
+
+def _make_usage(usage: Usage | None) -> JsonDict:
+    told = usage or Usage()
+    return {
+        "input_tokens": told.input or 0,
+        "cache_creation_input_tokens": told.cache_write or 0,
+        "cache_read_input_tokens": told.cache_read or 0,
+        "output_tokens": told.output or 0,
+    }

@@ -1,0 +1,275 @@
+"""What each type of entry of a Claude Code transcript says."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .....domain.blocks import AnyBlock, Block, Kind, ToolResult
+from ..json_lines import SourceLine
+from ..reading.fields import JsonDict, MalformedError, get_field, require_field
+from ..steps import Append
+from ..summary_mark import find_marked_summary
+from .attachments import read_attachment
+from .compaction import SHORTENING_READERS, PendingCompaction, read_boundary
+from .content import UnknownItemError, read_assistant_item, read_user_item
+from .conversation import ClaudeConversation, OrphanResultError
+from .conversations import ClaudeEntry, ConversationMap
+from .entries import classify_user_text, read_message_items, read_message_text
+from .entry_remainder import IndexedBlocks
+from .entry_tree import EntryTree
+from .line_report import LineReport
+
+_ItemReader = Callable[[JsonDict, Any, SourceLine], AnyBlock]
+
+
+@dataclass(slots=True)
+class _ReadItems:
+    """What became of a content's items."""
+
+    blocks: list[tuple[int, Any, AnyBlock]] = field(default_factory=list)
+    """Each with the place of the item that it was made of, and that item."""
+    unknown_items: list[tuple[int, str, Any]] = field(default_factory=list)
+    malformed_items: list[tuple[int, str, Any]] = field(default_factory=list)
+    orphan_results: IndexedBlocks = field(default_factory=dict)
+
+    def refuse(self, index: int, error: MalformedError, item: Any) -> None:
+        """Note that the item of that index cannot be read."""
+        self.malformed_items.append((index, f"message.content[{index}]: {error}", item))
+
+
+@dataclass(slots=True)
+class EntryReaders:
+    """Readers of entries. Each tells whether it took the entry in."""
+
+    sessions: ConversationMap
+    tree: EntryTree
+    report: LineReport
+
+    def find_reader(self, kind: str) -> Callable[[ClaudeEntry], bool] | None:
+        """The reader of a type of entries."""
+        match kind:
+            case "user":
+                return self.read_user
+            case "assistant":
+                return self.read_assistant
+            case "attachment":
+                return self.read_attachment_entry
+            case "system/local_command":
+                return self.read_local_command
+            case "system/compact_boundary":
+                return self.read_boundary_entry
+            case _:
+                return self.read_shortening if kind in SHORTENING_READERS else None
+
+    def read_user(self, entry: ClaudeEntry) -> bool:
+        told = _read_summary_text(entry.item)
+        if told is not None:
+            return self.read_summary(entry, told)
+        if entry.item.get("isVisibleInTranscriptOnly") is True:
+            return self.keep(entry)
+        message, conversation = _message_of(entry), entry.conversation
+        made = self._read_items(entry, message, read_user_item)
+        results = [one.tool_call_id for *_, one in made.blocks if isinstance(one, ToolResult)]
+        if made.blocks:
+            self._finish_boundary(conversation)
+            if not results:
+                self.report.add_steps(conversation, conversation.rewind(entry.node))
+        appended = self._append(entry, made)
+        if appended:
+            prompt = not results and any(block.kind is Kind.USER for block in appended)
+            conversation.context.add_entry(entry.node, begins=prompt)
+        if results:
+            links = self.sessions.link_sub_agent(entry.item, conversation, results[0])
+            self.report.add_steps(conversation, links)
+        return True
+
+    def read_assistant(self, entry: ClaudeEntry) -> bool:
+        message, conversation = _message_of(entry), entry.conversation
+        entry.message_id = get_field(message, "id", str, "message.") or None
+        id = entry.message_id or entry.node.id
+        made = self._read_items(entry, message, read_assistant_item)
+        if made.blocks:
+            self._finish_boundary(conversation)
+            self.report.add_steps(conversation, conversation.finish_message(next_id=id))
+        appended = self._append(entry, made)
+        if appended:
+            time = get_field(entry.item, "timestamp", str)
+            begins = conversation.begin_message(id, entry.node.id, time)
+            conversation.context.add_entry(entry.node, begins=begins)
+        try:
+            conversation.update_message(id, message)
+        except MalformedError as error:
+            self.report.add_problem(entry.line, str(error))
+        return True
+
+    def read_attachment_entry(self, entry: ClaudeEntry) -> bool:
+        try:
+            made = read_attachment(entry.item, entry.line)
+        except UnknownItemError as error:
+            self.report.add_unknown(entry.line, f"attachment/{error}")
+            return True
+        return self._append_aside(entry, made) if made else self.keep(entry)
+
+    def keep(self, entry: ClaudeEntry) -> bool:
+        """Keep an entry as it stands."""
+        self.report.keep(entry.line, entry.kind)
+        return True
+
+    def read_local_command(self, entry: ClaudeEntry) -> bool:
+        text = require_field(entry.item, "content", str)
+        return self._append_aside(entry, [Block.developer(text, name="local_command")])
+
+    def read_shortening(self, entry: ClaudeEntry) -> bool:
+        conversation = entry.conversation
+        tell = SHORTENING_READERS[entry.kind]
+        told = tell(entry.item, f"{entry.node.id}:shortened", conversation.answer_entries)
+        self.keep(entry)
+        if told.replacements:
+            self.report.add_steps(conversation, [told])
+        return True
+
+    def append_queued_prompt(self, entry: ClaudeEntry, prompt: str) -> None:
+        """A prompt that the queue tells of, and no other entry."""
+        kind = classify_user_text({}, prompt)
+        self._append_aside(entry, [Block(kind=kind, text=prompt)])
+
+    def read_boundary_entry(self, entry: ClaudeEntry) -> bool:
+        conversation = entry.conversation
+        self._finish_boundary(conversation)
+        entry.node.nearest_above = (
+            None  # what follows begins anew, whatever the entry names as its parent
+        )
+        conversation.context.add_entry(entry.node, begins=True, blocks=False)
+        conversation.boundary = read_boundary(entry.item, entry.line, entry.node, self.tree)
+        last = entry.item.get("logicalParentUuid")
+        if isinstance(last, str) and (passed := self.tree.nodes.get(last)):
+            self.report.previous_id = passed.skipped_parent_id  # for it has no parent
+        return self.keep(entry)
+
+    def read_summary(self, entry: ClaudeEntry, text: str) -> bool:
+        conversation, node = entry.conversation, entry.node
+        if not text:
+            self.report.add_problem(entry.line, "a compaction's summary without a text")
+        boundary = conversation.boundary
+        if boundary is None:
+            time = get_field(entry.item, "timestamp", str)
+            boundary = PendingCompaction(entry.line, node, time=time)
+        else:
+            node.nearest_above = boundary.node
+        conversation.context.add_entry(node, begins=boundary.node is node, blocks=False)
+        if boundary.node.last_id is None:
+            return self._append_inherited_summary(entry, text)
+        partial = boundary.is_partial or entry.item.get("summarizeMetadata") is not None
+        if partial and not boundary.kept_ids:
+            boundary.partial_reason = "what it kept"
+            self.report.add_problem(
+                entry.line, "a partial compaction that does not say what it kept"
+            )
+        self.keep(entry)
+        self.report.add_steps(conversation, conversation.compact(boundary, text or None, self.tree))
+        self.tree.keep(boundary.kept_ids, node)
+        return True
+
+    def _append_inherited_summary(self, entry: ClaudeEntry, text: str) -> bool:
+        """A summary with nothing before it tells what another file holds."""
+        entry.conversation.boundary = None
+        if not text:
+            return self.keep(entry)
+        entry.node.last_id = entry.node.id
+        self._append_blocks(entry, {0: Block.developer(text, name="summary")})
+        return True
+
+    def _read_items(self, entry: ClaudeEntry, message: JsonDict, read: _ItemReader) -> _ReadItems:
+        """The blocks of a message, each with its place in the content."""
+        made = _ReadItems()
+        for index, item in enumerate(read_message_items(message)):
+            try:
+                block = read(entry.item, item, entry.line)
+            except UnknownItemError as error:
+                made.unknown_items.append((index, f"{entry.kind}/{error}", item))
+            except MalformedError as error:
+                made.refuse(index, error, item)
+            else:
+                if block.text or block.native or not isinstance(block, Block) or block.media:
+                    made.blocks.append((index, item, block))
+        return made
+
+    def _append(self, entry: ClaudeEntry, made: _ReadItems) -> list[AnyBlock]:
+        """Say the blocks that keep to the rules, and then what is wrong with the others.
+
+        Where none is left, the entry is kept as it stands.
+        """
+        held: IndexedBlocks = {}
+        for index, item, block in made.blocks:
+            try:
+                entry.conversation.check_pairing(entry.node, block, item)
+            except MalformedError as error:
+                made.refuse(index, error, item)
+                if isinstance(error, OrphanResultError):
+                    made.orphan_results[index] = block
+            else:
+                held[index] = block
+        line, whole = entry.line, not held
+        if held:
+            self._append_blocks(entry, held)
+        for index, reason, item in made.malformed_items:
+            if whole:
+                alone = (
+                    len(made.malformed_items) == len(made.orphan_results) == 1
+                    and not made.unknown_items
+                )
+                append = next(_make_appends(entry, made.orphan_results)) if alone else None
+                self.report.add_problem(line, reason, line.text, append)
+                whole = False
+            else:
+                self.report.add_problem_item(line, reason, line.to_json(item), index)
+        for index, kind, item in made.unknown_items:
+            if whole:
+                self.report.add_unknown(line, kind)
+                whole = False
+            else:
+                self.report.add_unknown_item(line, kind, line.to_json(item), index)
+        if whole:
+            self.keep(entry)
+        return list(held.values())
+
+    def _append_blocks(self, entry: ClaudeEntry, held: IndexedBlocks) -> None:
+        self.report.add_steps(entry.conversation, _make_appends(entry, held))
+
+    def _append_aside(self, entry: ClaudeEntry, blocks: list[Any]) -> bool:
+        """Say what is neither prompt nor answer. Nothing goes back to it past what was said."""
+        conversation = entry.conversation
+        self._append_blocks(entry, dict(enumerate(blocks)))
+        if conversation.context.count_staying(entry.node) is None:
+            conversation.context.add_entry(entry.node)
+        if conversation.boundary:
+            conversation.boundary.later_ids.append(entry.node.id)
+        return True
+
+    def _finish_boundary(self, conversation: ClaudeConversation) -> None:
+        """A boundary that no summary followed is a compaction all the same."""
+        if conversation.boundary:
+            self.report.add_steps(
+                conversation, conversation.compact(conversation.boundary, None, self.tree)
+            )
+
+
+def _make_appends(entry: ClaudeEntry, held: IndexedBlocks) -> Iterator[Append]:
+    for index, block in entry.pair_blocks(held):
+        yield Append(f"{entry.node.id}:{index}", block, entry.node.id)
+
+
+def _read_summary_text(item: JsonDict) -> str | None:
+    """The text of a summary: Claude Code's own, or one that cutbank marked as it exported it."""
+    text = read_message_text(item)
+    if told := find_marked_summary(item, text):
+        return told.text
+    return text if item.get("isCompactSummary") is True else None
+
+
+def _message_of(entry: ClaudeEntry) -> JsonDict:
+    message = require_field(entry.item, "message", dict)
+    role = get_field(message, "role", str, "message.")
+    if role not in (None, entry.kind):
+        raise MalformedError(f"message.role: expected {entry.kind}, got {role}")
+    return message

@@ -1,0 +1,140 @@
+"""Which entries of a conversation are still in its context: parent pointers, and rewinds.
+
+Every entry names the one that it follows, so a transcript is a tree. Nearly all of its branches
+are parallel tool calls, whose entries are all in context, in file order. Only where a later prompt
+leaves out what was said before it did a person go back.
+"""
+
+from dataclasses import dataclass, field
+
+MAX_SEGMENT_ENTRIES = 1_000
+"""Entries of the longest preserved segment that is followed."""
+
+
+@dataclass(slots=True, eq=False)
+class EntryNode:
+    """An entry of the tree. Its parent stands before it in the file, so no chain has a cycle."""
+
+    id: str
+    context: "EntryContext"
+    parent: "EntryNode | None" = None
+    nearest_above: "EntryNode | None" = None
+    """The parent, or a nearer way to the newest ancestor in context."""
+    is_root: bool = False
+    """Says itself that it has no parent."""
+    previous_id: str | None = None
+    """The nearest entry above it that is kept, where its parent is not; empty where none is."""
+    skipped_parent_id: str | None = None
+    """For an entry that is not kept: what its children follow instead."""
+    index: int = -1
+    message_count: int = 0
+    """How many prompts and messages began in context up to here."""
+    root_count: int = 0
+    """How many entries in context up to here have no ancestor there."""
+    last_id: str | None = None
+    """The newest entry with blocks up to here."""
+    calls: list[tuple[str, bool]] = field(default_factory=list)
+    """Tool calls that the entry made or answered, and whether each was open before."""
+
+
+class EntryContext:
+    """The entries of one conversation that are in context, in file order."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.nodes: list[EntryNode] = []
+
+    @property
+    def last_id(self) -> str | None:
+        """The newest entry with blocks."""
+        return self.nodes[-1].last_id if self.nodes else None
+
+    def is_in_context(self, node: EntryNode) -> bool:
+        """Whether the entry is in context. Once out of it, it never comes back."""
+        return 0 <= node.index < len(self.nodes) and self.nodes[node.index] is node
+
+    def add_entry(self, node: EntryNode, *, begins: bool = False, blocks: bool = True) -> None:
+        """The entry follows; `begins` where it is a prompt, or the first of a message."""
+        last = self.nodes[-1] if self.nodes else EntryNode("", self)
+        branch, end = self._find_nearest(node)
+        node.message_count = last.message_count + begins
+        node.root_count = last.root_count + (blocks and branch is None and end.is_root)
+        node.last_id = node.id if blocks else last.last_id
+        node.index = len(self.nodes)
+        self.nodes.append(node)
+
+    def count_staying(self, node: EntryNode) -> int | None:
+        """How many entries stay in context when this one follows; None where all do.
+
+        Entries that are left out stay all the same where they only call tools, or answer
+        calls, for a message that is not left out: those are the branches of parallel calls.
+        """
+        if not self.nodes:
+            return None
+        last = self.nodes[-1]
+        branch, end = self._find_nearest(node)
+        if branch:
+            return branch.index + 1 if last.message_count > branch.message_count else None
+        # A second root is a new beginning only where all the rest hangs together.
+        return 0 if end.is_root and last.root_count == 1 and last.message_count else None
+
+    def rewind(self, stay: int) -> list[EntryNode]:
+        """Take the newest entries out of context and return them, newest first."""
+        gone = self.nodes[stay:]
+        del self.nodes[stay:]
+        return gone[::-1]
+
+    def _find_nearest(self, start: EntryNode) -> tuple[EntryNode | None, EntryNode]:
+        """The newest entry in context above this one, and where the way there ended."""
+        node = start
+        passed = [start]
+        while node.nearest_above:
+            node = node.nearest_above
+            if self.is_in_context(node):
+                break
+            passed.append(node)
+        for one in passed:
+            if one is not node:
+                one.nearest_above = node
+        return (node if node is not start and self.is_in_context(node) else None), node
+
+
+class EntryTree:
+    """All entries of a file that have an id."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, EntryNode] = {}
+
+    def add(self, id: str, parent: str | None, context: EntryContext, *, rooted: bool) -> EntryNode:
+        """An entry. A parent that is unknown so far is missing, whatever may come."""
+        above = self.nodes.get(parent) if parent else None
+        up = above if above and above.context is context else None
+        follows = above.skipped_parent_id if above else None
+        rooted = rooted or above is not up
+        node = EntryNode(
+            id, context, parent=above, nearest_above=up, is_root=rooted, previous_id=follows
+        )
+        self.nodes[id] = node
+        return node
+
+    def keep(self, ids: list[str], summary: EntryNode) -> None:
+        """These entries stay in context, where they now follow the summary."""
+        for id in ids:
+            node = self.nodes.get(id)
+            if (
+                node
+                and node.context is summary.context
+                and node not in (summary, summary.nearest_above)
+            ):
+                node.index, node.nearest_above = -1, summary
+
+    def find_segment(self, head: str, tail: str) -> list[str]:
+        """Ids from head to tail, oldest first; empty where tail does not lead to head."""
+        ids: list[str] = []
+        node = self.nodes.get(tail)
+        while node and len(ids) < MAX_SEGMENT_ENTRIES:
+            ids.append(node.id)
+            if node.id == head:
+                return ids[::-1]
+            node = node.parent
+        return []

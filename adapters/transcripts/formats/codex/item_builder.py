@@ -1,0 +1,181 @@
+"""Says blocks as response items that did not come as ones."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
+from .....projections.rendering import media_parts
+from .....projections.rendering.tool_calls import make_distinct_id, sanitize_tool_name
+from ..content.media_text import make_media_address
+from ..outgoing import OutgoingBlock, OutgoingSession
+from ..reading.fields import JsonDict
+from ..summary_mark import make_summary_mark
+from ..writing.marked_text import make_marked_text
+from .entries import CODEX_PROVIDER
+from .restore_item import find_native_item
+
+MAX_CALL_ID_CHARACTERS = 64
+MAX_TOOL_NAME_CHARACTERS = 64
+
+_PAIRED_CALLS = frozenset({"function_call", "custom_tool_call"})
+_FUNCTION, _CUSTOM = "function_call_output", "custom_tool_call_output"
+
+
+class CodexItemBuilder:
+    """Makes items of blocks, and says what a rollout cannot hold of them."""
+
+    def __init__(self, outgoing: OutgoingSession) -> None:
+        self.outgoing = outgoing
+        self.taken: set[str] = set()
+        """Ids of calls that were written."""
+        self.ids: dict[str, str] = {}
+        """Open calls of which another id was written."""
+        self.answers: dict[str, tuple[str, bool]] = {}
+        """The type of item that answers an open call, and whether the call was made here."""
+
+    def note_original_call(self, call: ToolCall, item: JsonDict) -> None:
+        """A call is written as it came."""
+        self.taken.add(call.tool_call_id)
+        is_custom = item.get("type") == "custom_tool_call"
+        self.answers[call.tool_call_id] = (_CUSTOM if is_custom else _FUNCTION, False)
+
+    def required_output_type(self, result: ToolResult) -> str | None:
+        """The type that a result as it came has to have, where its call did not stay as it came."""
+        kind, is_made_here = self.answers.pop(result.tool_call_id, (None, False))
+        return kind if is_made_here else None
+
+    def build_items(self, said: Sequence[OutgoingBlock]) -> Iterator[JsonDict]:
+        """The items of a message: one of what was told, one for each piece of a model's."""
+        content: list[JsonDict] = []
+        role = ""
+        for one in said:
+            speaker = _role_of(one.block)
+            if content and speaker != role:
+                yield _make_message(role, content)
+                content = []
+            role = speaker
+            if role:
+                content += self._build_input(one.block)
+                if (own := find_native_item(one.block)) is not None:
+                    yield own
+            elif (item := self._build_item(one)) is not None:
+                yield item
+        if content:
+            yield _make_message(role, content)
+
+    def _build_input(self, block: AnyBlock) -> Iterator[JsonDict]:
+        if not isinstance(block, Block) or find_native_item(block) is not None:
+            return
+        if block.text:
+            yield {
+                "type": "input_text",
+                "text": make_marked_text(block),
+                **make_summary_mark(block),
+            }
+        elif block.native and not block.media:
+            self.outgoing.count_loss("items that only another provider understands")
+        if block.media:
+            yield self._build_media(block.media)
+
+    def _build_media(self, found: Media) -> JsonDict:
+        if found.type == "image":
+            return {"type": "input_image", "image_url": make_media_address(found)}
+        self.outgoing.count_loss("documents")  # at most their words stand there
+        return {
+            "type": "input_text",
+            "text": media_parts.decode_text(found) or media_parts.describe_media(found),
+        }
+
+    def _build_item(self, said: OutgoingBlock) -> JsonDict | None:
+        block = said.block
+        match block:
+            case ToolCall():
+                return self._build_call(said.position, block)
+            case ToolResult():
+                return self._build_result(block)
+            case Block(kind=Kind.ARTIFACT):
+                self.outgoing.count_loss("artifacts")
+            case Block(kind=Kind.NOTE, origin=origin):
+                is_raw = origin is not None and origin.entry is None
+                what = "entries that only their own agent needs" if is_raw else "notes"
+                self.outgoing.count_loss(what)
+            case _:
+                return self._build_model_text(block)
+        return None
+
+    def _build_model_text(self, block: Block) -> JsonDict | None:
+        """What a model wrote: words or thoughts."""
+        own = find_native_item(block)
+        if own is not None and own.get("type") not in _PAIRED_CALLS:
+            return own
+        if block.kind is Kind.THINKING:
+            # A thought without its provider's proof would be refused by it.
+            self.outgoing.count_loss("thoughts of models of other providers")
+        elif block.text:
+            return _make_message("assistant", [{"type": "output_text", "text": block.text}])
+        elif block.native:
+            self.outgoing.count_loss("items that only another provider understands")
+        return None
+
+    def _build_call(self, position: int, call: ToolCall) -> JsonDict:
+        id = make_distinct_id(call.tool_call_id, position, self.taken, MAX_CALL_ID_CHARACTERS)
+        self.taken.add(id)
+        if id != call.tool_call_id:
+            self.ids[call.tool_call_id] = id
+        own = find_native_item(call)
+        if own is not None and own.get("type") == "custom_tool_call":
+            self.answers[id] = (_CUSTOM, True)
+            return {**own, "call_id": id}
+        self.answers[id] = (_FUNCTION, True)
+        name = sanitize_tool_name(call.name, MAX_TOOL_NAME_CHARACTERS)
+        if name != call.name:
+            self.outgoing.count_loss("names of tools as they were")
+        return {
+            "type": "function_call",
+            "name": name,
+            "arguments": call.arguments,
+            "call_id": id,
+        }
+
+    def _build_result(self, result: ToolResult) -> JsonDict:
+        id = self.ids.pop(result.tool_call_id, result.tool_call_id)
+        kind, _ = self.answers.pop(id, (_FUNCTION, True))
+        if result.is_error:
+            self.outgoing.count_loss("marks of tool results that are errors")
+        output: Any = result.content
+        if not isinstance(output, str):
+            output = [part for one in output if (part := self._build_part(one)) is not None]
+        return {"type": kind, "call_id": id, "output": output}
+
+    def _build_part(self, part: Text | Media | NativePart) -> JsonDict | None:
+        match part:
+            case Text(text=text):
+                return {"type": "input_text", "text": text}
+            case Media():
+                return self._build_media(part)
+            case NativePart(native=native) if native.provider == CODEX_PROVIDER:
+                item = json.loads(native.item)
+                return item if isinstance(item, dict) else None
+            case _:
+                self.outgoing.count_loss(
+                    "parts of tool results that only another provider understands"
+                )
+                return None
+
+
+def _role_of(block: AnyBlock) -> str:
+    """The role of what is told to the model; nothing for the model's own, and for what is not."""
+    match block:
+        case Block(kind=Kind.DEVELOPER, name="summary"):
+            return "user"
+        case Block(kind=Kind.DEVELOPER):
+            return "developer"
+        case Block(kind=Kind.USER | Kind.IMAGE | Kind.DOCUMENT):
+            return "user"
+        case _:
+            return ""
+
+
+def _make_message(role: str, content: list[JsonDict]) -> JsonDict:
+    return {"type": "message", "role": role, "content": content}

@@ -1,0 +1,126 @@
+"""Spells the lines of a rollout that is written: what is wrapped around items, and events."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from .....domain.session_events import Usage
+from .....domain.source_time import parse_source_time
+from ..outgoing import OutgoingSession
+from ..reading.fields import JsonDict
+
+_NO_FOLDER = "/"
+"""The working folder, where the session knows none."""
+
+
+def encode_rollout_line(value: Any) -> bytes:
+    """One line. Whatever was read is written: large integers, and numbers that are none."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def make_rollout_line(kind: str, payload: JsonDict, time: str) -> JsonDict:
+    return {"timestamp": time, "type": kind, "payload": payload}
+
+
+def make_event(kind: str, time: str, **fields: Any) -> JsonDict:
+    return make_rollout_line("event_msg", {"type": kind, **fields}, time)
+
+
+def format_block_time(recorded: datetime, told: str | None = None) -> str:
+    """When it was said, as its source told it, or else was recorded."""
+    moment = (parse_source_time(told) if told else None) or recorded
+    try:
+        utc = moment.astimezone(UTC)
+    except OverflowError:  # a moment at the end of all years, in another zone
+        utc = recorded.astimezone(UTC)
+    return utc.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def make_thread_id(key: str) -> str:
+    """The key, where it can be a thread's id, or an id that is made of it."""
+    try:
+        return str(UUID(key)) if str(UUID(key)) == key else _derive_uuid(key)
+    except ValueError:
+        return _derive_uuid(key)
+
+
+def _derive_uuid(key: str) -> str:
+    return str(uuid5(NAMESPACE_URL, f"cutbank:session:{key}"))
+
+
+def make_session_meta(outgoing: OutgoingSession) -> JsonDict:
+    """A rollout's first line."""
+    time = format_block_time(outgoing.opened_at)
+    meta: JsonDict = {
+        "id": make_thread_id(outgoing.key),
+        "timestamp": time,
+        "cwd": _NO_FOLDER,
+        "originator": "cutbank",
+        "cli_version": "0.0.0",
+        "source": "cli",
+        "model_provider": "openai",
+    }
+    if outgoing.parent:
+        parent = make_thread_id(outgoing.parent.key)
+        spawn = {"parent_thread_id": parent, "depth": 1}
+        meta["source"] = {"subagent": {"thread_spawn": spawn}}
+    if outgoing.system_prompt:
+        meta["base_instructions"] = {"text": outgoing.system_prompt}
+    return make_rollout_line("session_meta", meta, time)
+
+
+def make_turn_context(model: str, time: str) -> JsonDict:
+    """Which model answers from here on. It grants nothing: Codex asks before it does a thing."""
+    payload = {
+        "cwd": _NO_FOLDER,
+        "approval_policy": "on-request",
+        "sandbox_policy": {"type": "read-only"},
+        "model": model,
+        "summary": "auto",
+    }
+    return make_rollout_line("turn_context", payload, time)
+
+
+class TokenTotals:
+    """The usage of a thread so far, as its token counts tell it."""
+
+    def __init__(self) -> None:
+        self._total: dict[str, int] = dict.fromkeys(
+            (
+                *("input_tokens", "cached_input_tokens", "output_tokens"),
+                *("reasoning_output_tokens", "total_tokens"),
+            ),
+            0,
+        )
+
+    def add_call(self, usage: Usage, time: str, window: int | None) -> JsonDict:
+        """The event after a model's call."""
+        last = _usage_fields(usage)
+        for field, count in last.items():
+            self._total[field] = self._total.get(field, 0) + count
+        return self._make_event(last, time, window)
+
+    def report_remaining(self, tokens: int, time: str) -> JsonDict:
+        """The event after a compaction: how much it left."""
+        return self._make_event({**dict.fromkeys(self._total, 0), "total_tokens": tokens}, time)
+
+    def _make_event(self, last: dict[str, int], time: str, window: int | None = None) -> JsonDict:
+        info = {
+            "total_token_usage": dict(self._total),
+            "last_token_usage": last,
+            "model_context_window": window,
+        }
+        return make_event("token_count", time, info=info, rate_limits=None)
+
+
+def _usage_fields(usage: Usage) -> dict[str, int]:
+    prompt, output = usage.context or 0, usage.output or 0
+    spelt = {
+        "input_tokens": prompt,
+        "cached_input_tokens": usage.cache_read or 0,
+        "output_tokens": output,
+        "reasoning_output_tokens": usage.reasoning or 0,
+        "total_tokens": prompt + output,
+    }
+    return spelt | ({"cache_write_input_tokens": usage.cache_write} if usage.cache_write else {})

@@ -1,0 +1,279 @@
+"""Tells the sessions of Copilot CLI, and reads one event by event."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from .....domain.blocks import Block, ToolResult
+from .....domain.compaction_events import Trigger
+from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..reading.entry_steps import EntrySteps
+from ..reading.fields import JsonDict, MalformedError, find_text, get_field, require_field
+from ..source import TranscriptSource
+from ..steps import (
+    Append,
+    ImportStep,
+    RawEntry,
+    ReportedCall,
+    RequestParameters,
+    Rewind,
+    SessionStart,
+    SourceCompaction,
+)
+from ..summary_mark import find_marked_summary
+from .event_content import (
+    EventContent,
+    read_assistant_message,
+    read_copilot_usage,
+    read_tool_result,
+    read_user_message,
+)
+from .event_types import KEPT_EVENT_TYPES, SKIPPED_EVENT_TYPES, is_from_sub_agent
+
+_USER_SOURCES = (None, "", "user")
+"""Sources of user messages that a person wrote."""
+_KEPT_UNKNOWN = "which messages stayed in context is not told"
+
+
+def recognizes(source: TranscriptSource) -> bool:
+    """Whether this is a session of Copilot CLI."""
+    return any(_is_event(value) for value in source.first_values)
+
+
+def begin_reading(source: TranscriptSource) -> "CopilotReader":
+    """The reader of a session's lines."""
+    for value in source.first_values:
+        match value:
+            case {"type": "session.start", "data": {"sessionId": str(id)} as data} if id:
+                return CopilotReader(id, find_text(data, "context", "cwd"))
+            case _:
+                pass
+    # The file of a session is `events.jsonl` in a folder with the session's id.
+    return CopilotReader(source.path.parent.name if source.stem == "events" else source.stem)
+
+
+class CopilotReader:
+    """A session while its lines are read."""
+
+    def __init__(self, key: str, project: str | None = None) -> None:
+        self.begin = SessionStart(key, project=project)
+        self.has_begun = False
+        self.has_said = False
+        self.seen: dict[str, str | None] = {}
+        """Ids of events, each with that of the event that was kept before it."""
+        self.digests: dict[str, str] = {}
+        """The digest of each event by its id."""
+        self.kept: str | None = None
+        """The last event that was kept."""
+        self.skipped: dict[str, str | None] = {}
+        """Events that were skipped, each with the last one kept before."""
+        self.calls: dict[str, str] = {}
+        """Tool calls without a result: the ids that the source and the session know them by."""
+        self.arguments: dict[str, Any] = {}
+        self.answers: dict[str, str] = {}
+        """Calls of the model, each with the first event that it answered with."""
+        self.system_prompt: str | None = None
+
+    def read(self, line: SourceLine) -> Iterable[ImportStep]:
+        entry = EntrySteps(line.number, line.end)
+        if not self.has_begun:
+            self.has_begun = True
+            entry.add(self.begin)
+        if line.problem:
+            entry.refuse(line, line.problem)
+            return entry.finish()
+        try:
+            self._read_event(entry, line)
+        except MalformedError as error:
+            entry.add_problem(str(error), _raw_text(line))
+        except NestedTooDeeplyError as error:
+            entry.add_problem(str(error), line.text)
+        return entry.finish()
+
+    def close(self, *, final: bool = False) -> Iterable[ImportStep]:  # noqa: ARG002 - nothing waits
+        return []
+
+    def _read_event(self, entry: EntrySteps, line: SourceLine) -> None:
+        event = line.value
+        if not isinstance(event, dict):
+            raise MalformedError("expected an object")
+        kind = require_field(event, "type", str)
+        data = require_field(event, "data", dict)
+        id = get_field(event, "id", str) or line.digest
+        if (known := self.digests.get(id)) is not None:
+            if known != line.digest:
+                raise MalformedError(f"id: another event has the id {id}")
+            entry.skip(kind, "repeated id")
+            return
+        if reason := SKIPPED_EVENT_TYPES.get(kind):
+            entry.skip(kind, reason)
+            self.skipped[id] = self.kept
+            self.digests[id] = line.digest
+            return
+        before = self.kept
+        if is_from_sub_agent(event, data):
+            self._keep_raw(entry, line, kind, id)
+        elif kind == "user.message":
+            self._read_user(entry, line, data, id)
+        elif kind == "assistant.message":
+            self._read_assistant(entry, line, data, id)
+        elif kind == "tool.execution_complete":
+            self._read_result(entry, line, data, id)
+        elif kind in KEPT_EVENT_TYPES:
+            self._read_known(entry, line, kind, data, id)
+        else:
+            entry.add_unknown(kind, _raw_text(line), id)
+        self.seen[id] = before
+        self.digests[id] = line.digest
+        self.kept = id
+
+    def _begin_content(self, line: SourceLine, id: str) -> EventContent:
+        event = line.value
+        above = get_field(event, "parentId", str)
+        follows = self.skipped.get(above) if above in self.skipped else None
+        return EventContent(event, line, id, get_field(event, "timestamp", str), follows)
+
+    def _append_content(self, entry: EntrySteps, line: SourceLine, content: EventContent) -> None:
+        if not content.blocks:
+            self._keep_raw(entry, line, line.value["type"], content.id)
+            return
+        self.has_said = True
+        for index, block in enumerate(content.finish_blocks()):
+            entry.add(Append(f"{content.id}:{index}", block, content.id))
+
+    def _read_user(self, entry: EntrySteps, line: SourceLine, data: JsonDict, id: str) -> None:
+        content = self._begin_content(line, id)
+        source = get_field(data, "source", str, "data.")
+        found = find_marked_summary(data, data.get("content"))
+        read_user_message(
+            content, data, by_harness=source not in _USER_SOURCES or found is not None
+        )
+        if found and self.has_said:
+            self._keep_raw(entry, line, "user.message", id)
+            entry.add(SourceCompaction(f"{id}:compacted", Trigger.MANUAL, found.text))
+            return
+        if found and content.blocks:
+            content.holes.clear()  # the mark stays in the rest of the event
+            bare = {"name": "summary", "text": found.text}
+            content.blocks[0] = content.blocks[0].model_copy(update=bare)
+        self._append_content(entry, line, content)
+
+    def _read_assistant(self, entry: EntrySteps, line: SourceLine, data: JsonDict, id: str) -> None:
+        content = self._begin_content(line, id)
+        said = get_field(data, "messageId", str, "data.") or id
+        content.message_id = answer = get_field(data, "apiCallId", str, "data.") or said
+        self.calls |= read_assistant_message(content, data, self.calls)
+        for request in data.get("toolRequests") or []:
+            self.arguments[request["toolCallId"]] = request.get("arguments")
+        first = self.answers.setdefault(answer, id)
+        self._append_content(entry, line, content)
+        if data.get("outputTokens") is not None:
+            entry.add(self._read_call(data, answer, id, content.time, first))
+
+    def _read_result(self, entry: EntrySteps, line: SourceLine, data: JsonDict, id: str) -> None:
+        call = require_field(data, "toolCallId", str, "data.")
+        if call not in self.calls:
+            raise MalformedError(f"data.toolCallId: {call} answers no open call")
+        content = self._begin_content(line, id)
+        read_tool_result(content, data, self.calls[call])
+        assert isinstance(content.blocks[0], ToolResult)
+        del self.calls[call]
+        self._append_content(entry, line, content)
+
+    def _read_known(
+        self, entry: EntrySteps, line: SourceLine, kind: str, data: JsonDict, id: str
+    ) -> None:
+        told: JsonDict = line.value
+        match kind, data:
+            case "tool.execution_start", {"toolCallId": str(call), "arguments": arguments} if (
+                call in self.arguments and self.arguments[call] == arguments
+            ):
+                # The request holds them: they come back from there.
+                told = told | {"data": _drop_field(data, "arguments")}
+            case "system.message", {"content": str(text)}:
+                if text == self.system_prompt:
+                    told = told | {"data": _drop_field(data, "content")}
+                self.system_prompt = text
+            case _:
+                pass
+        entry.add(RawEntry(id, kind, line.to_json(told), id, line.number))
+        match kind, data:
+            case "system.message", {"content": str(text)} if "content" in told["data"]:
+                entry.add(RequestParameters(f"{id}:asked", system_prompt=text))
+            case "session.start", {"selectedModel": str(model)}:
+                entry.add(RequestParameters(f"{id}:asked", settings={"model": model}))
+            case "session.model_change", {"newModel": str(model)}:
+                entry.add(RequestParameters(f"{id}:asked", settings={"model": model}))
+            case "session.title_changed", {"title": str(title)}:
+                self.begin = replace(self.begin, title=title)
+                entry.add(self.begin)
+            case "session.compaction_complete", {"success": True}:
+                compacted = self._read_compaction(line, data, id)
+                if self.has_said:
+                    entry.add(compacted)
+                elif compacted.summary:
+                    block = Block.developer(compacted.summary, name="summary")
+                    entry.add(Append(f"{id}:summary", block, id))
+            case "session.snapshot_rewind", {"upToEventId": str(first)} if first in self.seen:
+                entry.add(Rewind(f"{id}:rewind", to=self.seen[first]))
+            case "assistant.usage", _:
+                answer = get_field(data, "apiCallId", str, "data.") or id
+                time = get_field(line.value, "timestamp", str)
+                entry.add(self._read_call(data, answer, id, time, self.answers.get(answer)))
+            case _:
+                pass
+
+    def _read_compaction(self, line: SourceLine, data: JsonDict, id: str) -> SourceCompaction:
+        before = get_field(data, "preCompactionMessagesLength", int, "data.")
+        removed = get_field(data, "messagesRemoved", int, "data.")
+        manual = data.get("trigger") == "manual"
+        return SourceCompaction(
+            key=f"{id}:compacted",
+            trigger=Trigger.MANUAL if manual else Trigger.THRESHOLD,
+            summary=get_field(data, "summaryContent", str, "data.") or None,
+            pre_tokens=get_field(data, "preCompactionTokens", int, "data."),
+            post_tokens=get_field(data, "postCompactionTokens", int, "data."),
+            source_time=get_field(line.value, "timestamp", str),
+            partial_reason=_KEPT_UNKNOWN if before and removed and removed < before else None,
+        )
+
+    def _read_call(
+        self, data: JsonDict, answer: str, id: str, time: str | None, first: str | None
+    ) -> ReportedCall:
+        return ReportedCall(
+            key=f"{id}:call",
+            fields={
+                "call_id": answer,
+                "model": get_field(data, "model", str, "data."),
+                "usage": read_copilot_usage(data),
+                "source_time": time,
+            },
+            first_answer_id=first,
+        )
+
+    def _keep_raw(self, entry: EntrySteps, line: SourceLine, kind: str, id: str) -> None:
+        entry.add(RawEntry(id, kind, _raw_text(line), id, line.number))
+
+
+def _raw_text(line: SourceLine) -> str:
+    """The event as it stands, but for what is no text: half a surrogate pair."""
+    return line.to_json(line.value) if line.has_odd_numbers else line.text
+
+
+def _drop_field(data: JsonDict, field: str) -> JsonDict:
+    return {name: value for name, value in data.items() if name != field}
+
+
+def _is_event(value: Any) -> bool:
+    match value:
+        case {"type": str(kind), "data": dict(), "id": str(), "timestamp": _, "parentId": _}:
+            return (
+                kind in KEPT_EVENT_TYPES
+                or kind in SKIPPED_EVENT_TYPES
+                or kind in _MESSAGE_EVENT_TYPES
+            )
+        case _:
+            return False
+
+
+_MESSAGE_EVENT_TYPES = ("user.message", "assistant.message", "tool.execution_complete")

@@ -1,0 +1,179 @@
+"""What the events of a Copilot CLI session say, block by block."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .....domain.blocks import AnyBlock, Block, Kind, Media, Origin, Text, ToolCall, ToolResult
+from .....domain.session_events import Usage
+from ..content import media_text
+from ..content.placeholders import Placeholder, make_remainder
+from ..json_lines import SourceLine
+from ..reading.fields import JsonDict, MalformedError, get_field, require_field
+from .event_types import FORMAT_NAME
+
+
+@dataclass
+class EventContent:
+    """The blocks of an event, and where in it their content stood."""
+
+    event: JsonDict
+    line: SourceLine
+    id: str
+    time: str | None
+    previous_id: str | None
+    message_id: str | None = None
+    blocks: list[AnyBlock] = field(default_factory=list)
+    holes: list[Placeholder] = field(default_factory=list)
+
+    def add(self, made: AnyBlock) -> int:
+        """Add a block: its number."""
+        origin = Origin(
+            format=FORMAT_NAME,
+            id=self.id,
+            time=self.time,
+            line=self.line.number,
+            follows=self.previous_id if not self.blocks else None,
+        )
+        more = {"message_id": self.message_id, "origin": origin}
+        self.blocks.append(made.model_copy(update=more))
+        return len(self.blocks) - 1
+
+    def finish_blocks(self) -> list[AnyBlock]:
+        """The blocks; the first one tells the rest of the event."""
+        if not self.blocks:
+            return []
+        first, *others = self.blocks
+        assert first.origin, "every block that was added has one"
+        origin = first.origin.model_copy(
+            update={"entry": self.line.to_json(make_remainder(self.event, self.holes))}
+        )
+        return [first.model_copy(update={"origin": origin}), *others]
+
+
+def read_user_message(content: EventContent, data: JsonDict, *, by_harness: bool) -> None:
+    """What a person said: the model got `transformedContent` in its place."""
+    said = get_field(data, "content", str, "data.") or ""
+    sent = get_field(data, "transformedContent", str, "data.")
+    text = sent or said
+    if text:
+        kind = Kind.DEVELOPER if by_harness else Kind.USER
+        block = content.add(Block(kind=kind, text=text))
+        if sent:
+            content.holes.append(Placeholder(("data", "transformedContent"), block_index=block))
+        if said and (at := text.find(said)) >= 0:
+            span = (at, at + len(said))
+            content.holes.append(Placeholder(("data", "content"), block_index=block, span=span))
+    for index, file in enumerate(get_field(data, "attachments", list, "data.") or []):
+        media, field = _read_attachment(file)
+        if media is None:
+            continue
+        block = content.add(Block(kind=Kind(media.type), media=media, name=media.name))
+        if media_text.is_base64_of(media, file[field]):
+            at_file = ("data", "attachments", index, field)
+            content.holes.append(Placeholder(at_file, "base64", block_index=block))
+
+
+def read_assistant_message(
+    content: EventContent, data: JsonDict, calls: Mapping[str, str]
+) -> dict[str, str]:
+    """What a model said: the ids that its calls have in the source, and are known by.
+
+    `calls` are those that wait for their results.
+    """
+    opened: dict[str, str] = {}
+    thought = get_field(data, "reasoningText", str, "data.")
+    if thought:
+        block = content.add(Block.thinking(thought))
+        content.holes.append(Placeholder(("data", "reasoningText"), block_index=block))
+    if text := get_field(data, "content", str, "data."):
+        block = content.add(Block.assistant(text))
+        content.holes.append(Placeholder(("data", "content"), block_index=block))
+    for index, request in enumerate(get_field(data, "toolRequests", list, "data.") or []):
+        within = f"data.toolRequests[{index}]"
+        if not isinstance(request, dict):
+            raise MalformedError(f"{within}: expected an object")
+        id = require_field(request, "toolCallId", str, f"{within}.")
+        name = require_field(request, "name", str, f"{within}.")
+        if not id:
+            raise MalformedError(f"{within}.toolCallId: expected an id, but it is empty")
+        arguments = request.get("arguments", {})
+        as_text = isinstance(arguments, str)
+        known = f"{id}#{content.id}/{index}" if id in calls or id in opened else id
+        told = arguments if as_text else content.line.to_json(arguments)
+        block = content.add(ToolCall(tool_call_id=known, name=name, arguments=told))
+        opened[id] = known
+        if "arguments" in request:
+            at = ("data", "toolRequests", index, "arguments")
+            content.holes.append(Placeholder(at, "text" if as_text else "json", block_index=block))
+    return opened
+
+
+def read_tool_result(content: EventContent, data: JsonDict, call: str) -> None:
+    """What a tool answered: the model got `result.content`, or the error's message."""
+    failed = require_field(data, "success", bool, "data.") is False
+    result = get_field(data, "result", dict, "data.")
+    owner, field = (result, "content") if result else (data.get("error"), "message")
+    name = "result" if result else "error"
+    text = get_field(owner, field, str, f"data.{name}.") if isinstance(owner, dict) else None
+    parts: list[Text | Media] = [Text(text=text or "")]
+    images: list[tuple[int, Media]] = []
+    for index, item in enumerate(get_field(result or {}, "contents", list, "data.") or []):
+        match item:
+            case {"type": "image", "data": str(data64), "mimeType": str(mime)}:
+                images.append((index, Media(type="image", mime=mime, data=_decode_base64(data64))))
+            case _:
+                pass
+    whole = (*parts, *(media for _, media in images))
+    said = whole if images else text or ""
+    block = content.add(ToolResult(tool_call_id=call, content=said, is_error=failed))
+    if text is not None:
+        content.holes.append(Placeholder(("data", name, field), part=0, block_index=block))
+    if result and result.get("detailedContent") == text is not None:
+        again = ("data", name, "detailedContent")
+        content.holes.append(Placeholder(again, part=0, block_index=block))
+    for place, (index, media) in enumerate(images, 1):
+        if result and media_text.is_base64_of(media, result["contents"][index]["data"]):
+            at = ("data", name, "contents", index, "data")
+            content.holes.append(Placeholder(at, "base64", place, block))
+
+
+def read_copilot_usage(data: JsonDict) -> Usage:
+    """What is told of a call: mostly no more than what it wrote."""
+    counts = {
+        ours: get_field(data, theirs, int, "data.")
+        for ours, theirs in (
+            ("cache_read", "cacheReadTokens"),
+            ("cache_write", "cacheWriteTokens"),
+            ("output", "outputTokens"),
+            ("reasoning", "reasoningTokens"),
+        )
+    }
+    read = get_field(data, "inputTokens", int, "data.")
+    if read is not None:
+        cached = (counts["cache_read"] or 0) + (counts["cache_write"] or 0)
+        counts["input"] = max(0, read - cached)
+    return Usage(**counts)
+
+
+def _read_attachment(file: Any) -> tuple[Media | None, str]:
+    """The bytes of an attachment that holds them; others lie beside the session, or nowhere."""
+    match file:
+        case {"type": "blob", "data": str(data), "mimeType": str(mime)}:
+            name = file.get("displayName")
+            named = name if isinstance(name, str) else None
+            return Media(
+                type=media_text.media_kind_of(mime),
+                mime=mime,
+                data=_decode_base64(data),
+                name=named,
+            ), "data"
+        case _:
+            return None, ""
+
+
+def _decode_base64(base64: str) -> bytes:
+    data = media_text.base64_to_bytes(base64)
+    if data is None:
+        raise MalformedError("data: not base64")
+    return data

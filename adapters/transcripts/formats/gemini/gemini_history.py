@@ -1,0 +1,256 @@
+"""Histories of the Gemini API: an array of contents, bare or in a checkpoint of Gemini CLI."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .....domain.blocks import AnyBlock, Block, Kind, Origin, ToolCall, ToolResult
+from .....domain.compaction_events import Trigger
+from ..content.placeholders import JsonPath, Placeholder, make_remainder
+from ..format import Format
+from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..reading.entry_steps import EntrySteps, digest_text, read_entry_steps
+from ..reading.fields import JsonDict, MalformedError, get_field, require_field
+from ..source import TranscriptSource
+from ..steps import (
+    Append,
+    EntryEnd,
+    ImportStep,
+    RawEntry,
+    SessionStart,
+    SourceCompaction,
+    SourceProblem,
+)
+from ..summary_mark import find_marked_summary
+from .gemini_history_writer import CHECKPOINT_ENTRY, FORMAT_NAME, write
+from .parts import (
+    classify_gemini_text,
+    is_snapshot,
+    make_media_placeholders,
+    make_result_content,
+    read_function_response,
+    read_media_part,
+)
+
+_PROVIDER = "gemini"
+_ROLES = ("user", "model", "function")
+_NATIVE_PARTS = ("executableCode", "codeExecutionResult")
+
+
+def recognizes(source: TranscriptSource) -> bool:
+    """Whether this is a history of Gemini API contents."""
+    document = source.document
+    match document.value if document else None:
+        case [{"role": _, "parts": list()}, *_] as contents:
+            return any(_is_content(content) for content in contents)
+        case {"history": [{"role": _, "parts": list()}, *_] as contents}:
+            return any(_is_content(content) for content in contents)
+        case _:
+            return False
+
+
+def read(source: TranscriptSource) -> Iterator[ImportStep]:
+    """The steps of a history."""
+    line = source.document
+    if line is None or line.problem:
+        yield SourceProblem(1, (line and line.problem) or "not one JSON array")
+        yield EntryEnd("error", line.end if line else source.size)
+        return
+    yield SessionStart(_make_key(line))
+    yield from GeminiHistoryReader(line).read_steps()
+
+
+@dataclass(frozen=True, slots=True)
+class PartLocation:
+    """Where a part stands in its content, and which of the content's blocks it is."""
+
+    holes: list[Placeholder]
+    content_index: int
+    block_index: int
+    name: str
+
+
+class GeminiHistoryReader:
+    """A history while it is read. Calls are paired by their ids, or else by their names."""
+
+    def __init__(self, line: SourceLine) -> None:
+        self.line = line
+        self.open: dict[str, list[str]] = {}
+        """Calls without a response: the ids that the session knows them by, oldest first."""
+        self.taken: set[str] = set()
+        self.has_said = False
+
+    def read_steps(self) -> Iterator[ImportStep]:
+        contents = self.line.value
+        if isinstance(contents, dict):
+            yield from read_entry_steps(self.line, 0, self._read_checkpoint, contents)
+            contents = contents.get("history")
+        for number, content in enumerate(contents if isinstance(contents, list) else [], 1):
+            yield from read_entry_steps(self.line, number, self._read_content, content)
+
+    def _read_checkpoint(self, entry: EntrySteps, checkpoint: JsonDict) -> None:
+        """What stands in a checkpoint around the history."""
+        rest = {name: value for name, value in checkpoint.items() if name != "history"}
+        raw = self.line.to_json(rest)
+        entry.add(RawEntry(f"{CHECKPOINT_ENTRY}:{digest_text(raw)}", CHECKPOINT_ENTRY, raw, line=0))
+        require_field(checkpoint, "history", list)
+
+    def _read_content(self, entry: EntrySteps, content: Any) -> None:
+        if not isinstance(content, dict):
+            raise MalformedError("expected an object")
+        role = require_field(content, "role", str)
+        if role not in _ROLES:
+            raise MalformedError(f"role: {role!r} is not known")
+        parts = require_field(content, "parts", list)
+        id = f"{entry.number}:{digest_text(self.line.to_json(content))}"
+        holes, made = list[Placeholder](), list[AnyBlock]()
+        for index, part in enumerate(parts):
+            place = PartLocation(holes, index, len(made), f"{entry.number}-{index}")
+            try:
+                block = self._read_part(entry, part, role, place)
+            except MalformedError as error:
+                raw = self.line.to_json(part)
+                entry.add_problem(f"parts[{index}]: {error}", raw)
+                continue
+            if block is not None:
+                made.append(block)
+        if not made:
+            raw = self.line.to_json(content)
+            entry.add(RawEntry(id, f"content/{role}", raw, id, entry.number))
+            return
+        rest = self.line.to_json(make_remainder(content, holes))
+        if len(made) == 1 and (found := self._read_compaction(content, id)):
+            whole = self.line.to_json(content)
+            entry.add(RawEntry(id, f"content/{role}", whole, id, entry.number), found)
+            return
+        self.has_said = True
+        for index, block in enumerate(made):
+            origin = Origin(
+                format=FORMAT_NAME, id=id, line=entry.number, entry=None if index else rest
+            )
+            shared = {"origin": origin, "message_id": id if role == "model" else None}
+            entry.add(Append(f"{id}:{index}", block.model_copy(update=shared), id))
+
+    def _read_compaction(self, content: JsonDict, id: str) -> SourceCompaction | None:
+        """A summary that cutbank exported, where something stands before it."""
+        match content:
+            case {"role": "user", "parts": [{"text": str(text)}]} if self.has_said:
+                found = find_marked_summary(content, text)
+                return (
+                    SourceCompaction(f"{id}:compacted", Trigger.MANUAL, found.text)
+                    if found
+                    else None
+                )
+            case _:
+                return None
+
+    def _read_part(
+        self, entry: EntrySteps, part: Any, role: str, place: PartLocation
+    ) -> AnyBlock | None:
+        if not isinstance(part, dict):
+            raise MalformedError("expected an object")
+        at: JsonPath = ("parts", place.content_index)
+        match part:
+            case {"functionCall": call}:
+                return self._read_call(call, place)
+            case {"functionResponse": response}:
+                return self._read_response(response, place)
+            case {"text": _}:
+                return self._read_text(part, role, place)
+            case {"inlineData": _} | {"fileData": _} if role == "user":
+                media = read_media_part(part)
+                if media is None:
+                    raise MalformedError("expected a mimeType and data, or a fileUri")
+                place.holes.extend(
+                    make_media_placeholders(part, media, at, block=place.block_index)
+                )
+                return Block(kind=Kind(media.type), media=media)
+            case _ if any(name in part for name in _NATIVE_PARTS):
+                place.holes.append(Placeholder(at, "json", block_index=place.block_index))
+                return Block.note(self.line.to_json(part), name="code")
+            case {"thoughtSignature": _} if len(part) == 1:
+                return None  # it stays in the rest of the content
+            case _:
+                kind = "part/" + "+".join(sorted(part))
+                entry.add_unknown(kind, self.line.to_json(part))
+                return None
+
+    def _read_text(self, part: JsonDict, role: str, place: PartLocation) -> Block | None:
+        text = require_field(part, "text", str)
+        if not text:
+            return None
+        if role != "model" and (found := find_marked_summary(part, text)):
+            # Its mark stays in the rest of the content.
+            return Block.developer(found.text, name="summary")
+        place.holes.append(
+            Placeholder(("parts", place.content_index, "text"), block_index=place.block_index)
+        )
+        if role == "model":
+            return Block.thinking(text) if part.get("thought") is True else Block.assistant(text)
+        if is_snapshot(text):
+            return Block.developer(text, name="summary")
+        return Block(kind=classify_gemini_text(text), text=text)
+
+    def _read_call(self, call: Any, place: PartLocation) -> ToolCall:
+        if not isinstance(call, dict):
+            raise MalformedError("functionCall: expected an object")
+        name = require_field(call, "name", str, "functionCall.")
+        told = get_field(call, "id", str, "functionCall.") or None
+        arguments = get_field(call, "args", dict, "functionCall.")
+        if arguments is not None:
+            at = ("parts", place.content_index, "functionCall", "args")
+            place.holes.append(Placeholder(at, "json", block_index=place.block_index))
+        known = told if told and told not in self.taken else f"{told or 'call'}-{place.name}"
+        self.taken.add(known)
+        self.open.setdefault(told or f"name:{name}", []).append(known)
+        return ToolCall(tool_call_id=known, name=name, arguments=self.line.to_json(arguments or {}))
+
+    def _read_response(self, response: Any, place: PartLocation) -> ToolResult:
+        if not isinstance(response, dict):
+            raise MalformedError("functionResponse: expected an object")
+        told = get_field(response, "id", str, "functionResponse.") or None
+        name = require_field(response, "name", str, "functionResponse.")
+        at = ("parts", place.content_index, "functionResponse")
+        answer = read_function_response(response, at, self.line, block=place.block_index)
+        place.holes.extend(answer.holes)
+        waiting = self.open.get(told or f"name:{name}")
+        # One that answers no call is refused later, and kept as a note.
+        known = waiting.pop(0) if waiting else told or f"response-{place.name}"
+        said = make_result_content(answer.parts)
+        return ToolResult(tool_call_id=known, content=said, is_error=answer.is_error)
+
+
+def _make_key(line: SourceLine) -> str:
+    """A history has no id. It is known by how it begins, up to the model's first words.
+
+    So a checkpoint that was saved later, under another name, goes on with the same session.
+    """
+    value = line.value
+    contents = value.get("history") if isinstance(value, dict) else value
+    begins: list[Any] = []
+    for content in contents if isinstance(contents, list) else []:
+        begins.append(content)
+        if isinstance(content, dict) and content.get("role") == "model":
+            break
+    try:
+        return f"gemini-{digest_text(line.to_json(begins))}"
+    except NestedTooDeeplyError:
+        return f"gemini-{line.digest.removeprefix('line:')}"
+
+
+def _is_content(content: Any) -> bool:
+    match content:
+        case {"role": "user" | "model", "parts": [dict(), *_]}:
+            return True
+        case _:
+            return False
+
+
+FORMAT = Format(
+    name=FORMAT_NAME,
+    description="histories of the Gemini API",
+    recognizes=recognizes,
+    read=read,
+    write=write,
+    suffix=".json",
+)

@@ -1,0 +1,216 @@
+"""Reads files of messages: an array, a body with one, or a body a line."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .....domain.session_events import Usage
+from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..reading.entry_steps import digest_text, make_line_problem
+from ..reading.fields import JsonDict, MalformedError, get_field
+from ..source import TranscriptSource
+from ..steps import (
+    EntryEnd,
+    ImportStep,
+    RawEntry,
+    ReportedCall,
+    RequestParameters,
+    SessionStart,
+    SourceProblem,
+)
+from .dialect_detection import detect_value_dialect, is_body_per_line
+from .message_reader import Dialect, MessageReader, RequestFields
+
+BODY_ENTRY = "body"
+"""What the note is called that keeps a body without its messages."""
+
+_NO_MESSAGES = "expected messages, or a body that holds them"
+
+
+def make_message_reader(dialect: Dialect) -> Callable[[TranscriptSource], Iterator[ImportStep]]:
+    """The `read` of the format of that dialect."""
+
+    def read(source: TranscriptSource) -> Iterator[ImportStep]:
+        keys = SessionKeys(source.stem)
+        if not is_body_per_line(source):
+            document = source.document
+            if document is None:
+                yield from report_no_session(SourceLine(1, source.size), "no JSON document")
+            elif not _has_messages(dialect, document):
+                yield from report_no_session(document, document.problem or _NO_MESSAGES)
+            else:
+                yield from _read_session(dialect, document, keys, 0, is_on_a_line=False)
+            return
+        before = 0
+        for line in source.read_lines():
+            if not _has_messages(dialect, line):
+                yield from report_no_session(line, line.problem or _NO_MESSAGES)
+            else:
+                yield from _read_session(dialect, line, keys, before, is_on_a_line=True)
+            before = line.end
+
+    return read
+
+
+@dataclass
+class SessionKeys:
+    """Names sessions after the file and the words that they begin with.
+
+    Files of one name are common, and none of them says what it is. Whatever begins alike in one
+    file is numbered; a file that is named after its session holds it.
+    """
+
+    stem: str
+    taken: set[str] = field(default_factory=set)
+
+    def make_key(self, messages: list[Any], line: SourceLine) -> str:
+        """The key of the session that these messages are."""
+        first = next((at for at, one in enumerate(messages) if not _is_system(one)), 0)
+        try:
+            mark = digest_text(line.to_json(messages[: first + 1]))[:8]
+        except NestedTooDeeplyError:
+            mark = digest_text(line.digest)[:8]
+        return self.make_distinct(self.stem if mark in self.stem else f"{self.stem}-{mark}")
+
+    def make_distinct(self, key: str) -> str:
+        """The key, numbered where the file has it already."""
+        number, name = 1, key
+        while name in self.taken:
+            number += 1
+            name = f"{key}-{number}"
+        self.taken.add(name)
+        return name
+
+
+def _has_messages(dialect: Dialect, line: SourceLine) -> bool:
+    """Whether there are messages that this dialect has a place for."""
+    value = line.value
+    if line.problem or detect_value_dialect(value) is None:
+        return False
+    return isinstance(value, list) or any(_holds(value, name) for name in dialect.message_lists)
+
+
+def report_no_session(line: SourceLine, reason: str) -> Iterator[ImportStep]:
+    """An entry that is no session."""
+    yield make_line_problem(line, reason)
+    yield EntryEnd("error", line.end)
+
+
+def read_messages(
+    conversation: MessageReader, messages: list[Any], before: int, first: int = 1
+) -> Iterator[ImportStep]:
+    """The steps of all messages; how far they are is reckoned by their number."""
+    size = conversation.line.end - before
+    for index, message in enumerate(messages):
+        offset = before + size * (index + 1) // len(messages)
+        yield from conversation.read(first + index, message, offset)
+
+
+def _read_session(
+    dialect: Dialect, line: SourceLine, keys: SessionKeys, before: int, *, is_on_a_line: bool
+) -> Iterator[ImportStep]:
+    value = line.value
+    body: JsonDict = value if isinstance(value, dict) else {}
+    held = [(name, _as_list(body[name])) for name in dialect.message_lists if _holds(body, name)]
+    messages: list[Any] = [one for _, some in held for one in some] if body else list(value)
+    yield SessionStart(keys.make_key(messages, line))
+    conversation = MessageReader(dialect, dialect.name, line, is_on_a_line)
+    if body:
+        yield from read_body_steps(conversation, body, held)
+        yield EntryEnd("imported", before)
+    yield from read_messages(conversation, messages, before)
+    if body:
+        yield from _read_call(body, line)
+
+
+def _holds(body: JsonDict, name: str) -> bool:
+    return isinstance(body.get(name), list) or (name == "input" and isinstance(body.get(name), str))
+
+
+def _as_list(messages: Any) -> list[Any]:
+    is_words = isinstance(messages, str)
+    return [{"role": "user", "content": messages}] if is_words else messages
+
+
+def read_request_parameters(asking: RequestFields, body: JsonDict) -> RequestParameters:
+    """What a body asks for beside its messages."""
+    tools: Any = body
+    for name in asking.tools_path:
+        tools = tools.get(name) if isinstance(tools, dict) else None
+    settings = {name: value for name, value in body.items() if name in asking.settings}
+    return RequestParameters(
+        "asked",
+        system_prompt=_prompt_text(body.get(asking.system_field)) if asking.system_field else None,
+        tools=tools if isinstance(tools, list) else None,
+        settings=settings or None,
+    )
+
+
+def read_body_steps(
+    conversation: MessageReader, body: JsonDict, held: list[tuple[str, list[Any]]]
+) -> Iterator[ImportStep]:
+    """What a body says beside its messages: as it was asked, and as it stands."""
+    line = conversation.line
+    rest = {name: value for name, value in body.items() if name not in dict(held)}
+    counts: list[list[Any]] = [[name, _describe_position(body[name], some)] for name, some in held]
+    counts[-1][1] = "text" if counts[-1][1] == "text" else None  # it may grow
+    raw = line.to_json({"body": rest, "held": counts})
+    key = f"{BODY_ENTRY}:{digest_text(raw)}"
+    asked = read_request_parameters(conversation.dialect.request_fields, body)
+    conversation.has_system_prompt = asked.system_prompt is not None
+    yield replace(asked, key=f"{key}:asked")
+    yield RawEntry(key, BODY_ENTRY, raw, line=0)
+
+
+def _describe_position(messages: Any, some: list[Any]) -> int | str:
+    return "text" if isinstance(messages, str) else len(some)
+
+
+def _prompt_text(prompt: Any) -> str | None:
+    """A system prompt: a text, or a list of them."""
+    if not isinstance(prompt, list):
+        return prompt if isinstance(prompt, str) else None
+    said = [item["text"] for item in prompt if _is_text(item)]
+    return "\n".join(said) if said else None
+
+
+def _is_text(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("text"), str)
+
+
+def _is_system(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") in ("system", "developer")
+
+
+def _read_call(body: JsonDict, line: SourceLine) -> Iterator[ImportStep]:
+    """The call whose answer a body is, where it says what that cost."""
+    try:
+        usage = _read_usage(body)
+        if usage is None:
+            return
+        fields = {
+            "call_id": get_field(body, "id", str) or "answer",
+            "model": get_field(body, "model", str),
+            "usage": usage,
+            "stop_reason": get_field(body, "status", str),
+        }
+    except MalformedError as error:
+        yield SourceProblem(line.number, str(error))
+        return
+    yield ReportedCall(f"call:{digest_text(line.to_json(fields['call_id']))}", fields)
+
+
+def _read_usage(body: JsonDict) -> Usage | None:
+    usage = get_field(body, "usage", dict)
+    if usage is None or not isinstance(body.get("output"), list):
+        return None
+    sent = get_field(usage, "input_tokens", int)
+    asked = get_field(usage, "input_tokens_details", dict) or {}
+    said = get_field(usage, "output_tokens_details", dict) or {}
+    cached = get_field(asked, "cached_tokens", int)
+    return Usage(
+        input=None if sent is None else max(0, sent - (cached or 0)),
+        cache_read=cached,
+        output=get_field(usage, "output_tokens", int),
+        reasoning=get_field(said, "reasoning_tokens", int),
+    )

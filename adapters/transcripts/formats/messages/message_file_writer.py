@@ -1,0 +1,241 @@
+"""Writes a session as messages: as they came, or as its view is sent to a model."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind
+from .....domain.compaction import RECORDED_LINEAGE
+from .....projections.history_view import HistoryView
+from .....projections.rendering import sendable_json, summary_message
+from .....projections.rendering.catalog import PLAIN_RENDERERS
+from .....projections.view_entry import ViewEntry as Shown
+from ..content.fill_entry import fill_entry
+from ..json_lines import SourceLine
+from ..outgoing import (
+    OutgoingBlock,
+    OutgoingCall,
+    OutgoingCompaction,
+    OutgoingEntry,
+    OutgoingSession,
+    group_outgoing_entries,
+)
+from ..reading.fields import JsonDict, MalformedError
+from ..summary_mark import SUMMARY_MARK, is_imported_summary
+from ..writing.marked_text import make_marked_text
+from ..writing.own_entries import is_json, is_partial_note
+from .losses import count_losses
+from .message_file_reader import BODY_ENTRY, read_request_parameters
+from .message_reader import Dialect, find_system_prompt
+
+
+def make_message_writer(dialect: Dialect) -> Callable[[OutgoingSession], Iterator[bytes]]:
+    """The `write` of the format of that dialect."""
+
+    def write(outgoing: OutgoingSession) -> Iterator[bytes]:
+        came = restore_original(outgoing, dialect, dialect.name)
+        if came is not None:
+            body, fields = came.make_body()
+        else:
+            body, fields = render_outgoing(outgoing, dialect)
+        yield from encode_messages(body, fields)
+
+    return write
+
+
+@dataclass
+class OriginalMessages:
+    """A session's own messages, put together again."""
+
+    header: JsonDict | None = None
+    """What the body says beside its messages; None of a plain array."""
+    messages: list[Any] = field(default_factory=list)
+
+    def make_body(self) -> tuple[JsonDict, dict[str | None, list[Any]]]:
+        """The body's fields, and its lists by their names; a plain array's has none."""
+        if self.header is None:
+            return {}, {None: self.messages}
+        rest: JsonDict = dict(self.header["body"])
+        lists: dict[str | None, list[Any]] = {}
+        left = self.messages
+        for name, count in self.header["held"]:
+            if count == "text":
+                rest[name], left = left[0]["content"], left[1:]
+            else:
+                lists[name], left = left[:count], left[len(left[:count]) :]
+        return rest, lists
+
+
+def restore_original(
+    outgoing: OutgoingSession, dialect: Dialect, own: str
+) -> OriginalMessages | None:
+    """The messages as they were imported in the format `own`.
+
+    None where there is anything else to be written: then all of it is rendered.
+    """
+    if outgoing.source != own or outgoing.is_view:
+        return None
+    came = OriginalMessages()
+    for part in group_outgoing_entries(outgoing.read_parts(), own):
+        match part:
+            case OutgoingCall():
+                pass
+            case OutgoingCompaction(boundary=boundary):
+                if boundary.policy != RECORDED_LINEAGE:
+                    return None
+            case OutgoingBlock(block=block, is_retracted=retracted):
+                if block.kind not in UNSENT_KINDS and not retracted:
+                    return None
+            case OutgoingEntry(raw=str(raw), outgoing_blocks=(said,)):
+                if isinstance(said.block, Block) and said.block.name == BODY_ENTRY:
+                    came.header = json.loads(raw)
+                elif not said.is_retracted and not is_partial_note(part) and is_json(raw):
+                    came.messages.append(json.loads(raw))
+            case OutgoingEntry(remainder=rest, outgoing_blocks=said):
+                gone = sum(one.is_retracted for one in said)
+                if rest is None or 0 < gone < len(said):
+                    return None
+                if not gone:
+                    blocks = [one.block for one in said if one.block.kind is not Kind.NOTE]
+                    came.messages.append(fill_entry(rest, blocks))
+    return came if _has_same_request(outgoing, came, dialect, own) else None
+
+
+def _has_same_request(
+    outgoing: OutgoingSession, came: OriginalMessages, dialect: Dialect, own: str
+) -> bool:
+    """Whether nobody set the system prompt or the tools anew since the session was imported."""
+    body = came.header["body"] if came.header and own == dialect.name else {}
+    asked = read_request_parameters(dialect.request_fields, body)
+    prompt = asked.system_prompt
+    match came.messages:
+        case [dict() as first, *_] if prompt is None:
+            prompt = _read_prompt(first, dialect)
+        case _:
+            pass
+    before = (prompt, asked.tools or [], asked.settings or {})
+    now = (outgoing.system_prompt, list(outgoing.tools), outgoing.settings)
+    # What is stored has null where a file has NaN, which is not JSON and equals nothing.
+    return json.dumps(before).replace("NaN", "null") == json.dumps(now)
+
+
+def _read_prompt(first: JsonDict, dialect: Dialect) -> str | None:
+    try:
+        return find_system_prompt(first, list(dialect.read_parts(first, SourceLine(1, 0), 1)))
+    except MalformedError:
+        return None  # the reader took none from it either
+
+
+def render_outgoing(
+    outgoing: OutgoingSession, dialect: Dialect
+) -> tuple[JsonDict, dict[str | None, list[Any]]]:
+    """All of it, as the view is sent to a model; what cannot be said is reported as lost."""
+    view = outgoing.view if outgoing.is_view else _view_with_summaries(outgoing, dialect.name)
+    summaries = frozenset(_find_summaries(view))
+    view = _reword_summaries(view, summaries)
+    if outgoing.source not in (None, dialect.name) and view.settings:
+        # Another provider's settings mean nothing here, or something else.
+        outgoing.count_loss("request settings", len(view.request_settings))
+        view = replace(view, settings=None)
+    body = PLAIN_RENDERERS[dialect.name](view)
+    name = dialect.message_lists[0]
+    messages = _mark_summaries(body.pop(name), summaries)
+    count_losses(outgoing, view, dialect.name, messages)
+    return body, {name if body else None: messages}
+
+
+def encode_messages(body: JsonDict, lists: dict[str | None, list[Any]]) -> Iterator[bytes]:
+    """The JSON text, a message on each line; an array alone where there is nothing beside it."""
+    if None in lists:
+        yield from _join_messages(lists[None])
+        yield b"\n"
+        return
+    yield _encode_text(json.dumps(body, ensure_ascii=False)[:-1])
+    lead = ", " if body else ""
+    for name, messages in lists.items():
+        yield _encode_text(f"{lead}{json.dumps(name)}: ")
+        yield from _join_messages(messages)
+        lead = ", "
+    yield b"}\n"
+
+
+def _join_messages(messages: Iterable[Any]) -> Iterator[bytes]:
+    yield b"["
+    lead = ""
+    for message in messages:
+        yield _encode_text(lead + json.dumps(message, ensure_ascii=False))
+        lead = ",\n"
+    yield b"]"
+
+
+def _encode_text(text: str) -> bytes:
+    return sendable_json.replace_half_characters(text).encode()
+
+
+def _view_with_summaries(outgoing: OutgoingSession, provider: str) -> HistoryView:
+    """The whole log, each summary where it was made: marked, so that it is known again.
+
+    One that the provider encrypted stands in the log itself, and goes back to it as it came.
+    """
+    view = outgoing.view
+    encrypted = any(_is_compaction(entry.block, provider) for entry in view.entries)
+    summaries: list[Shown] = []
+    last, turn = 0, 1
+    for part in outgoing.read_parts():
+        match part:
+            case OutgoingBlock(position=last, turn=turn):
+                pass
+            case OutgoingCompaction(boundary=boundary, summary=summary) if summary and not (
+                encrypted and boundary.partial
+            ):
+                text = summary_message.wrap_summary(summary.text, summary.covers, boundary.hidden)
+                block: AnyBlock = Block.developer(text, name="summary")
+                summaries.append(Shown(last, block, turn, summary.tokens, b""))
+            case _:
+                pass
+    if not summaries:
+        return view
+    merged = sorted([*view.entries, *summaries], key=lambda entry: entry.position)
+    return replace(view, entries=tuple(merged))
+
+
+def _is_compaction(block: AnyBlock, provider: str) -> bool:
+    item = sendable_json.parse_native_item(block.native, provider)
+    return item is not None and "compaction" in item["type"]
+
+
+def _find_summaries(view: HistoryView) -> Iterator[str]:
+    """What the summaries of a view say, as they are sent."""
+    yield summary_message.render_summary(view)
+    yield from (
+        make_marked_text(entry.block) for entry in view.entries if is_imported_summary(entry.block)
+    )
+
+
+def _reword_summaries(view: HistoryView, summaries: frozenset[str]) -> HistoryView:
+    """The view with its summaries in a user's role; a user's copy of one is escaped."""
+    entries = tuple(
+        replace(entry, block=Block.user(make_marked_text(entry.block)))
+        if is_imported_summary(entry.block)
+        else replace(
+            entry, block=Block.user(summary_message.escape_summary_marks(entry.block.text))
+        )
+        if entry.block.text in summaries and entry.block.kind is Kind.USER
+        else entry
+        for entry in view.entries
+    )
+    return replace(view, entries=entries)
+
+
+def _mark_summaries(value: Any, summaries: frozenset[str]) -> Any:
+    """Mark what holds the text of a summary: no words that a user pastes have such a field."""
+    match value:
+        case list():
+            return [_mark_summaries(part, summaries) for part in value]
+        case {"role": "user", "content": [*_] as content}:
+            return {**value, "content": _mark_summaries(content, summaries)}
+        case {"text": str(text)} | {"role": "user", "content": str(text)} if text in summaries:
+            return value | SUMMARY_MARK
+        case _:
+            return value

@@ -1,0 +1,250 @@
+"""Reads the messages of one session, one after the other, in the dialect of their provider."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .....domain.blocks import ASSISTANT_KINDS, AnyBlock, Block, Kind, Origin, ToolResult
+from .....domain.compaction_events import Trigger
+from .....projections.rendering import exchanges, tool_calls
+from ..content.placeholders import make_remainder
+from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..reading.entry_steps import digest_text
+from ..reading.fields import JsonDict, MalformedError, json_name
+from ..steps import (
+    Append,
+    EntryEnd,
+    ImportStep,
+    RawEntry,
+    ReportedCall,
+    RequestParameters,
+    SourceCompaction,
+    SourceProblem,
+    UnknownEntry,
+)
+from ..summary_mark import find_marked_summary
+from .message_parts import MalformedPart, MessagePart, ProviderCompaction, ReadBlock, UnknownPart
+
+_CALL_NOTE_PREFIX = "[from the tool call "
+"""How the words begin that stand before media which a tool's message could not hold."""
+_KEPT_UNKNOWN = "what it kept is not told"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFields:
+    """What a request holds beside the messages."""
+
+    system_field: str | None
+    """The field of the system prompt; None where it is a message."""
+    settings: frozenset[str]
+    tools_path: tuple[str, ...] = ("tools",)
+    """The way to the tools' definitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one provider writes messages down."""
+
+    name: str
+    """The format's name, and the renderer's, and the provider's."""
+    message_lists: tuple[str, ...]
+    """The fields of a body that hold messages."""
+    read_parts: Callable[[JsonDict, SourceLine, int], Iterator[MessagePart]]
+    request_fields: RequestFields
+    is_of_items: bool = False
+    """Whether each piece of a model's answer is an item of its own."""
+    read_call_fields: Callable[[str], dict[str, Any] | None] | None = None
+    """What a message, as JSON text, says of the call that it answered; None if nothing."""
+
+
+@dataclass
+class MessageReader:
+    """What is known of a session at one of its messages."""
+
+    dialect: Dialect
+    format: str
+    line: SourceLine
+    """Where the messages stand: a document, or a line of its own."""
+    is_on_a_line: bool
+    has_system_prompt: bool = False
+    """Whether the system prompt is known: it is told first, and by one message."""
+    has_messages: bool = False
+    """Whether there is a block."""
+    first_answer_id: str | None = None
+    """The model's answer that goes on, where each piece is an item."""
+    steps: list[ImportStep] = field(default_factory=list)
+
+    def read(self, number: int, message: Any, offset: int) -> list[ImportStep]:
+        """The steps of a message."""
+        self.steps = []
+        try:
+            outcome = self._read(number, message)
+        except NestedTooDeeplyError as error:
+            outcome = self._report_problem(number, str(error), "", None)
+        self.steps.append(EntryEnd(outcome, offset))
+        return self.steps
+
+    def _read(self, number: int, message: Any) -> str:
+        raw = self.line.to_json(message)
+        key = f"{number}:{digest_text(raw)}"
+        if not isinstance(message, dict):
+            return self._report_problem(
+                number, f"expected an object, got {json_name(message)}", key, raw
+            )
+        try:
+            pieces = list(self.dialect.read_parts(message, self.line, number))
+        except MalformedError as error:
+            return self._report_problem(number, str(error), key, raw)
+        if (
+            number == 1
+            and not self.has_system_prompt
+            and (prompt := find_system_prompt(message, pieces))
+        ):
+            self.has_system_prompt = True
+            self.steps += [
+                RequestParameters(f"{key}:asked", system_prompt=prompt),
+                self._make_raw_entry(key, raw, number),
+            ]
+            return "imported"
+        made = list(self._read_blocks(pieces, key, message))
+        self._append_blocks(message, number, key, made, raw)
+        outcome = self._report_unread(number, key, raw, pieces, is_empty=not made)
+        if not made and outcome == "imported":
+            self.steps.append(self._make_raw_entry(key, raw, number))
+        return outcome
+
+    def _read_blocks(
+        self, pieces: list[MessagePart], key: str, message: JsonDict
+    ) -> Iterator[ReadBlock]:
+        """The blocks; compactions come before all that their message says beside them."""
+        made: list[ReadBlock] = []
+        for index, piece in enumerate(pieces):
+            match piece:
+                case ProviderCompaction(summary=summary, partial_reason=partial):
+                    if before := self._add_compaction(f"{key}:{index}", summary, partial):
+                        made.append(before)
+                case ReadBlock(block=Block(kind=Kind.USER, text=text)) if (
+                    text == exchanges.OPENING_TEXT
+                ):
+                    pass
+                case ReadBlock(block=Block(kind=Kind.USER, text=text)) if told := (
+                    find_marked_summary(message, text)
+                ):
+                    if before := self._add_compaction(f"{key}:{index}", told.text, _KEPT_UNKNOWN):
+                        made.append(before)
+                case ReadBlock(
+                    block=Block(kind=Kind.USER, text=text) as block, placeholders=holes
+                ) if text.startswith(_CALL_NOTE_PREFIX) and text.endswith("]"):
+                    words = block.model_copy(update={"kind": Kind.DEVELOPER})
+                    made.append(ReadBlock(words, holes))
+                case ReadBlock(block=ToolResult() as block) if _is_missing_result_note(block.text):
+                    pass
+                case ReadBlock(block=ToolResult() as block) if (
+                    block.text == tool_calls.NO_OUTPUT_TEXT
+                ):
+                    made.append(ReadBlock(block.model_copy(update={"content": ""}), ()))
+                case ReadBlock(block=block) if _has_content(block):
+                    made.append(piece)
+                case _:
+                    pass
+        yield from made
+
+    def _add_compaction(
+        self, key: str, summary: str | None, partial: str | None
+    ) -> ReadBlock | None:
+        if self.has_messages:
+            self.steps.append(
+                SourceCompaction(
+                    f"{key}:compacted", Trigger.THRESHOLD, summary, partial_reason=partial
+                )
+            )
+            return None
+        return ReadBlock(Block.developer(summary, name="summary"), ()) if summary else None
+
+    def _append_blocks(
+        self, message: JsonDict, number: int, key: str, made: list[ReadBlock], raw: str
+    ) -> None:
+        rest: str | None = None
+        if made:
+            holes = [
+                replace(hole, block_index=index)
+                for index, one in enumerate(made)
+                for hole in one.placeholders
+            ]
+            rest = self.line.to_json(make_remainder(message, holes))
+        shared = self._message_id(number, [one.block for one in made])
+        if made and self.dialect.read_call_fields and (call := self.dialect.read_call_fields(raw)):
+            self.steps.append(ReportedCall(f"{key}:call", call, first_answer_id=key))
+        for index, one in enumerate(made):
+            origin = Origin(format=self.format, entry=None if index else rest, line=number)
+            is_result = isinstance(one.block, ToolResult)
+            said = {"origin": origin, "message_id": None if is_result else shared}
+            block = one.block.model_copy(update=said)
+            self.steps.append(Append(f"{key}:{index}", block, key))
+            self.has_messages = True
+
+    def _message_id(self, number: int, blocks: list[AnyBlock]) -> str | None:
+        results = [block for block in blocks if isinstance(block, ToolResult)]
+        if not blocks or (results and blocks[0].kind not in ASSISTANT_KINDS):
+            self.first_answer_id = None
+            return None
+        if not self.dialect.is_of_items:
+            return f"message-{number}"
+        if blocks[0].kind not in ASSISTANT_KINDS:
+            self.first_answer_id = None
+            return f"message-{number}" if len(blocks) > 1 else None
+        self.first_answer_id = self.first_answer_id or f"answer-{number}"
+        return self.first_answer_id
+
+    def _report_unread(
+        self, number: int, key: str, raw: str, pieces: list[MessagePart], *, is_empty: bool
+    ) -> str:
+        """Report what could not be read; what is left of the message holds it, where there are
+        blocks, and else the whole of it is kept."""
+        outcome = "imported"
+        for index, piece in enumerate(pieces):
+            whole = is_empty and outcome == "imported"
+            if isinstance(piece, MalformedPart):
+                if whole:
+                    outcome = self._report_problem(number, piece.reason, key, raw)
+                else:
+                    name, text = f"{key}:{index}:refused", self.line.to_json(piece.item)
+                    outcome = self._report_problem(number, piece.reason, name, text, is_part=True)
+            elif isinstance(piece, UnknownPart):
+                text = raw if whole else self.line.to_json(piece.item)
+                if whole or not is_empty:
+                    name = key if whole else f"{key}:{index}:unknown"
+                    self.steps.append(UnknownEntry(name, piece.type, text, line=number))
+                outcome = "unknown" if outcome == "imported" else outcome
+        return outcome
+
+    def _report_problem(
+        self, number: int, reason: str, key: str, raw: str | None, *, is_part: bool = False
+    ) -> str:
+        where = (self.line.number, f"message {number}: {reason}")
+        where = where if self.is_on_a_line else (number, reason)
+        self.steps.append(SourceProblem(*where, key if raw else None, raw, is_part=is_part))
+        return "error"
+
+    def _make_raw_entry(self, key: str, raw: str, number: int) -> RawEntry:
+        return RawEntry(key, "message", raw, line=number)
+
+
+def find_system_prompt(message: JsonDict, pieces: list[MessagePart]) -> str | None:
+    """What a first message sets as the system prompt, if it does nothing else."""
+    said = [one.block.text for one in pieces if isinstance(one, ReadBlock)]
+    role = message.get("role", message.get("source"))
+    if message.get("extra") == {"role": "developer"}:
+        return None  # as cutbank writes a harness's words where a form has no such role
+    is_prompt = role == "system" and len(said) == len(pieces)
+    return "\n".join(said) or None if is_prompt else None
+
+
+def _is_missing_result_note(text: str) -> bool:
+    """Whether it stands for a result that never came, as a view says it."""
+    was_abandoned = text.startswith("[abandoned: ") and text.endswith("]")
+    return was_abandoned or text == tool_calls.NO_RESULT_TEXT
+
+
+def _has_content(block: AnyBlock) -> bool:
+    return bool(block.text or block.native or not isinstance(block, Block) or block.media)

@@ -1,0 +1,179 @@
+"""What a part of an opencode message becomes."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from .....domain.blocks import Block, Kind, Media, Native, Origin, Text, ToolCall, ToolResult
+from .....domain.record import MAX_COUNT
+from .....domain.session_events import Usage
+from ..content import media_text
+from ..content.placeholders import JsonPath, Placeholder, make_remainder
+from ..json_lines import SourceLine
+from ..reading.fields import JsonDict, MalformedError, get_field, require_field
+from .names import ANTHROPIC, FORMAT_NAME, RESPONSES
+
+
+@dataclass(frozen=True, slots=True)
+class OpencodePart:
+    """A part of a message, and where it stands."""
+
+    item: JsonDict
+    id: str
+    number: int
+    """Which entry of the document it is."""
+    line: SourceLine
+
+    def make_origin(self, holes: list[Placeholder], entry: JsonDict | None = None) -> Origin:
+        """Whence a block of it is, with what no block says of the part, or of `entry` in it."""
+        time = self.item.get("time")
+        if time is None and isinstance(state := self.item.get("state"), dict):
+            time = state.get("time")
+        start = time.get("start") if isinstance(time, dict) else None
+        told = str(start) if isinstance(start, int) else None
+        rest = self.line.to_json(make_remainder(self.item if entry is None else entry, holes))
+        return Origin(format=FORMAT_NAME, id=self.id, time=told, entry=rest, line=self.number)
+
+
+def read_thought_native(part: JsonDict, text: str) -> Native | None:
+    """What the provider must get back of a thought; what opencode keeps of it is in `metadata`."""
+    match part.get("metadata"):
+        case {"anthropic": {"signature": str(signature)}}:
+            item = {"type": "thinking", "thinking": text, "signature": signature}
+            return Native(provider=ANTHROPIC, item=json.dumps(item, ensure_ascii=False))
+        case {"anthropic": {"redactedData": str(data)}}:
+            redacted = {"type": "redacted_thinking", "data": data}
+            return Native(provider=ANTHROPIC, item=json.dumps(redacted))
+        case {"openai": {"itemId": str(id), "reasoningEncryptedContent": str(encrypted)}}:
+            summary = [{"type": "summary_text", "text": text}] if text else []
+            reasoning = {"type": "reasoning", "id": id, "summary": summary}
+            sealed = reasoning | {"encrypted_content": encrypted}
+            return Native(provider=RESPONSES, item=json.dumps(sealed, ensure_ascii=False))
+        case _:
+            return None
+
+
+def read_file_media(file: JsonDict) -> Media | None:
+    """The bytes of a file part, or where they are.
+
+    None where no model was sent any: text files are sent as text parts of their own.
+    """
+    mime, url = require_field(file, "mime", str), require_field(file, "url", str)
+    what = media_text.media_kind_of(mime)
+    name = get_field(file, "filename", str)
+    if mime.startswith("text/") or mime == "application/x-directory":
+        return None
+    if url.startswith(("http://", "https://")):
+        return Media(type=what, mime=mime, url=url, name=name)
+    held = media_text.split_data_url(url)
+    if held is None:
+        return None
+    raw = media_text.base64_to_bytes(held[1])
+    if raw is None:
+        raise MalformedError("url: not base64")
+    return Media(type=what, mime=mime, data=raw, name=name)
+
+
+def make_file_block(part: OpencodePart) -> Block | None:
+    """An image or a document; None where no model was sent it."""
+    media = read_file_media(part.item)
+    if media is None:
+        return None
+    origin = part.make_origin(_make_placeholders(media, part.item["url"], ("url",)))
+    return Block(kind=Kind(media.type), media=media, name=media.name, origin=origin)
+
+
+def make_tool_call(part: OpencodePart, call: str, message: str) -> ToolCall:
+    """The call that a tool part holds. Its rest is the part without what its result says."""
+    state = require_field(part.item, "state", dict)
+    arguments = require_field(state, "input", dict, "state.")
+    done = state.get("status") in ("completed", "error")
+    entry = part.item | {"state": {"input": arguments} if done else state}
+    return ToolCall(
+        tool_call_id=call,
+        name=require_field(part.item, "tool", str),
+        arguments=part.line.to_json(arguments),
+        message_id=message,
+        origin=part.make_origin([Placeholder(("state", "input"), "json")], entry),
+    )
+
+
+def make_tool_result(part: OpencodePart, call: str) -> ToolResult:
+    """The result that a tool part holds. Its rest is the part's state without the input."""
+    told: JsonDict = part.item["state"]
+    state: JsonDict = {name: value for name, value in told.items() if name != "input"}
+    failed = state["status"] == "error"
+    field = "error" if failed else "output"
+    output = require_field(state, field, str, "state.")
+    if isinstance(times := state.get("time"), dict) and "compacted" in times:
+        state["time"] = {name: time for name, time in times.items() if name != "compacted"}
+    holes = [Placeholder(("state", field), part=0)]
+    match state.get("metadata"):
+        case {"output": str(again)} if again == output:
+            holes.append(Placeholder(("state", "metadata", "output"), part=0))
+        case _:
+            pass
+    content: list[Text | Media] = [Text(text=output)]
+    for index, file in enumerate(get_field(state, "attachments", list, "state.") or []):
+        media = read_file_media(file) if isinstance(file, dict) else None
+        if media is None:
+            continue
+        holes += _make_placeholders(
+            media, file["url"], ("state", "attachments", index, "url"), len(content)
+        )
+        content.append(media)
+    return ToolResult(
+        tool_call_id=call,
+        content=tuple(content) if len(content) > 1 else output,
+        is_error=failed,
+        origin=part.make_origin(holes, {"state": state}),
+    )
+
+
+def read_pruned_time(part: JsonDict) -> Any:
+    """When opencode took the result out of the context; None where it did not."""
+    match part["state"]:
+        case {"time": {"compacted": time}}:
+            return time
+        case _:
+            return None
+
+
+def read_opencode_usage(owner: JsonDict) -> Usage | None:
+    """The tokens of a step or of a message. Their output is told without the reasoning."""
+    tokens = get_field(owner, "tokens", dict)
+    if tokens is None:
+        return None
+    cache = get_field(tokens, "cache", dict, "tokens.") or {}
+    output = _read_count(tokens, "output", "tokens.")
+    reasoning = _read_count(tokens, "reasoning", "tokens.")
+    return Usage(
+        input=_read_count(tokens, "input", "tokens."),
+        cache_read=_read_count(cache, "read", "tokens.cache."),
+        cache_write=_read_count(cache, "write", "tokens.cache."),
+        output=None if output is None else output + (reasoning or 0),
+        reasoning=reasoning,
+    )
+
+
+def read_cost(owner: JsonDict) -> float | None:
+    """What a step cost, in dollars."""
+    match owner.get("cost"):
+        case bool():
+            return None
+        case int(cost) | float(cost) if 0 <= cost <= MAX_COUNT:
+            return float(cost)
+        case _:
+            return None
+
+
+def _read_count(owner: JsonDict, field: str, within: str) -> int | None:
+    return get_field(owner, field, int, within)
+
+
+def _make_placeholders(
+    media: Media, url: str, at: JsonPath, part: int | None = None
+) -> list[Placeholder]:
+    """The place of an address, where the bytes give the same one again."""
+    is_same = bool(media.data) and media_text.make_media_address(media) == url
+    return [Placeholder(at, "address", part)] if is_same else []

@@ -1,0 +1,131 @@
+"""The entries of a session as a tree: which branch each is on, and what a compaction kept.
+
+An entry that follows the newest of its parent's branch goes on with it. Any other one begins a
+branch of its own, and the branch that it leaves may go on later.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
+
+from ..reading.fields import MalformedError
+from ..steps import SessionStart
+
+MAX_BRANCH_DEPTH = 200
+"""Branches that may leave one another, one after the other."""
+MAX_KEPT_MESSAGES = 10_000
+"""Messages that a compaction may keep."""
+
+
+@dataclass(eq=False, slots=True)
+class SessionBranch:
+    """A session in the making."""
+
+    begin: SessionStart
+    depth: int = 0
+    fork_node: "BranchNode | None" = None
+    """The entry at which it leaves another one; None for the first, and where it shares nothing."""
+    newest: "BranchNode | None" = None
+    has_content: bool = False
+    """Whether anybody has said anything in it."""
+
+
+@dataclass(eq=False, slots=True)
+class BranchNode:
+    """An entry. Its parent stands before it in the file, so no way up has a cycle."""
+
+    id: str
+    parent: "BranchNode | None"
+    branch: SessionBranch
+    depth: int
+    line_hash: int
+    """A hash of all that the entry says."""
+    message_hash: int | None = None
+    """A hash of the message that it is; None where it is none."""
+    stored_node: "BranchNode | None" = None
+    """The nearest one up to here that became something in the store."""
+    message_node: "BranchNode | None" = None
+    """The nearest one up to here that is a message."""
+
+    def iter_messages(self) -> "Iterator[BranchNode]":
+        """The messages above it, nearest first."""
+        node = self.parent and self.parent.message_node
+        while node:
+            yield node
+            node = node.parent and node.parent.message_node
+
+    def is_above(self, other: "BranchNode") -> bool:
+        """Whether the other one follows it, at whatever distance."""
+        node: BranchNode | None = other
+        while node and node.branch is not self.branch:
+            node = node.branch.fork_node
+        return node is not None and self.depth <= node.depth and self is not other
+
+
+class BranchTree:
+    """All entries so far."""
+
+    def __init__(self, begin: SessionStart) -> None:
+        self.home = SessionBranch(begin)
+        self.nodes: dict[str, BranchNode] = {}
+        self.newest: BranchNode | None = None
+
+    def add(self, id: str, parent: BranchNode | None, line: int) -> BranchNode:
+        """An entry that follows `parent`, or that nothing precedes."""
+        branch = self._begin_branch(id, parent)
+        node = BranchNode(id, parent, branch, parent.depth + 1 if parent else 0, line)
+        if parent:
+            node.stored_node, node.message_node = parent.stored_node, parent.message_node
+        branch.newest = self.newest = self.nodes[id] = node
+        return node
+
+    def set_title(self, title: str) -> None:
+        """Name the session, and every branch that begins from now on."""
+        self.home.begin = replace(self.home.begin, title=title)
+
+    def _begin_branch(self, id: str, parent: BranchNode | None) -> SessionBranch:
+        home = self.home
+        if parent is None:
+            if home.newest is None:
+                return home
+            left, stands = home, None
+        elif parent.branch.newest is parent:
+            return parent.branch
+        else:
+            left, stands = parent.branch, parent.stored_node
+        if left.depth == MAX_BRANCH_DEPTH:
+            raise MalformedError(
+                f"parentId: more than {MAX_BRANCH_DEPTH} branches leave one another"
+            )
+        begin = SessionStart(
+            f"{home.begin.key}/branch-{id}",
+            title=home.begin.title,
+            fork_of=left.begin.key,
+            fork_at=stands.id if stands else None,
+            project=home.begin.project,
+        )
+        prompted = stands is not None and left.has_content
+        return SessionBranch(begin, left.depth + 1, parent, has_content=prompted)
+
+
+def find_kept_from(node: BranchNode, first: BranchNode | None) -> tuple[str, ...] | None:
+    """Ids of the messages from `first` to before `node`, not more than the newest `MOST_KEPT`.
+
+    None where `first` is not above it.
+    """
+    if first is None or not first.is_above(node):
+        return None
+    newest = islice(node.iter_messages(), MAX_KEPT_MESSAGES)
+    kept = [above.id for above in takewhile(lambda above: above.depth >= first.depth, newest)]
+    return tuple(reversed(kept))
+
+
+def match_kept(node: BranchNode, messages: list[int]) -> tuple[tuple[str, ...], bool]:
+    """Ids of the newest messages above `node` that say what these say; whether that is all."""
+    kept: list[str] = []
+    left = messages[-MAX_KEPT_MESSAGES:]
+    for above in islice(node.iter_messages(), 2 * len(left)):
+        if left and above.message_hash == left[-1]:
+            kept.append(above.id)
+            left.pop()
+    return tuple(reversed(kept)), not left

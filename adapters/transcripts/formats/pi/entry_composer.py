@@ -1,0 +1,261 @@
+"""Says in pi's words what came from elsewhere: messages, results, compactions, an entry each."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
+from .....domain.messages import Role
+from .....domain.session_events import ModelCalled
+from ..content.block_times import get_block_time, to_iso, to_milliseconds
+from ..content.media_text import bytes_to_base64
+from ..outgoing import OutgoingCompaction, OutgoingMessage, OutgoingSession
+from ..reading.fields import JsonDict
+from .providers import PiProvider, find_pi_provider, to_pi_stop_reason
+from .signatures import is_redacted, make_signature
+
+_NO_SUMMARY_TEXT = "[Earlier messages left the context, and no summary of them was made.]"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenEntry:
+    """An entry with blocks that was written: where those stand in the log, and it in the file."""
+
+    first: int
+    last: int
+    id: str | None
+    index: int
+
+
+@dataclass
+class EntryComposer:
+    """Writes the entries of one session, each after the one before."""
+
+    outgoing: OutgoingSession
+    ids: set[str]
+    """Ids that the file has already."""
+    parent: str | None = None
+    is_list: bool = False
+    """Whether the file is of the first version, whose entries have no ids."""
+    next_index: int = 0
+    """How many entries the file has, its header among them."""
+    written_entries: list[WrittenEntry] = field(default_factory=list)
+    call_ids: dict[str, str] = field(default_factory=dict)
+    """Tools by the ids of their calls."""
+
+    def compose_entries(
+        self, said: Iterator[OutgoingMessage | OutgoingCompaction]
+    ) -> Iterator[JsonDict]:
+        """The entries that say this."""
+        for one in said:
+            if isinstance(one, OutgoingCompaction):
+                if one.boundary.trims or one.boundary.replacements:
+                    self._count_shortened()
+                if one.summary or one.boundary.hidden:
+                    yield self._compose_compaction(one)
+                continue
+            first = one.outgoing_blocks[0]
+            entry = self.compose_entry(
+                f"{first.position}", get_block_time(first), **self._compose_message(one)
+            )
+            yield entry
+            last = max(piece.position for piece in one.outgoing_blocks)
+            self.written_entries.append(
+                WrittenEntry(first.position, last, self.parent, self.next_index - 1)
+            )
+
+    def compose_entry(self, seed: str, time: datetime, /, **fields: Any) -> JsonDict:
+        """An entry that follows the last one; its seed tells it from all others of the session."""
+        pointers: JsonDict = {}
+        if not self.is_list:
+            pointers = {"id": self._new_id(seed), "parentId": self.parent}
+            self.parent = pointers["id"]
+        self.next_index += 1
+        return pointers | {"timestamp": to_iso(time)} | fields
+
+    def _new_id(self, seed: str) -> str:
+        key, salt = self.outgoing.key, 0
+        while True:
+            salted = f"{key}\n{seed}\n{salt}".encode(errors="replace")
+            id = blake2b(salted, digest_size=4).hexdigest()
+            if id not in self.ids:
+                self.ids.add(id)
+                return id
+            salt += 1
+
+    def _compose_message(self, message: OutgoingMessage) -> JsonDict:
+        at = to_milliseconds(get_block_time(message.outgoing_blocks[0]))
+        match message.role:
+            case Role.TOOL_RESULT:
+                return {"type": "message", "message": self._compose_result(message.blocks[0], at)}
+            case Role.ASSISTANT:
+                return {"type": "message", "message": self._compose_answer(message, at)}
+            case Role.DEVELOPER:
+                name = next(filter(None, map(_tool_name, message.blocks)), None)
+                content = self._compose_content(message.blocks)
+                return {
+                    "type": "custom_message",
+                    "customType": name or "developer",
+                    "content": content,
+                    "display": False,
+                }
+            case _:
+                content = self._compose_content(message.blocks)
+                return {
+                    "type": "message",
+                    "message": {"role": "user", "content": content, "timestamp": at},
+                }
+
+    def _compose_content(self, blocks: list[AnyBlock]) -> list[JsonDict]:
+        items: list[JsonDict] = []
+        for block in blocks:
+            media = getattr(block, "media", None)
+            if isinstance(media, Media):
+                items.append(self._compose_media(media))
+            elif isinstance(block, Block) and block.kind in (Kind.IMAGE, Kind.DOCUMENT):
+                self.outgoing.count_loss("media that only their provider can find")
+                items.append(_make_text(f"[{block.kind}: {block.name or 'without a name'}]"))
+            else:
+                items.append(_make_text(block.text))
+        return items
+
+    def _compose_media(self, media: Media) -> JsonDict:
+        if media.type == "image" and media.data:
+            data = bytes_to_base64(media.data)
+            return {"type": "image", "data": data, "mimeType": media.mime}
+        self.outgoing.count_loss("documents" if media.type == "document" else "addresses of images")
+        return _make_text(f"[{media.type}: {media.name or media.url or media.mime}]")
+
+    def _compose_result(self, block: AnyBlock, at: int) -> JsonDict:
+        assert isinstance(block, ToolResult), "results are messages of their own"
+        parts = block.content if not isinstance(block.content, str) else (Text(text=block.content),)
+        content: list[JsonDict] = []
+        for part in parts:
+            match part:
+                case Text(text=text):
+                    content.append(_make_text(text))
+                case Media():
+                    content.append(self._compose_media(part))
+                case NativePart():
+                    self.outgoing.count_loss("providers' own parts of tool results")
+        return {
+            "role": "toolResult",
+            "toolCallId": block.tool_call_id,
+            "toolName": self.call_ids.pop(block.tool_call_id, "unknown"),
+            "content": content,
+            "isError": block.is_error,
+            "timestamp": at,
+        }
+
+    def _compose_answer(self, message: OutgoingMessage, at: int) -> JsonDict:
+        call = message.call
+        model = (call and call.model) or self.outgoing.model or "unknown"
+        provider = find_pi_provider(model, message.blocks)
+        content = [self._compose_item(block, provider) for block in message.blocks]
+        called = any(isinstance(block, ToolCall) for block in message.blocks)
+        answer = {
+            "role": "assistant",
+            "content": [item for item in content if item],
+            "api": provider.api,
+            "provider": provider.name,
+            "model": model,
+            "usage": _make_usage(call),
+            "stopReason": to_pi_stop_reason(call.stop_reason if call else None, called=called),
+            "timestamp": at,
+        }
+        return answer | {"responseId": call.call_id} if call else answer
+
+    def _compose_item(self, block: AnyBlock, provider: PiProvider) -> JsonDict | None:
+        if isinstance(block, ToolCall):
+            self.call_ids[block.tool_call_id] = block.name
+            return {
+                "type": "toolCall",
+                "id": block.tool_call_id,
+                "name": block.name,
+                "arguments": self._parse_arguments(block),
+            }
+        native = block.native
+        if block.kind is Kind.THINKING:
+            thought: JsonDict = {"type": "thinking", "thinking": block.text}
+            signature = make_signature(native) if native else None
+            if native and signature and native.provider == provider.native_provider:
+                redacted = {"redacted": True} if is_redacted(native) else {}
+                return {**thought, "thinkingSignature": signature, **redacted}
+            if native:
+                self.outgoing.count_loss("signatures of thoughts")
+            return thought if block.text else None
+        if native:
+            self.outgoing.count_loss("providers' own items")
+        return _make_text(block.text) if block.text or not native else None
+
+    def _parse_arguments(self, block: ToolCall) -> JsonDict:
+        try:
+            arguments = json.loads(block.arguments, parse_constant=str)
+        except (ValueError, RecursionError):
+            arguments = None
+        if isinstance(arguments, dict):
+            return arguments
+        self.outgoing.count_loss("arguments that are no JSON object")
+        return {"_raw": block.arguments}
+
+    def _compose_compaction(self, one: OutgoingCompaction) -> JsonDict:
+        boundary, summary = one.boundary, one.summary
+        kept = self._first_kept(one)
+        seed = f"compaction {boundary.originator_version}"
+        place = self.next_index
+        entry = self.compose_entry(
+            seed,
+            one.time,
+            type="compaction",
+            summary=summary.text if summary else _NO_SUMMARY_TEXT,
+            tokensBefore=boundary.pre_tokens,
+        )
+        if self.is_list:
+            return entry | {"firstKeptEntryIndex": kept.index if kept else place}
+        # It keeps nothing where it names itself: no entry before it is that one.
+        return entry | {"firstKeptEntryId": kept.id if kept else entry["id"]}
+
+    def _count_shortened(self) -> None:
+        if not self.outgoing.is_view:
+            self.outgoing.count_loss("messages that were shortened by a compaction")
+
+    def _first_kept(self, one: OutgoingCompaction) -> WrittenEntry | None:
+        """The oldest entry from which on all stayed; what stayed before it cannot be said."""
+        kept, found, lost = one.boundary.kept, None, 0
+        is_whole = True
+        for written in reversed(self.written_entries):
+            stayed = written.first > one.boundary.after or any(
+                position in kept for position in range(written.first, written.last + 1)
+            )
+            is_whole = is_whole and stayed
+            if is_whole:
+                found = written
+            else:
+                lost += stayed
+        if lost:
+            self.outgoing.count_loss("kept messages that are older than ones that left", lost)
+        return found
+
+
+def _make_text(text: str) -> JsonDict:
+    return {"type": "text", "text": text}
+
+
+def _tool_name(block: AnyBlock) -> str | None:
+    return block.name if isinstance(block, Block) else None
+
+
+def _make_usage(call: ModelCalled | None) -> JsonDict:
+    usage = call.usage if call else None
+    counts = {
+        "input": (usage and usage.input) or 0,
+        "output": (usage and usage.output) or 0,
+        "cacheRead": (usage and usage.cache_read) or 0,
+        "cacheWrite": (usage and usage.cache_write) or 0,
+    }
+    cost = {**dict.fromkeys(counts, 0), "total": (call and call.cost_usd) or 0}
+    reasoning = {"reasoning": usage.reasoning} if usage and usage.reasoning else {}
+    return {**counts, **reasoning, "totalTokens": sum(counts.values()), "cost": cost}

@@ -1,0 +1,169 @@
+"""The blocks of one entry in the making, each with the place that it was taken from."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .....domain.blocks import (
+    AnyBlock,
+    Block,
+    Kind,
+    Media,
+    Native,
+    Origin,
+    ResultPart,
+    Text,
+    ToolResult,
+)
+from ..content import media_text
+from ..content.placeholders import (
+    EarlierValue,
+    JsonPath,
+    Placeholder,
+    PlaceholderForm,
+    find_copies,
+    make_remainder,
+)
+from ..json_lines import SourceLine
+from ..steps import Append
+
+
+@dataclass(frozen=True, slots=True)
+class EntryLocation:
+    """Where an entry stands."""
+
+    format: str
+    key: str
+    """Its append identity."""
+    line: SourceLine
+    """What it was read from: spells its parts."""
+    number: int
+    id: str | None = None
+    time: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceImage:
+    """An image, and the text that it was read from."""
+
+    media: Media
+    text: str
+    form: PlaceholderForm = "address"
+
+
+@dataclass(slots=True)
+class EntryBlocks:
+    """What an entry says, piece by piece."""
+
+    blocks: list[AnyBlock] = field(default_factory=list)
+    placeholders: list[Placeholder] = field(default_factory=list)
+    earlier_values: list[EarlierValue] = field(default_factory=list)
+
+    def add(self, block: AnyBlock, at: JsonPath | None = None) -> None:
+        """A block; `at` is where its text stands, if it does."""
+        if at is not None:
+            self.placeholders.append(Placeholder(at, block_index=len(self.blocks)))
+        self.blocks.append(block)
+
+    def add_text(self, kind: Kind, text: str, at: JsonPath, **more: Any) -> None:
+        """A text, unless it is empty."""
+        if text:
+            self.add(Block(kind=kind, text=text, **more), at)
+
+    def add_image(self, picture: SourceImage, at: JsonPath, **more: Any) -> None:
+        """An image."""
+        self._add_media_placeholder(picture, at, None)
+        self.blocks.append(Block(kind=Kind.IMAGE, media=picture.media, **more))
+
+    def add_summary(self, text: str, at: JsonPath) -> None:
+        """A summary that stands where nothing was said before: nobody's own words."""
+        self.add_text(Kind.DEVELOPER, text, at, name="summary")
+
+    def mark_as_summary(self, text: str) -> None:
+        """The first text turned out to be a summary: its mark stays in the entry."""
+        self.placeholders = [hole for hole in self.placeholders if hole.block_index != 0]
+        self.blocks[0] = Block.developer(text, name="summary")
+
+    def name_blocks(self, name: str) -> None:
+        """Say of all blocks what they are about."""
+        self.blocks = [block.model_copy(update={"name": name}) for block in self.blocks]
+
+    def add_native(self, block: Block, at: JsonPath) -> None:
+        """A piece that goes back to its provider as it came: its native item stands there."""
+        self.placeholders.append(Placeholder(at, "native", block_index=len(self.blocks)))
+        self.blocks.append(block)
+
+    def add_tool_result(
+        self,
+        call: str,
+        parts: list[tuple[str | SourceImage, JsonPath]],
+        *,
+        is_error: bool = False,
+        **more: Any,
+    ) -> None:
+        """A tool's answer: texts and images, each with its place."""
+        kept: list[ResultPart] = []
+        for value, at in parts:
+            if isinstance(value, str):
+                if value or len(parts) == 1:
+                    self.placeholders.append(Placeholder(at, "text", len(kept), len(self.blocks)))
+                    kept.append(Text(text=value))
+            else:
+                self._add_media_placeholder(value, at, len(kept))
+                kept.append(value.media)
+        alone = kept[0].text if len(kept) == 1 and isinstance(kept[0], Text) else None
+        content = alone if alone is not None else tuple(kept)
+        self.blocks.append(
+            ToolResult(tool_call_id=call, content=content or "", is_error=is_error, **more)
+        )
+
+    def make_appends(
+        self, whence: EntryLocation, entry: Any, message_id: str | None = None
+    ) -> Iterator[Append]:
+        """The blocks as steps; the first one has the rest of the entry."""
+        line = whence.line
+        holes: list[Placeholder | EarlierValue] = [*self.placeholders, *self.earlier_values]
+        holes += find_copies(entry, self.blocks, holes)
+        rest = line.to_json(make_remainder(entry, holes))
+        for index, block in enumerate(self.blocks):
+            origin = Origin(
+                format=whence.format,
+                id=whence.id,
+                time=whence.time,
+                entry=rest if index == 0 else None,
+                line=whence.number,
+            )
+            said = block.model_copy(update={"origin": origin, "message_id": message_id})
+            yield Append(f"{whence.key}:{index}", said, whence.id or whence.key)
+
+    def _add_media_placeholder(self, picture: SourceImage, at: JsonPath, part: int | None) -> None:
+        # What would not be spelt the same again stays in the entry as well.
+        if media_text.encode_media(picture.media, picture.form) == picture.text:
+            self.placeholders.append(Placeholder(at, picture.form, part, len(self.blocks)))
+
+
+def image_from_address(address: str) -> SourceImage | None:
+    """An image by its address: bytes where it holds them."""
+    if not address:
+        return None
+    found = media_text.split_data_url(address)
+    media = _make_media(found[1], found[0] or "image/png") if found else None
+    return SourceImage(media or Media(type="image", mime="image/*", url=address), address)
+
+
+def image_from_data(data: str, mime: str) -> SourceImage | None:
+    """An image by its bytes as text."""
+    media = _make_media(data, mime)
+    return SourceImage(media, data, "base64") if media else None
+
+
+def make_thinking_block(item: dict[str, Any], line: SourceLine) -> Block:
+    """A thought that was signed: it goes back to the provider as it came."""
+    thought = item.get("thinking")
+    native = Native(provider="anthropic", item=line.to_json(item))
+    return Block.thinking(thought if isinstance(thought, str) else "", native=native)
+
+
+def _make_media(data: str, mime: str) -> Media | None:
+    found = media_text.base64_to_bytes(data)
+    return None if found is None else Media(type="image", mime=mime, data=found)

@@ -1,0 +1,97 @@
+"""Which blocks leave or stay together: a call with its result, and the pieces of one message."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from .blocks import ASSISTANT_KINDS, UNSENT_KINDS, AnyBlock, Kind
+from .item import Item
+
+_Group = list["Item"]
+
+
+def group_blocks(items: Sequence["Item"]) -> list[_Group]:
+    """The items in groups, each pair and each message being whole in one group."""
+    group_at: dict[int, _Group] = {}
+    message_at: dict[str, int] = {}
+    for item in items:
+        message, position = item.message, item.position
+        group = group_at.get(item.call) if item.call is not None else None
+        if message:
+            if message in message_at:
+                group = _join_groups(group, group_at[message_at[message]], group_at)
+            message_at[message] = position
+        if group is None:
+            group = []
+        group.append(item)
+        group_at[position] = group
+    return list({id(group): group for group in group_at.values()}.values())
+
+
+def _join_groups(one: _Group | None, other: _Group, group_at: dict[int, _Group]) -> _Group:
+    """Both as one group."""
+    if one is None or one is other:
+        return other
+    # The larger group takes in the smaller: no item moves more than log(n) times.
+    large, small = (one, other) if len(one) >= len(other) else (other, one)
+    large += small
+    group_at |= {moved.position: large for moved in small}
+    return large
+
+
+class MessageRuns:
+    """Takes blocks in order of position, and tells where a view shows each.
+
+    A run is a message of the model with the answers to its calls, or what stands between two of
+    these. A result that comes once the model has gone on, or was told more, belongs to the run of
+    its call all the same: a pair is one thing wherever its events stand.
+    """
+
+    def __init__(self) -> None:
+        self.newest = 0
+        self._of_call: dict[int, int] = {}
+        """The run of each call, by its position."""
+        self._message: str | None = None
+        self._is_models = False
+        self._goes_on = False
+        """Whether the model's next piece may belong to the same message."""
+
+    def add(self, position: int, block: AnyBlock, call: int | None) -> int:
+        """The run of the next block; below `newest` for a result that came late."""
+        kind = block.kind
+        if call is not None:
+            run = self._of_call.get(call, self.newest)
+            if run == self.newest and self._message is None:
+                self._goes_on = False
+            return run
+        if kind in ASSISTANT_KINDS:
+            if not self._goes_on or block.message_id != self._message:
+                self._begin_run(is_models=True)
+                self._message = block.message_id
+            if kind is Kind.TOOL_CALL:
+                self._of_call[position] = self.newest
+        elif self._is_models and not self._is_message_continued(kind):
+            self._begin_run(is_models=False)
+        return self.newest
+
+    def _is_message_continued(self, kind: Kind) -> bool:
+        """Whether the model's message may go on behind a block that it did not write."""
+        # A harness's remarks fall between the parallel calls of one message; a user's do not.
+        return kind in UNSENT_KINDS or (kind is Kind.DEVELOPER and self._message is not None)
+
+    def _begin_run(self, *, is_models: bool) -> None:
+        self.newest += 1
+        self._is_models = self._goes_on = is_models
+
+
+def order_for_view(items: Iterable["Item"]) -> list["Item"]:
+    """Items in order of position, put in the order of the view: late results beside their calls."""
+    taking, runs = MessageRuns(), list[_Group]([[]])
+    for item in items:
+        number = taking.add(item.position, item.block, item.call)
+        if number == len(runs):
+            runs.append([])
+        run = runs[number]
+        is_late = number < taking.newest
+        run.append(replace(item, behind=run[-1].place, turn=run[0].turn) if is_late else item)
+    return list(chain.from_iterable(runs))

@@ -1,0 +1,28 @@
+"""A cut never parts a tool call from its result."""
+
+from collections.abc import Iterable
+
+from ..blocks import ToolCall, ToolResult
+from ..item import Item
+from ..window import Window
+from .spans import find_cuts_outside
+
+
+def find_cuts_between_pairs(window: Window) -> frozenset[int]:
+    """Cuts that leave every result on its call's side; one that came late stands beside it."""
+    items = window.open_to_cut
+    return find_cuts_outside(
+        items, ((item.call, item.place) for item in items if item.call is not None)
+    )
+
+
+def find_orphan_results(items: Iterable[Item]) -> tuple[Item, ...]:
+    """Results among the items in front of which their call does not stand."""
+    called: set[str] = set()
+    orphans: list[Item] = []
+    for item in items:
+        if isinstance(item.block, ToolCall):
+            called.add(item.block.tool_call_id)
+        elif isinstance(item.block, ToolResult) and item.block.tool_call_id not in called:
+            orphans.append(item)
+    return tuple(orphans)

@@ -1,0 +1,160 @@
+"""Blocks as entries of kdcube's timeline: their types, authors, paths and texts."""
+
+import json
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
+from typing import Any
+
+from .blocks import PROMPT_KINDS, AnyBlock, Block, Kind, ToolCall
+from .item import Item
+from .window import Window
+
+TIMELINE_FORMAT = "kdcube"
+"""Of blocks whose origin keeps their entry of the timeline, beside what the block itself says."""
+
+SUMMARY_TYPE, HEADER_TYPE, PROMPT_TYPE = "conv.range.summary", "turn.header", "user.prompt"
+CALL_TYPE, RESULT_TYPE, COMPLETION_TYPE = (
+    "react.tool.call",
+    "react.tool.result",
+    "assistant.completion",
+)
+
+_TYPE_BY_KIND = {
+    Kind.USER: PROMPT_TYPE,
+    Kind.IMAGE: "user.attachment",
+    Kind.DOCUMENT: "user.attachment",
+    Kind.ASSISTANT: COMPLETION_TYPE,
+    Kind.THINKING: "react.thinking",
+    Kind.TOOL_CALL: CALL_TYPE,
+    Kind.TOOL_RESULT: RESULT_TYPE,
+    Kind.ARTIFACT: "react.artifact",
+    Kind.NOTE: "react.note",
+    Kind.DEVELOPER: "system.message",
+}
+_AUTHOR_BY_KIND = {Kind.ASSISTANT: "assistant", Kind.DEVELOPER: "system"} | dict.fromkeys(
+    PROMPT_KINDS, "user"
+)
+
+
+def read_attributes(block: AnyBlock) -> dict[str, Any]:
+    """The entry that a block was imported from; nothing where it was not."""
+    origin = block.origin
+    if origin is None or origin.format != TIMELINE_FORMAT or origin.entry is None:
+        return {}
+    return _parse_entry(origin.entry)
+
+
+def find_type(block: AnyBlock) -> str:
+    return str(read_attributes(block).get("type") or _TYPE_BY_KIND[block.kind])
+
+
+def find_author(block: AnyBlock) -> str:
+    """Who wrote it, in small letters; empty where nobody is said to have."""
+    known = read_attributes(block)
+    author = known.get("author") or known.get("role") if known else _AUTHOR_BY_KIND.get(block.kind)
+    return str(author or "").strip().lower()
+
+
+def find_turn(item: Item) -> str:
+    return str(
+        read_attributes(item.block).get("turn_id") or (f"turn_{item.turn}" if item.turn else "")
+    )
+
+
+def find_time(block: AnyBlock) -> str:
+    return str(
+        read_attributes(block).get("ts") or (block.origin.time if block.origin else None) or ""
+    )
+
+
+def find_path(block: AnyBlock) -> str:
+    return str(read_attributes(block).get("path") or "")
+
+
+def find_mime(block: AnyBlock) -> str:
+    return str(read_attributes(block).get("mime") or "")
+
+
+def find_call(block: AnyBlock) -> str:
+    """The call that a block is about."""
+    if isinstance(block, Block):
+        return str(read_attributes(block).get("call_id") or "")
+    return block.tool_call_id
+
+
+def is_hidden_entry(block: AnyBlock) -> bool:
+    known = read_attributes(block)
+    return bool(known.get("hidden") or _read_meta(known).get("hidden"))
+
+
+def find_replacement(block: AnyBlock) -> str:
+    """What a hidden block shows in its place; empty where it shows nothing."""
+    known = read_attributes(block)
+    return str(known.get("replacement_text") or _read_meta(known).get("replacement_text") or "")
+
+
+def render_entry_text(block: AnyBlock) -> str:
+    """Its text; of a tool call the whole request, in the JSON that the timeline holds."""
+    if not isinstance(block, ToolCall):
+        return block.text
+    name, call = encode_basestring_ascii(block.name), encode_basestring_ascii(block.tool_call_id)
+    return f'{{"tool_id": {name}, "tool_call_id": {call}, "params": {_escape_to_ascii(block.arguments)}}}'
+
+
+def render_shown_text(block: AnyBlock) -> str:
+    """What a reader sees of it: where it is hidden behind a text, that text."""
+    if block.origin is None:
+        return block.text if isinstance(block, Block) else render_entry_text(block)
+    if not is_hidden_entry(block):
+        return render_entry_text(block)
+    replacement = find_replacement(block)
+    return replacement if replacement.strip() else render_entry_text(block)
+
+
+def map_replaced_texts(window: Window) -> dict[int, str]:
+    """Texts by position that stand, now or from the next boundary on, where blocks were."""
+    earlier = window.boundary.replacements if window.boundary else ()
+    texts = {replacement.position: replacement.text for replacement in earlier}
+    texts |= {at: text for at, text in window.hides.items() if text and not text.isspace()}
+    trims = window.boundary.trims if window.boundary else ()
+    cut = {trim.position: trim for trim in trims}
+    for item in window.items if cut else ():
+        if (trim := cut.get(item.position)) and trim.head + trim.tail < len(item.block.text):
+            text = item.block.text
+            texts[item.position] = text[: trim.head] + (text[-trim.tail :] if trim.tail else "")
+    return texts
+
+
+def is_summary_entry(block: AnyBlock) -> bool:
+    return block.origin is not None and find_type(block) == SUMMARY_TYPE
+
+
+def is_turn_start(block: AnyBlock) -> bool:
+    """A turn's header, or what a person said."""
+    if block.origin is None:
+        return block.kind in PROMPT_KINDS
+    return find_type(block) in {HEADER_TYPE, PROMPT_TYPE} or find_author(block) == "user"
+
+
+def _read_meta(known: dict[str, Any]) -> dict[str, Any]:
+    meta = known.get("meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+@lru_cache(maxsize=4096)
+def _parse_entry(entry: str) -> dict[str, Any]:
+    try:
+        known = json.loads(entry)
+    except (ValueError, RecursionError):  # whatever an import kept: then the block speaks alone
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _escape_to_ascii(arguments: str) -> str:
+    """Arguments as they stand in an entry, where no letter is outside of ASCII."""
+    if arguments.isascii():
+        return arguments
+    try:
+        return json.dumps(json.loads(arguments))
+    except (ValueError, RecursionError):  # as a model wrote them
+        return encode_basestring_ascii(arguments)

@@ -1,0 +1,131 @@
+"""Recognises a refusal for length: by structured codes first, by the words second."""
+
+import re
+from typing import Final
+
+from .codes import OTHER_CODES, OTHER_STATUSES, OVERFLOW_CODES
+from .evidence import Evidence
+from .other_kinds import OTHER_SIZES_PATTERN, RATE_OR_QUOTA_PATTERN
+from .overflow import Overflow
+from .overflow_wording import OverflowWording
+from .specific_wordings import ANSWER_SHARE_PATTERN, SPECIFIC_WORDINGS
+from .weak_wordings import WEAK_WORDINGS
+
+_MAX_MESSAGE_CHARS: Final = 300
+_CHARS_BEFORE: Final = 80
+_MAX_CHAIN: Final = 20
+_SECRET = re.compile(
+    r"\b(?:sk|pk|rk|ak|hf|fw|gsk|csk|xai|key|org|proj|req|user|AIza|AKIA|ASIA|eyJ)"
+    r"[-_A-Za-z0-9]{10,}|(?<=bearer )\S+",
+    re.IGNORECASE,
+)
+
+
+class _OtherErrorFound(Exception):  # noqa: N818 - it ends a search, and is no error
+    """The error is known to be about something else."""
+
+
+def recognize_overflow(error: object) -> Overflow | None:
+    """What is known of the overflow that `error` tells of; None where it is about anything else.
+
+    `error` is an exception, a decoded body or the text of either. Of a chain of exceptions, the
+    outermost that says what it is about decides: an overflow that was handled before a rate limit
+    was met is over. Raises nothing, whatever it is given.
+    """
+    try:
+        return _recognize_in_chain(error)
+    except _OtherErrorFound:
+        return None
+
+
+def _recognize_in_chain(error: object) -> Overflow | None:
+    seen: set[int] = set()
+    link: object = error
+    while link is not None and id(link) not in seen and len(seen) < _MAX_CHAIN:
+        seen.add(id(link))
+        found = (
+            _recognize_in_group(link)
+            if isinstance(link, BaseExceptionGroup)
+            else _recognize_in_one(link)
+        )
+        if found is not None:
+            return found
+        if not isinstance(link, BaseException):
+            return None
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+    return None
+
+
+def _recognize_in_group(group: BaseExceptionGroup[BaseException]) -> Overflow | None:
+    """That of the first member that tells of one: all others were tried besides."""
+    return next(filter(None, map(recognize_overflow, group.exceptions[:_MAX_CHAIN])), None)
+
+
+def _recognize_in_one(error: object) -> Overflow | None:
+    evidence = Evidence()
+    evidence.look_at(error)
+    if evidence.statuses & OTHER_STATUSES or evidence.codes & OTHER_CODES:
+        raise _OtherErrorFound
+    if code := next((code for code in OVERFLOW_CODES if code in evidence.codes), None):
+        return _make_overflow(code, evidence)
+    for text in evidence.texts:
+        if RATE_OR_QUOTA_PATTERN.search(text):
+            raise _OtherErrorFound
+    for text in evidence.texts:
+        if found := _match_wordings(text, SPECIFIC_WORDINGS):
+            return found
+    for text in evidence.texts:
+        if not OTHER_SIZES_PATTERN.search(text) and (found := _match_wordings(text, WEAK_WORDINGS)):
+            return found
+    return None
+
+
+def _make_overflow(code: str, evidence: Evidence) -> Overflow:
+    worded = next(
+        filter(None, (_match_wordings(text, SPECIFIC_WORDINGS) for text in evidence.texts)), None
+    )
+    told = worded or Overflow(
+        message=_excerpt_line(evidence.texts[0] if evidence.texts else code), rule=""
+    )
+    return Overflow(
+        message=told.message,
+        rule=f"code:{code}",
+        provider=OVERFLOW_CODES[code] or told.provider,
+        tokens=evidence.numbers.get("tokens", told.tokens),
+        limit=evidence.numbers.get("limit", told.limit),
+    )
+
+
+def _match_wordings(text: str, wordings: tuple[OverflowWording, ...]) -> Overflow | None:
+    for wording in wordings:
+        if match := wording.pattern.search(text):
+            tokens, limit = _read_number(match, "tokens"), _read_number(match, "limit")
+            answer = ANSWER_SHARE_PATTERN.search(text, match.start(), match.start() + 400)
+            if tokens is not None and answer and (share := _parse_count(answer[1])) is not None:
+                tokens = tokens - share if share < tokens else tokens
+            return Overflow(
+                message=_excerpt_line(text, match.start()),
+                rule=f"text:{wording.name}",
+                provider=wording.provider,
+                tokens=tokens,
+                limit=limit,
+            )
+    return None
+
+
+def _read_number(match: re.Match[str], group: str) -> int | None:
+    return _parse_count(match.groupdict().get(group))
+
+
+def _parse_count(digits: str | None) -> int | None:
+    """The number that was said; None for one that no count of tokens can be."""
+    plain = (digits or "").replace(",", "")
+    return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) <= 12 else None
+
+
+def _excerpt_line(text: str, at: int = 0) -> str:
+    """What was said at `at`: one line, not too long, and nothing that looks like a key."""
+    begins = 0 if len(text) <= _MAX_MESSAGE_CHARS else max(0, at - _CHARS_BEFORE)
+    line = _SECRET.sub("…", text[begins : begins + 2 * _MAX_MESSAGE_CHARS])
+    ends = len(line) > _MAX_MESSAGE_CHARS or begins + 2 * _MAX_MESSAGE_CHARS < len(text)
+    return ("…" if begins else "") + line[:_MAX_MESSAGE_CHARS] + ("…" if ends else "")

@@ -1,0 +1,209 @@
+"""Turns a policy's raw plan into the nearest legal one, and says what had to be changed for it."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .block_groups import group_blocks
+from .blocks import Kind
+from .compaction_events import Repair, Trim
+from .cut_points import find_legal_cuts, find_nearest_cut
+from .cut_points.carried_blocks import find_carried_positions, find_hidden_positions, is_carried
+from .cut_points.visible_cuts import find_unsent_positions
+from .errors import NothingToCompactError
+from .item import Item, get_place
+from .ranges import Ranges
+from .shown_blocks import compute_shown_blocks
+from .trims import (
+    MIN_BLOCK_TOKENS,
+    TRIMMABLE_KINDS,
+    compute_trim_target,
+    list_effective_trims,
+    trim_blocks,
+    trim_largest_results,
+)
+from .window import Plan, Window
+
+SUMMARY_DIVISOR = 20
+"""The part of the context that is left to a summary, if it may be as large."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedPlan:
+    """What of the window stays, so that what is served is a conversation."""
+
+    cut: int
+    """The first block of the kept window; what stays in front of it is carried along."""
+    is_cut: bool
+    """Whether what stands before `cut` leaves; else the window goes on beginning there."""
+    staying_items: tuple[Item, ...]
+    trims: tuple[Trim, ...]
+    repairs: tuple[Repair, ...]
+
+
+def repair_plan(window: Window, plan: Plan, *, to_fit: bool = False) -> RepairedPlan:
+    """The legal plan next to a raw one.
+
+    A cut moves to the nearest position where it parts no pair and no message and takes something
+    out. Of what is dropped behind it, pairs and messages leave or stay as a whole. Where the view
+    is still too large for the model, or nothing may leave at all, the largest tool results are
+    shortened; `to_fit` shortens what else is large, until the view fits. Raises
+    NothingToCompactError where nothing of this helps.
+    """
+    cut, repairs = _find_cut(window, plan)
+    begins = cut if cut is not None else _find_first_kept(window)
+    stays = _list_staying(window, cut) if cut is not None else tuple(window.items)
+    if plan.drops:
+        stays, dropping = _drop_groups(stays, plan.drops, find_unsent_positions(window))
+        repairs += dropping
+    trims = list_effective_trims(window, stays, plan.trims)
+    something_goes = _is_anything_removed(window, stays)
+    beside = window.limit // SUMMARY_DIVISOR if to_fit else 0
+    if _is_too_large(window, stays, trims, beside) or not (something_goes or trims):
+        if to_fit:
+            extra = _shorten_to_fit(window, stays, trims)
+        else:
+            extra = trim_largest_results(
+                window, [i for i in stays if i.position not in _list_positions(trims)]
+            )
+        if extra:
+            repairs += (
+                Repair(rule="shortened-largest", trimmed=Ranges.of(_list_positions(extra))),
+            )
+            trims += extra
+    if not (something_goes or trims):
+        raise NothingToCompactError(f"{explain_no_gain(window)}{_explain_plan(plan)}")
+    return RepairedPlan(begins, cut is not None, stays, trims, repairs)
+
+
+def _shorten_to_fit(
+    window: Window, stays: Sequence[Item], trims: Sequence[Trim]
+) -> tuple[Trim, ...]:
+    """Trims by which blocks fit beside a small summary, or as few tokens stay as can be.
+
+    Tool results first, then calls and what was said; to a tenth of the context, then to less.
+    """
+    room = window.limit - window.request_tokens - window.limit // SUMMARY_DIVISOR
+    extra: tuple[Trim, ...] = ()
+    for kinds in (frozenset({Kind.TOOL_RESULT}), TRIMMABLE_KINDS):
+        most = compute_trim_target(window.limit)
+        while most >= MIN_BLOCK_TOKENS:
+            extra = trim_blocks(window, stays, kinds, most)
+            if compute_shown_blocks(window, stays, (*trims, *extra)).tokens <= room:
+                return extra
+            most //= 2
+    return extra
+
+
+def explain_no_gain(window: Window) -> str:
+    """Why a compaction came to nothing: the floor, and what holds it up."""
+    largest = sorted(window.items, key=lambda item: -item.tokens)[:3]
+    named = ", ".join(
+        f"#{item.position} {item.kind} {item.tokens:,} tokens"
+        + (" (pinned)" if item.is_pinned else " (open)" if item.is_open else "")
+        for item in largest
+    )
+    return (
+        f"nothing to compact: {window.tokens:,} tokens in view, and no legal cut makes it smaller"
+        + (f"; the largest blocks are {named}" if named else "")
+    )
+
+
+def _find_cut(window: Window, plan: Plan) -> tuple[int | None, tuple[Repair, ...]]:
+    if plan.cut is None:
+        return None, ()
+    wanted = next((item.place for item in window.items if item.position == plan.cut), plan.cut)
+    cut = find_nearest_cut(find_legal_cuts(window), wanted)
+    if cut is None or cut == plan.cut:
+        return cut, ()
+    return cut, (Repair(rule="nearest-legal-cut", wanted=plan.cut, got=cut),)
+
+
+def _list_staying(window: Window, cut: int) -> tuple[Item, ...]:
+    """The items from the cut on, and those in front of it that are carried along."""
+    carried = find_carried_positions(window, cut)
+    at = bisect_left(window.items, cut, key=get_place)
+    return (*(item for item in window.items[:at] if item.position in carried), *window.items[at:])
+
+
+def _find_first_kept(window: Window) -> int:
+    """Where the kept window goes on beginning if nothing is cut off."""
+    return next((item.position for item in window.open_to_cut), window.cut_start)
+
+
+def _drop_groups(
+    items: Sequence[Item], drops: Ranges, unseen: Ranges
+) -> tuple[tuple[Item, ...], tuple[Repair, ...]]:
+    """What stays of the items once pairs and messages leave as a whole, and what that changed."""
+    wanted = frozenset([item.position for item in items if item.position in drops])
+    touched = [
+        group for group in group_blocks(items) if any(item.position in wanted for item in group)
+    ]
+    leaving = [group for group in touched if _is_group_leaving(group, wanted)]
+    if not leaving:
+        # Each drop would part a pair: the first that may leave does, with all that it is bound to.
+        leaving = [group for group in touched if not any(map(is_carried, group))][:1]
+    repairs: tuple[Repair, ...] = ()
+    gone = frozenset(item.position for group in leaving for item in group)
+    shows = [group for group in leaving if any(item.position not in unseen for item in group)]
+    if shows and all(item.position in gone or item.position in unseen for item in items):
+        last = max(shows, key=lambda group: _find_newest(group).place)
+        newest = frozenset(item.position for item in last)
+        gone -= newest
+        repairs = (Repair(rule="never-empty", stays=Ranges.of(newest)),)
+    stays, leaves = Ranges.of(wanted - gone), Ranges.of(gone - wanted)
+    for repair in repairs:
+        stays -= repair.stays
+    if stays or leaves:
+        repairs = (Repair(rule="whole-groups", stays=stays, leaves=leaves), *repairs)
+    return tuple([item for item in items if item.position not in gone]), repairs
+
+
+def _is_group_leaving(group: Sequence[Item], drops: frozenset[int]) -> bool:
+    """Whether a group leaves of which some was to leave: as most of it would, by tokens.
+
+    It stays with its newest block, which a policy keeps for being recent.
+    """
+    dropped = [item for item in group if item.position in drops]
+    if not dropped or any(map(is_carried, group)):
+        return False
+    if len(dropped) == len(group):
+        return True
+    if _find_newest(group).position not in drops:
+        return False
+    return 2 * sum(item.tokens for item in dropped) > sum(item.tokens for item in group)
+
+
+def _explain_plan(plan: Plan) -> str:
+    """What a policy says that would take nothing out itself."""
+    takes_out = plan.cut is not None or plan.drops or plan.trims
+    return "" if takes_out else f" ({plan.reason})"
+
+
+def _is_anything_removed(window: Window, stays: Sequence[Item]) -> bool:
+    """Whether a block leaves that a summary can stand for."""
+    unsaid = find_hidden_positions(window)
+    standing = {item.position for item in stays}
+    return any(
+        item.position not in standing and item.position not in unsaid for item in window.items
+    )
+
+
+def _find_newest(group: Sequence[Item]) -> Item:
+    return max(group, key=lambda item: (item.place, item.position))
+
+
+def _is_too_large(
+    window: Window, stays: Sequence[Item], trims: Sequence[Trim], beside: int = 0
+) -> bool:
+    """Whether what stays does not fit into the model's context, with so many tokens beside it."""
+    if window.limit <= 0:
+        return False
+    return (
+        window.request_tokens + compute_shown_blocks(window, stays, trims).tokens + beside
+        > window.limit
+    )
+
+
+def _list_positions(trims: Sequence[Trim]) -> frozenset[int]:
+    return frozenset(trim.position for trim in trims)

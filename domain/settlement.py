@@ -1,0 +1,160 @@
+"""Gives every block up to a boundary exactly one fate, and turns a raw plan into a legal one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from .compaction_events import (
+    CompactBoundary,
+    HiddenBlock,
+    Repair,
+    Replacement,
+    SplitTurn,
+    Summary,
+    Trim,
+)
+from .cut_points.carried_blocks import find_hidden_positions
+from .item import Item
+from .plan_repairs import repair_plan
+from .ranges import Ranges
+from .shown_blocks import compute_shown_blocks
+from .window import Plan, Window
+
+
+class BlockStatus(StrEnum):
+    """What became of a block; of several, the first that holds."""
+
+    ERASED = "erased"
+    RETRACTED = "retracted"
+    PINNED = "pinned"
+    HIDDEN = "hidden"
+    TRIMMED = "trimmed"
+    SUMMARIZED = "summarised"
+    VISIBLE = "visible"
+
+
+@dataclass(frozen=True)
+class BlockStatuses:
+    """What became of each block, as a boundary and what was taken back have it."""
+
+    boundary: CompactBoundary | None
+    summary: Summary | None
+    retracted: Ranges
+
+    def find(self, position: int) -> BlockStatus | None:
+        """The fate of the block there; None where the boundary forgot it: `verify` fails."""
+        boundary = self.boundary
+        if position in self.retracted:
+            return BlockStatus.RETRACTED
+        if boundary is None or position > boundary.after:
+            return BlockStatus.VISIBLE
+        if position in boundary.pinned:
+            return BlockStatus.PINNED
+        if position in boundary.hidden or position in self._replaced_positions:
+            return BlockStatus.HIDDEN
+        if position in self._trimmed_positions:
+            return BlockStatus.TRIMMED
+        if self.summary is not None and position in self.summary.covers:
+            return BlockStatus.SUMMARIZED
+        return BlockStatus.VISIBLE if position in boundary.kept else None
+
+    @cached_property
+    def _replaced_positions(self) -> frozenset[int]:
+        replacements = self.boundary.replacements if self.boundary else ()
+        return frozenset(replacement.position for replacement in replacements)
+
+    @cached_property
+    def _trimmed_positions(self) -> frozenset[int]:
+        trims = self.boundary.trims if self.boundary else ()
+        return frozenset(trim.position for trim in trims)
+
+
+def find_block_status(
+    position: int, boundary: CompactBoundary | None, summary: Summary | None, retracted: Ranges
+) -> BlockStatus | None:
+    """The fate of one block: see Fates, which is faster for many."""
+    return BlockStatuses(boundary, summary, retracted).find(position)
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """A plan made legal: what a boundary will say, but for its summary."""
+
+    after: int
+    first_kept: int
+    kept: Ranges
+    pinned: Ranges
+    hidden: Ranges
+    covers: Ranges
+    """All that the new summary has to stand for, earlier summaries' ranges included."""
+    trims: tuple[Trim, ...]
+    replacements: tuple[Replacement, ...]
+    split_turn: SplitTurn | None
+    repairs: tuple[Repair, ...]
+    removed_items: tuple[Item, ...]
+    """The blocks that leave the view now and that no earlier summary stands for."""
+    kept_tokens: int
+    """Tokens of the blocks that stay, as they will be shown."""
+
+
+def settle_plan(window: Window, plan: Plan, *, to_fit: bool = False) -> Settlement:
+    """The nearest legal settlement of a raw plan.
+
+    `to_fit` shortens blocks until what stays fits into the model's context. Raises
+    NothingToCompactError, naming the largest blocks, where nothing can be taken out.
+    """
+    legal = repair_plan(window, plan, to_fit=to_fit)
+    cut, stays = legal.cut, legal.staying_items
+    pinned = Ranges.of([item.position for item in stays if item.is_pinned])
+    earlier = window.boundary
+    covered = window.summary.covers if window.summary else Ranges()
+    was_hidden = earlier.hidden if earlier else Ranges()
+    universe = Ranges.span(earlier.after + 1 if earlier else 1, window.after) - window.retracted
+    universe |= (earlier.kept - window.retracted) if earlier else Ranges()
+    shows = compute_shown_blocks(window, stays, legal.trims)
+    shown = Ranges.of(replacement.position for replacement in shows.replacements)
+    hides = find_hidden_positions(window) & universe
+    hidden = (was_hidden | hides) - shown - pinned
+    # What stays may have left long ago: a pin brings it back, and what it is bound to.
+    standing = {item.position for item in stays}
+    leaves = [item for item in window.items if item.position not in standing]
+    left = Ranges.of([item.position for item in leaves])
+    # Without a cut nothing leaves but what is dropped, not even what no model is sent.
+    begins = cut if legal.is_cut else 1
+    kept = ((universe & Ranges.span(begins, window.after)) - left | Ranges.of(standing)) - hidden
+    covers = (covered | universe) - kept - hidden
+    return Settlement(
+        after=window.after,
+        first_kept=cut,
+        kept=kept,
+        pinned=pinned,
+        hidden=hidden,
+        covers=covers,
+        trims=shows.trims,
+        replacements=shows.replacements,
+        split_turn=find_split_turn(window.items, cut, covers) if legal.is_cut else None,
+        repairs=legal.repairs,
+        removed_items=tuple([item for item in leaves if item.position not in hidden]),
+        kept_tokens=shows.tokens,
+    )
+
+
+def list_newly_hidden(window: Window, settlement: Settlement) -> tuple[HiddenBlock, ...]:
+    """What is hidden from this boundary on, and what shows in its place."""
+    shown = {replacement.position: replacement.text for replacement in settlement.replacements}
+    return tuple(
+        HiddenBlock(position=position, replacement=shown.get(position, text))
+        for position, text in sorted(window.hides.items())
+        if position not in settlement.pinned
+    )
+
+
+def find_split_turn(items: Sequence[Item], cut: int, covers: Ranges) -> SplitTurn | None:
+    """The part of the cut's turn that leaves, if the cut is inside a turn."""
+    turn = next(item.turn for item in items if item.position == cut)
+    left = [item for item in items if item.turn == turn and item.position in covers]
+    if not left or turn == 0:
+        return None
+    prefix = Ranges.span(left[0].place, left[-1].place) | Ranges.of(i.position for i in left)
+    return SplitTurn(turn=turn, prefix=prefix & covers)

@@ -1,0 +1,41 @@
+"""Remembers what was found in a block, for as long as the block lives."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar, TypeVarTuple
+from weakref import KeyedRef
+
+from ...blocks import AnyBlock
+
+_BlockT = TypeVar("_BlockT", bound=AnyBlock)
+_Args = TypeVarTuple("_Args")
+_ResultT = TypeVar("_ResultT")
+
+
+class CachedPerBlock(Generic[_BlockT, *_Args, _ResultT]):
+    """A pure function of a block, asked once: each block is summarised again and again, by every
+    policy that is tried on its session, and at every limit.
+
+    Blocks are known by their identity, for to compare their texts would take as long.
+    """
+
+    def __init__(self, find: Callable[[_BlockT, *_Args], _ResultT]) -> None:
+        self._find = find
+        self._known: dict[int, tuple[KeyedRef[int, _BlockT], dict[tuple[*_Args], _ResultT]]] = {}
+
+    def __call__(self, block: _BlockT, *how: *_Args) -> _ResultT:
+        key = id(block)
+        known = self._known.get(key)
+        if known is None:
+            # The entry is gone before another block can be given the same identity.
+            known = self._known[key] = (KeyedRef(block, self._forget_block, key), {})
+        found = known[1]
+        if how not in found:
+            found[how] = self._find(block, *how)
+        return found[how]
+
+    def _forget_block(self, block: KeyedRef[int, _BlockT]) -> None:
+        self._known.pop(block.key, None)
+
+    def cache_clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()

@@ -1,0 +1,97 @@
+"""What became of every block at a coordinate, and since when: a few sets, however many blocks."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...domain.ranges import Ranges
+from ...domain.session_events import BlocksRetracted
+from ...domain.settlement import BlockStatus
+from ..status_ranges import compute_status_ranges
+from .view_epochs import ViewEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class StatusSince:
+    """What became of one block."""
+
+    status: BlockStatus | None
+    """None where the boundary forgot it, which `verify` reports."""
+    since: int | None = None
+    """The session's position from which it has been so; None where it was so from the first."""
+    boundary: int | None = None
+    """The boundary that made it so; of what is summarised, the first whose summary stood for it
+    without a break."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    first: int
+    last: int
+    status: StatusSince
+
+
+class StatusIndex:
+    """The fates of all blocks of a session at one coordinate."""
+
+    def __init__(
+        self, epochs: Sequence[ViewEpoch], retractions: Sequence[BlocksRetracted], position: int
+    ) -> None:
+        self.now = epochs[-1]
+        spans = [
+            *_iter_retracted_spans(retractions),
+            *_iter_decided_spans(epochs, retractions, position),
+        ]
+        self._spans = sorted(spans, key=lambda span: span.first)
+
+    def find(self, position: int) -> StatusSince:
+        """What became of the block at a position."""
+        index = bisect_right(self._spans, position, key=lambda span: span.first) - 1
+        if index >= 0 and position <= self._spans[index].last:
+            return self._spans[index].status
+        return StatusSince(None)
+
+
+def _iter_spans(positions: Ranges, status: StatusSince) -> Iterator[_Span]:
+    for first, last in positions.runs:
+        yield _Span(first, last, status)
+
+
+def _iter_retracted_spans(retractions: Sequence[BlocksRetracted]) -> Iterator[_Span]:
+    known = Ranges()
+    for one in retractions:
+        became = StatusSince(BlockStatus.RETRACTED, since=one.originator_version)
+        yield from _iter_spans(one.positions - known, became)
+        known |= one.positions
+
+
+def _iter_decided_spans(
+    epochs: Sequence[ViewEpoch], retractions: Sequence[BlocksRetracted], position: int
+) -> Iterator[_Span]:
+    retracted = Ranges()
+    for one in retractions:
+        retracted |= one.positions
+    by_era = [
+        compute_status_ranges(era.boundary, era.summary, retracted, position) for era in epochs
+    ]
+    for fate, now in by_era[-1].items():
+        if fate is not BlockStatus.RETRACTED:
+            yield from _iter_spans_since(fate, now, epochs, by_era)
+
+
+def _iter_spans_since(
+    status: BlockStatus,
+    now: Ranges,
+    epochs: Sequence[ViewEpoch],
+    by_epoch: Sequence[Mapping[BlockStatus, Ranges]],
+) -> Iterator[_Span]:
+    """Blocks of one fate, each with the era since which it has had it without a break."""
+    remaining = now
+    for index in range(len(epochs) - 1, 0, -1):
+        stays = remaining & by_epoch[index - 1].get(status, Ranges())
+        era = epochs[index]
+        yield from _iter_spans(remaining - stays, StatusSince(status, era.start, era.number))
+        remaining = stays
+        if not remaining:
+            break
+    yield from _iter_spans(remaining, StatusSince(status))

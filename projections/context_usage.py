@@ -1,0 +1,289 @@
+"""Reckons how much of a model's context a view takes: what was reported, and what came since."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..domain.blocks import ASSISTANT_KINDS, Kind
+from ..domain.counting.images import ImageRule, find_image_rule
+from ..domain.counting.token_calibration import (
+    FRAME_TOKENS,
+    MAX_EXTRA_BLOCK_TOKENS,
+    MAX_RATIO,
+    MAX_TOKENS_PER_SEALED_CHAR,
+    ContentKind,
+    TokenCalibration,
+    is_credible,
+)
+from ..domain.session_events import ModelCalled
+from .recorded_event import RecordedEvent
+from .view_entry import ViewEntry
+from .view_token_counts import TokenCounts
+
+_MIN_ANSWER_SHARE = 0.5
+"""A reported answer below this share of what stands in the log was counted while it streamed."""
+
+
+class RequestOverhead(NamedTuple):
+    """What is sent besides the blocks."""
+
+    system: RecordedEvent | None
+    tools: RecordedEvent | None
+    summary: str
+
+
+class CallSample(NamedTuple):
+    """A call of a model, and what became of the view since the call before it.
+
+    A named tuple, the fastest to make: a fold makes one of each call.
+    """
+
+    call: ModelCalled
+    new_entries: tuple[ViewEntry, ...]
+    """What was appended since, up to what the call saw; nothing for the first call."""
+    retracted_entries: tuple[ViewEntry, ...]
+    """What was taken back since, of what the call before it had seen."""
+    visible_tokens: int
+    """Estimated tokens of all blocks that the call saw."""
+    request: RequestOverhead
+    is_whole: bool
+    """Whether the fold knows all that was appended, as it was shown."""
+    saw_this_view: bool
+    """Whether the call saw this very view, and not one that a compaction has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierUsage:
+    """What the calls on the view before this one tell about this one."""
+
+    model: str | None
+    ratio: float
+    """Tokens that the model made of one estimated token."""
+    unseen_tokens: int
+    """Tokens that the provider counted and no log holds: its own prompts, tools that nobody set."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUsage:
+    """How much of the context a view takes, as far as can be told."""
+
+    calibration: TokenCalibration
+    used_tokens: int
+    reported_tokens: int | None
+    """Context of the newest call that saw this view, where it can be believed."""
+    last_seen_position: int | None = None
+    """What that call saw last."""
+
+
+class ContextUsageTracker:
+    """Learns from the calls of one fold, in order; each of them is taken in once."""
+
+    def __init__(
+        self,
+        token_counts: TokenCounts | None = None,
+        earlier: Callable[[], EarlierUsage | None] = lambda: None,
+    ) -> None:
+        self._tally = token_counts or TokenCounts()
+        self._earlier = earlier
+        self._unseen = 0
+        self._gauge: TokenCalibration | None = None
+        self._anchor: CallSample | None = None
+        """The newest call whose report was believed."""
+        self._since: tuple[ViewEntry, ...] = ()
+        self._gone: tuple[ViewEntry, ...] = ()
+        """What changed after it, as far as later calls saw it whose report was not."""
+        self._news: list[CallSample] = []
+        self._summed: tuple[TokenCalibration | None, tuple[ViewEntry, ...], int] = (None, (), 0)
+        """What a gauge made of some entries in all."""
+
+    def add_sample(self, lap: CallSample) -> None:
+        self._news.append(lap)
+
+    def find_anchor_position(self) -> int:
+        """What the newest call saw last whose report was believed; 0 where there was none."""
+        self.find_calibration()
+        return self._anchor.call.position if self._anchor else 0
+
+    def find_calibration(self) -> TokenCalibration:
+        """What is known by now."""
+        if self._gauge is None:
+            earlier = self._earlier()
+            self._gauge = TokenCalibration()
+            if earlier is not None:
+                self._unseen = earlier.unseen_tokens
+                self._gauge = TokenCalibration(model=earlier.model, prior=earlier.ratio)
+        news, self._news = self._news, []
+        for lap in news:
+            self._gauge = self._learn(self._gauge, lap)
+        return self._gauge
+
+    def measure_usage(
+        self,
+        entries: tuple[ViewEntry, ...],
+        request: RequestOverhead,
+        gone: Iterable[ViewEntry] = (),
+    ) -> ContextUsage:
+        """What a view takes that holds these entries now; `gone` was taken back since a call."""
+        gauge = self.find_calibration()
+        anchor = self._anchor if self._anchor and self._anchor.saw_this_view else None
+        if anchor is None:
+            besides = gauge.get_ratio(ContentKind.REQUEST) * self._count_overhead(request)
+            return ContextUsage(
+                gauge, round(self._sum_tokens(gauge, entries) + besides) + self._unseen, None
+            )
+        seen = anchor.call.position
+        later = len(entries)
+        while later and entries[later - 1].position > seen:
+            later -= 1
+        lost = [entry for entry in (*self._gone, *gone) if entry.position <= seen]
+        grown, _, _ = self._measure_growth(gauge, anchor, entries[later:], lost, request)
+        context = _get_context(anchor)
+        return ContextUsage(gauge, max(1, round(context + grown)), context, seen)
+
+    def _sum_tokens(self, calibration: TokenCalibration, entries: tuple[ViewEntry, ...]) -> int:
+        """The sizes of all entries; only what came since the last time is looked at."""
+        known, summed, total = self._summed
+        if calibration is not known or entries[: len(summed)] != summed:
+            summed, total = (), 0
+        total += sum(self.list_sizes(calibration, entries[len(summed) :]))
+        self._summed = calibration, entries, total
+        return total
+
+    def list_sizes(
+        self, calibration: TokenCalibration, entries: Sequence[ViewEntry]
+    ) -> tuple[int, ...]:
+        """Tokens of each entry as the model counts it; as estimated where nothing was learned."""
+        rule, size = find_image_rule(calibration.model), self._tally.count_entry
+        if not calibration.has_learned:
+            found = (size(entry, rule) for entry in entries)
+            return tuple(max(1, text + media) for _, text, media in found)
+        ratios = {sort: calibration.get_ratio(sort) for sort in ContentKind}
+        frame = FRAME_TOKENS * ratios[ContentKind.FRAME]
+        return tuple(
+            max(1, round(text * ratios[sort] + media * ratios[ContentKind.MEDIA] + frame))
+            for sort, text, media in (size(entry, rule) for entry in entries)
+        )
+
+    def _learn(self, calibration: TokenCalibration, lap: CallSample) -> TokenCalibration:
+        calibration = calibration.switch_model(lap.call.model)
+        context = _get_context(lap)
+        anchor = self._anchor
+        if anchor is not None and anchor.saw_this_view and not lap.saw_this_view:
+            return calibration  # told late: this view has been seen since
+        if anchor is None or not _is_same_view(anchor, lap):
+            if not is_credible(context, self._estimate_tokens(calibration, lap)):
+                return calibration.count_refusal()
+            self._settle_sample(lap)
+            return calibration
+        since, gone = (*self._since, *lap.new_entries), (*self._gone, *lap.retracted_entries)
+        grown, fixed, load = self._measure_growth(calibration, anchor, since, gone, lap.request)
+        expected = _get_context(anchor) + grown
+        if not is_credible(context, expected) and not is_credible(
+            context, self._estimate_tokens(calibration, lap)
+        ):
+            self._since, self._gone = since, gone
+            return calibration.count_refusal()
+        is_again = lap.call.position == anchor.call.position
+        if lap.is_whole and not is_again and lap.call.model == anchor.call.model:
+            calibration = calibration.record_prediction(expected, context)
+            if context > _get_context(anchor):
+                calibration = calibration.learn_growth(load, context - _get_context(anchor) - fixed)
+        self._settle_sample(lap)
+        return calibration
+
+    def _estimate_tokens(self, calibration: TokenCalibration, lap: CallSample) -> float:
+        """What a call saw, by the plain estimate."""
+        return calibration.prior * (lap.visible_tokens + self._count_overhead(lap.request))
+
+    def _settle_sample(self, lap: CallSample) -> None:
+        self._anchor, self._since, self._gone = lap, (), ()
+
+    def _measure_growth(
+        self,
+        calibration: TokenCalibration,
+        anchor: CallSample,
+        since: Iterable[ViewEntry],
+        gone: Iterable[ViewEntry],
+        request: RequestOverhead,
+    ) -> tuple[float, float, dict[ContentKind, int]]:
+        """What a view grew by after a call; how much of it is known; the load of the rest."""
+        rule = find_image_rule(calibration.model)
+        entries = list(since)
+        answer = _find_answer(entries)
+        fixed = self._count_answer_tokens(calibration, anchor.call, answer, rule)
+        if fixed is not None:
+            own = {entry.position for entry in answer}
+            entries = [entry for entry in entries if entry.position not in own]
+        load = self._tally.sum_by_kind(entries, rule)
+        known = float(fixed or 0)
+        if request != anchor.request:
+            more = self._count_overhead(request) - self._count_overhead(anchor.request)
+            known += calibration.get_ratio(ContentKind.REQUEST) * more
+        known -= calibration.predict_tokens(self._tally.sum_by_kind(gone, rule))
+        return known + calibration.predict_tokens(load), known, load
+
+    def _count_answer_tokens(
+        self,
+        calibration: TokenCalibration,
+        call: ModelCalled,
+        answer: Sequence[ViewEntry],
+        rule: ImageRule,
+    ) -> int | None:
+        """Tokens of a call's answer, as reported; None where that cannot be what is sent again.
+
+        Reasoning that is not in the log is not sent again. What its provider sealed is.
+        """
+        output = call.usage.output if call.usage else None
+        if output is None or not answer:
+            return None
+        sealed = sum(
+            len(entry.block.native.item)
+            for entry in answer
+            if entry.block.kind is Kind.THINKING and entry.block.native
+        )
+        if not sealed and call.usage and call.usage.reasoning:
+            output -= call.usage.reasoning
+        shows = calibration.predict_tokens(self._tally.sum_by_kind(answer, rule))
+        most = (
+            MAX_RATIO * shows
+            + MAX_EXTRA_BLOCK_TOKENS * len(answer)
+            + MAX_TOKENS_PER_SEALED_CHAR * sealed
+        )
+        return output if _MIN_ANSWER_SHARE * shows <= output <= most else None
+
+    def _count_overhead(self, request: RequestOverhead) -> int:
+        """Estimated tokens of what is sent besides the blocks."""
+        tally = self._tally
+        return (
+            tally.count_request(request.system)
+            + tally.count_request(request.tools)
+            + tally.count_text(request.summary)
+        )
+
+
+def _get_context(lap: CallSample) -> int:
+    context = lap.call.context
+    assert context is not None, "only calls that were measured make laps"
+    return context
+
+
+def _is_same_view(one: CallSample, other: CallSample) -> bool:
+    """Whether both calls saw the same view, the later one more of it."""
+    if one.saw_this_view or other.saw_this_view:
+        return one.saw_this_view and other.saw_this_view
+    return (one.call.lineage, one.call.lineage_version) == (
+        other.call.lineage,
+        other.call.lineage_version,
+    )
+
+
+def _find_answer(entries: Sequence[ViewEntry]) -> list[ViewEntry]:
+    """What a model answered a call with: the first message of its own after it."""
+    answer: list[ViewEntry] = []
+    for entry in entries:
+        by_model = entry.block.kind in ASSISTANT_KINDS
+        if by_model and (not answer or entry.block.message_id == answer[0].block.message_id):
+            answer.append(entry)
+        elif answer and answer[0].block.message_id is None:
+            break
+    return answer

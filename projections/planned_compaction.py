@@ -1,0 +1,242 @@
+"""A policy asked about a window, and its answer made legal: live and replayed by one code path."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from ..domain.compaction import UNSHOWN_SUMMARIZER
+from ..domain.compaction_events import Digest
+from ..domain.compaction_terms import CompactionTerms
+from ..domain.errors import NothingToCompactError, PolicyFailedError
+from ..domain.fitting import compute_summary_budget, settle_plan_to_fit
+from ..domain.inventory import build_inventory
+from ..domain.item import Item
+from ..domain.plan_price import price_compaction, size_summary_call
+from ..domain.plan_repairs import SUMMARY_DIVISOR, explain_no_gain
+from ..domain.pricing_text import describe_pricing
+from ..domain.ranges import Ranges
+from ..domain.settlement import Settlement, list_newly_hidden
+from ..domain.summaries.notice import HIDDEN_TEXT, NoticeSummarizer
+from ..domain.summaries.summarizer import Draft, Material
+from ..domain.summaries.template import get_touch_rule
+from ..domain.token_estimate import estimate_text
+from ..domain.window import Plan, Window
+from .history_view import HistoryView
+from .rendering.catalog import render_view
+
+OriginalsReader = Callable[[Ranges], Iterable[Item]]
+"""Reads blocks from the log, by position."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCompaction:
+    """A plan made legal, and what its summary is to be written from."""
+
+    window: Window
+    plan: Plan
+    settlement: Settlement
+    material: Material
+    based_on: int
+    """The decision of the lineage that the plan was made on."""
+
+    @property
+    def previous(self) -> int | None:
+        """The boundary that the plan builds upon."""
+        return self.window.boundary.originator_version if self.window.boundary else None
+
+    @property
+    def tokens_without_summary(self) -> int:
+        """Tokens of the view to come, but for its summary."""
+        return self.window.request_tokens + self.settlement.kept_tokens
+
+    @property
+    def blocks_after(self) -> int:
+        """Blocks of the view to come."""
+        return sum(item.position in self.settlement.kept for item in self.window.items)
+
+    def count_post_tokens(self, text: str) -> int:
+        """Tokens of the view to come, with this summary."""
+        return self.tokens_without_summary + self.window.convert_estimate(estimate_text(text))
+
+    def is_written_from(self, other: Material) -> bool:
+        """Whether a draft made from the other material can stand for this one's."""
+        own = self.material
+        return (own.covers, own.prefix, own.previous) == (
+            other.covers,
+            other.prefix,
+            other.previous,
+        ) and [item.position for item in own.removed_items] == [
+            item.position for item in other.removed_items
+        ]
+
+
+def plan_compaction(
+    window: Window,
+    view: HistoryView,
+    terms: CompactionTerms,
+    originals: OriginalsReader,
+    based_on: int,
+) -> PlannedCompaction | None:
+    """What would leave the view; None where the policy sees no need.
+
+    `originals` reads what earlier summaries stand for. Raises NothingToCompactError where nothing
+    can be gained.
+    """
+    items = terms.pins.apply(window.items, terms.limit)
+    if items is not window.items:
+        window = replace(window, items=items, memo={})
+    plan = _ask_policy(terms, window)
+    if plan is None:
+        return None
+    settlement = settle_plan_to_fit(window, plan)
+    found = PlannedCompaction(
+        window=window,
+        plan=plan,
+        settlement=settlement,
+        material=_make_material(
+            window, plan, settlement, terms, partial(render_view, view), originals=originals
+        ),
+        based_on=based_on,
+    )
+    check_gain(found, found.tokens_without_summary, terms)
+    _check_price(found, terms)
+    return found
+
+
+def _ask_policy(terms: CompactionTerms, window: Window) -> Plan | None:
+    """What the policy answers; where it finds nothing to cut of a view that is too large for
+    the model, a plan without a cut, so that results can be shortened at least."""
+    try:
+        plan = terms.policy.plan(window)
+    except NothingToCompactError as nothing:
+        if not 0 < window.limit < window.used_tokens:
+            raise
+        return Plan(cut=None, reason=str(nothing), summary_tokens=window.limit // SUMMARY_DIVISOR)
+    if plan is not None and not isinstance(plan, Plan):
+        raise PolicyFailedError(
+            f"{terms.policy.name} answered {type(plan).__name__} where a Plan or None is wanted"
+        )
+    return plan
+
+
+def _make_material(
+    window: Window,
+    plan: Plan,
+    settlement: Settlement,
+    terms: CompactionTerms,
+    served: Callable[[str], Mapping[str, Any]] | None,
+    *,
+    originals: OriginalsReader,
+) -> Material:
+    before, gone = window.summary, settlement.removed_items
+    if gone and before is not None and before.summariser == UNSHOWN_SUMMARIZER:
+        # Nobody can go on with a text that nobody has: what it stood for is summed up from the log,
+        # as a request in which it does not stand cannot be.
+        before, gone, served = None, tuple(originals(settlement.covers)), None
+    return Material(
+        removed_items=gone,
+        covers=settlement.covers,
+        budget=compute_summary_budget(window, plan, settlement),
+        turn_budget=plan.turn_tokens,
+        template=plan.template,
+        prefix=settlement.split_turn.prefix if settlement.split_turn else Ranges(),
+        previous=before.text if before else None,
+        previous_sections=before.sections if before else {},
+        digest=build_inventory(
+            gone,
+            before.digest if before else Digest(),
+            list_newly_hidden(window, settlement),
+            touches=get_touch_rule(plan.template),
+            tracked=terms.tracked_files() if terms.tracked_files else (),
+        ),
+        instructions=terms.instructions,
+        originals=partial(originals, settlement.covers),
+        served_prompt=served,
+    )
+
+
+def reuse_summary(planned: PlannedCompaction) -> tuple[Draft, str]:
+    """What stands for earlier blocks goes on standing for them: nothing new needs a text.
+
+    But a view has to name what was hidden, and does so beside a text alone. With whose it is.
+    """
+    summary, material = planned.window.summary, planned.material
+    text = material.previous or (HIDDEN_TEXT if planned.settlement.hidden else "")
+    return Draft(text, material.previous_sections), (
+        summary.summariser if summary else NoticeSummarizer().name
+    )
+
+
+def make_boundary_fields(
+    planned: PlannedCompaction, terms: CompactionTerms, text: str
+) -> dict[str, Any]:
+    """What a CompactBoundary says of a plan whose summary is `text`."""
+    settlement = planned.settlement
+    return {
+        "after": settlement.after,
+        "first_kept": settlement.first_kept,
+        "kept": settlement.kept,
+        "pinned": settlement.pinned,
+        "hidden": settlement.hidden,
+        "trims": settlement.trims,
+        "replacements": settlement.replacements,
+        "split_turn": settlement.split_turn,
+        "trigger": terms.trigger,
+        "policy": terms.policy.name,
+        "pre_tokens": planned.window.tokens,
+        "post_tokens": planned.count_post_tokens(text),
+        "repairs": settlement.repairs,
+        "previous": planned.previous,
+    }
+
+
+def make_summary_fields(
+    planned: PlannedCompaction, draft: Draft, summarizer: str
+) -> dict[str, Any] | None:
+    """What a Summary says of a draft; None where blocks are only shown shortened: nothing left."""
+    if not draft.text:
+        return None
+    return {
+        "text": draft.text,
+        "sections": draft.sections,
+        "digest": planned.material.digest,
+        "covers": planned.settlement.covers,
+        "cites": draft.cites,
+        "summariser": summarizer,
+        "model": draft.model,
+        "usage": draft.usage,
+        "cost_usd": draft.cost_usd,
+        "tokens": estimate_text(draft.text),
+    }
+
+
+def check_gain(planned: PlannedCompaction, post_tokens: int, terms: CompactionTerms) -> None:
+    """Raises NothingToCompactError where the view to come is not smaller by what was asked."""
+    window = planned.window
+    if post_tokens >= window.tokens:
+        raise NothingToCompactError(explain_no_gain(window))
+    # Of the blocks and their summary: nothing takes away what a provider adds of its own.
+    gained, whole = window.tokens - post_tokens, window.tokens - window.request_tokens
+    is_refused = 0 < window.limit < window.tokens
+    if terms.is_automatic and not is_refused and gained < terms.minimum_gain * whole:
+        raise NothingToCompactError(
+            f"a compaction would save {gained:,} of {whole:,} tokens, less than the "
+            f"{terms.minimum_gain:.0%} that it has to; {explain_no_gain(window)}"
+        )
+
+
+def _check_price(planned: PlannedCompaction, terms: CompactionTerms) -> None:
+    """Raises NothingToCompactError where it would cost more than it saves, if that matters."""
+    if not terms.require_saving or not terms.is_automatic:
+        return
+    window, plan, settlement = planned.window, planned.plan, planned.settlement
+    bought = size_summary_call(window, planned.material, terms.summary_prices)
+    pricing = price_compaction(
+        window, settlement, plan, terms.prices, terms.expected_calls, summary_call=bought
+    )
+    if pricing.is_worthwhile() is False:
+        raise NothingToCompactError(
+            f"a compaction would not pay for itself in {terms.expected_calls} calls: "
+            f"{'; '.join(describe_pricing(pricing))}"
+        )

@@ -1,0 +1,23 @@
+"""All text of a view, as fidelity reads it: no roles, no markup, no JSON."""
+
+from ...domain.blocks import ToolCall
+from ..history_view import HistoryView
+from ..view_entry import ViewEntry
+from .recorded_rows import iter_values
+
+
+def render_plain_text(view: HistoryView) -> str:
+    """System prompt, summary and every block that shows, one below the other.
+
+    A tool call is its name, a line feed, and the values of its arguments, one a line.
+    """
+    parts = [view.system_prompt or "", view.summary.text if view.summary else ""]
+    parts += map(_render_entry, view.entries)
+    return "\n".join(part for part in parts if part)
+
+
+def _render_entry(entry: ViewEntry) -> str:
+    block = entry.block
+    if entry.shown is not None or not isinstance(block, ToolCall):
+        return entry.text
+    return "\n".join((block.name, *iter_values(block.parse_arguments())))

@@ -1,0 +1,260 @@
+"""Decides as a policy would: at its threshold, and where a prompt is too large for the model."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+
+from ...domain.blocks import Kind
+from ...domain.compaction import Compaction, CompactionState, derive_lineage_id
+from ...domain.compaction_events import CompactBoundary, Summary, Trigger
+from ...domain.compaction_terms import REGROWTH_SHARE, CompactionTerms
+from ...domain.cut_points.orphans import find_orphans
+from ...domain.errors import NothingToCompactError, PolicyFailedError
+from ...domain.event import Event
+from ...domain.lazy_sequence import LazySequence
+from ...domain.plan_price import size_summary_call
+from ...domain.policies.policy import is_due, quiet_below
+from ...domain.ranges import Ranges
+from ...domain.session_events import BlockAppended
+from ...domain.summaries.summarizer import Draft, Material
+from ...domain.window import Plan, Window
+from ..planned_compaction import (
+    PlannedCompaction,
+    check_gain,
+    make_boundary_fields,
+    make_summary_fields,
+    plan_compaction,
+)
+from .decider import ReplayDecision
+from .recording import RecordedCall, Recording
+from .replay_fold import ReplayFold
+from .replay_writers import ReplayWriters, UnwrittenError
+from .replayed_call import FutileCompaction, ReplayCompaction
+from .session_time import SessionTime
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuedLineage:
+    """A lineage that was decided on before, by this policy or another."""
+
+    version: int
+    state: CompactionState
+    time: datetime
+    """When it was decided on last."""
+
+
+@dataclass
+class PolicyDecider:
+    """Asks a policy before each call, as an agent's loop does, and keeps what it decides.
+
+    The decisions are events of a lineage that nobody stores, decided by the aggregate that decides
+    live. Time is the session's own: that of the newest that the call saw.
+    """
+
+    terms: CompactionTerms
+    recording: Recording
+    writers: ReplayWriters = ReplayWriters()
+    lineage: str = "replay"
+    regrowth: float = REGROWTH_SHARE
+    once_a_turn: bool = False
+    """Whether one compaction by threshold has to do for all calls of a turn."""
+    continued: ContinuedLineage | None = None
+    """How far a stored lineage has come; None begins one."""
+    events: list[Event] = field(default_factory=list, init=False)
+    """All that was decided, for who wants to store it."""
+
+    def __post_init__(self) -> None:
+        recording = self.recording
+        self._time = SessionTime(recording)
+        self._now = self._time.now
+        if self.continued is None:
+            self._lineage = Compaction.open(
+                recording.namespace,
+                recording.key,
+                self.lineage,
+                clock=self._get_time,
+                subject=recording.subject,
+            )
+            self.events += self._lineage.collect_events()
+            return
+        self._now = max(self._now, self.continued.time)
+        self._lineage = Compaction(
+            derive_lineage_id(recording.namespace, recording.key, self.lineage),
+            version=self.continued.version,
+            state=self.continued.state,
+            subject=recording.subject,
+            clock=self._get_time,
+        )
+
+    def decide(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
+        self._now = max(self._now, self._time.advance(call.last_seen_position))
+        decided: list[ReplayDecision] = []
+        limit = self.terms.limit
+        if not fold.history.is_same_request and (
+            self._is_due(fold, call)
+            and not self._has_compacted_this_turn(fold)
+            and not self._is_futile(fold)
+        ):
+            decided.append(self._compact(fold, Trigger.THRESHOLD, call))
+        if 0 < limit < fold.tokens:
+            # The provider refuses it; the loop then compacts whatever the threshold says, once.
+            decided.append(self._compact(fold, Trigger.OVERFLOW, call))
+        self.events += self._lineage.collect_events()
+        return decided
+
+    def _compact(self, fold: ReplayFold, trigger: Trigger, call: RecordedCall) -> ReplayDecision:
+        terms = replace(self.terms, trigger=trigger)
+        found = None
+        try:
+            found = self._plan(fold, terms, call)
+            if found is None:
+                return FutileCompaction(trigger, "the policy finds nothing to do")
+            written = self.writers.write_summary(found, self._list_user_texts)
+            check_gain(found, found.count_post_tokens(written.draft.text), terms)
+        except (NothingToCompactError, UnwrittenError) as nothing:
+            # As an agent's loop has it: whoever was asked for a plan after a refusal, and found
+            # nothing, is asked again at the next.
+            is_gain = found is not None and isinstance(nothing, NothingToCompactError)
+            if trigger is Trigger.THRESHOLD or is_gain:
+                self._lineage.fail(reason=str(nothing), after=fold.history.position)
+            return FutileCompaction(trigger, str(nothing))
+        draft = written.draft
+        lineage = self._lineage
+        number = lineage.record_boundary(
+            make_boundary_fields(found, terms, draft.text),
+            make_summary_fields(found, draft, written.summarizer),
+            based_on=found.based_on,
+            activate_at=fold.history.position,
+        )
+        boundary, summary = _take_boundary(lineage.collect_events(), self.events)
+        fold.add_boundary(boundary, summary)
+        bought = 0
+        if draft.model is not None:
+            bought = size_summary_call(found.window, found.material, None).input
+        return ReplayCompaction(
+            boundary,
+            summary,
+            unchanged=fold.serve(number, lineage.version),
+            summary_input_tokens=bought,
+            orphaned_calls=_find_orphaned_calls(found),
+            refused_drafts=written.refused_drafts,
+        )
+
+    def _plan(
+        self, fold: ReplayFold, terms: CompactionTerms, call: RecordedCall
+    ) -> PlannedCompaction | None:
+        window = self._make_window(fold, terms.trigger)
+        decided = self._lineage.state.decided
+        try:
+            return plan_compaction(window, fold.make_view(), terms, fold.iter_originals, decided)
+        except NothingToCompactError:
+            raise
+        except Exception as error:  # whatever a user's policy raises
+            raise self._make_policy_error(call, error) from error
+
+    def _is_due(self, fold: ReplayFold, call: RecordedCall) -> bool:
+        try:
+            if self._quiet_below is not None and fold.tokens <= self._quiet_below:
+                return False
+            return is_due(self.terms.policy, self._make_window(fold, Trigger.THRESHOLD))
+        except NothingToCompactError:
+            return True  # it would, and there is nothing: that is said where it is carried out
+        except Exception as error:  # whatever a user's policy raises
+            raise self._make_policy_error(call, error) from error
+
+    @cached_property
+    def _quiet_below(self) -> int | None:
+        """The most tokens at which the policy need not be asked; None where it always has to be."""
+        return quiet_below(self.terms.policy, self.terms.limit)
+
+    def _make_policy_error(self, call: RecordedCall, error: Exception) -> PolicyFailedError:
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return PolicyFailedError(
+            f"{self.terms.policy.name} failed at call {call.number} of {self.recording.key!r}, "
+            f"which saw up to #{call.last_seen_position}: {what}"
+        )
+
+    def _is_futile(self, fold: ReplayFold) -> bool:
+        """Whether it came to nothing before, and hardly anything was said since."""
+        futile = self._lineage.state.futile
+        position = fold.history.position
+        # A fork shares the boundaries that its parent was served, and nothing else of it.
+        if fold.request_tokens < self.terms.limit < fold.tokens:
+            return False  # the provider would refuse it, and something may leave by now
+        if not futile or any(futile < first <= position for first in self.recording.forks):
+            return False
+        news = self.recording.log[futile : fold.history.position]
+        return sum(one.tokens for one in news) < self.regrowth * self.terms.limit
+
+    def _has_compacted_this_turn(self, fold: ReplayFold) -> bool:
+        """Whether this turn has had the one compaction that is to do for it."""
+        boundary = fold.history.boundary
+        if not self.once_a_turn or boundary is None or boundary.trigger is not Trigger.THRESHOLD:
+            return False
+        turn_at = self.recording.find_turn
+        return turn_at(fold.history.effective_from) == turn_at(fold.history.position)
+
+    def _make_window(self, fold: ReplayFold, trigger: Trigger) -> Window:
+        history, terms = fold.history, self.terms
+        boundary = history.boundary
+        since = None
+        if boundary is not None and self._time.is_told:
+            since = max(0.0, (self._now - boundary.timestamp).total_seconds())
+        return Window(
+            items=LazySequence(fold.list_items),
+            after=history.position,
+            limit=terms.limit,
+            trigger=trigger,
+            in_use=fold.tokens,
+            boundary=boundary,
+            summary=history.summary,
+            pinned=history.pinned,
+            hides=dict(history.hides),
+            retracted=history.retracted,
+            cached=fold.unchanged,
+            prices=terms.prices,
+            expected_calls=terms.expected_calls,
+            system_prompt=history.system.event.text if history.system else "",  # type: ignore[attr-defined]
+            since_boundary_s=since,
+            memo=fold.worked_out,
+        )
+
+    def _list_user_texts(self, draft: Draft, material: Material) -> list[str]:
+        """What users really said of what the draft may quote: all that leaves, and all it cites."""
+        said = {
+            item.position: item.block.text
+            for item in material.removed_items
+            if item.kind is Kind.USER
+        }
+        for position in draft.cites - Ranges.of(said):
+            event = self.recording.get_event(position).event
+            if isinstance(event, BlockAppended) and event.block.kind is Kind.USER:
+                said[position] = event.block.text
+        return list(said.values())
+
+    def _get_time(self) -> datetime:
+        return self._now
+
+
+def _take_boundary(
+    news: list[Event], events: list[Event]
+) -> tuple[CompactBoundary, Summary | None]:
+    """The boundary and the summary of what was just drawn; `events` takes it all in."""
+    events += news
+    boundary = next(event for event in news if isinstance(event, CompactBoundary))
+    return boundary, next((event for event in news if isinstance(event, Summary)), None)
+
+
+def _find_orphaned_calls(found: PlannedCompaction) -> tuple[str, ...]:
+    """Calls that the raw plan would have parted from their results."""
+    if not found.settlement.repairs:
+        return ()
+    window, plan = found.window, found.plan
+    broken = find_orphans(window.items, _find_raw_staying(window, plan))
+    return tuple(sorted(broken.calls | broken.results))
+
+
+def _find_raw_staying(window: Window, plan: Plan) -> Ranges:
+    """What would stay if the raw plan were carried out to the letter."""
+    cut = plan.cut or 0
+    return Ranges.of(item.position for item in window.items if item.place >= cut) - plan.drops

@@ -1,0 +1,192 @@
+"""A recorded session as rows of what was said: what fidelity reads, whatever agent wrote it."""
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any
+
+from ...domain.blocks import UNSENT_KINDS, Block, Kind, ToolCall
+from ...domain.fidelity.rows import FidelityRow, RowKind, SessionRows
+from ...domain.ranges import Ranges
+from ...domain.session_events import (
+    BlockAppended,
+    BlocksRetracted,
+    SystemPromptSet,
+    ToolCallAbandoned,
+    ToolCalled,
+    ToolReturned,
+)
+from .recording import Recording
+
+_SUMMARY_KIND = "summary"
+"""The name of developers' blocks that say a summary which came with the transcript."""
+
+
+def make_session_rows(recording: Recording) -> SessionRows:
+    """What was said and never taken back, in order, with the calls that wrote and first saw it.
+
+    Notes and artifacts, which no model was sent, are no rows, nor are summaries.
+    """
+    calls = _CallFinder(recording)
+    taken_back = _find_retracted(recording)
+    rows: list[FidelityRow] = []
+    tools: dict[int, str] = {}
+    for recorded in recording.log:
+        position = recorded.position
+        if position in taken_back:
+            continue
+        match recorded.event:
+            case SystemPromptSet(text=text):
+                rows.append(
+                    FidelityRow(position, RowKind.SYSTEM, text, calls.find_first_seeing(position))
+                )
+            case BlockAppended(block=block) if said := _find_row_kind(block):
+                rows.append(FidelityRow(position, said, block.text, calls.find(position, said)))
+            case ToolCalled(block=block):
+                tools[position] = block.name
+                rows.append(
+                    _make_call_row(position, block, calls.find(position, RowKind.TOOL_CALL))
+                )
+            case ToolReturned(block=block, call=call):
+                rows.append(
+                    FidelityRow(
+                        position,
+                        RowKind.TOOL_RESULT,
+                        block.text,
+                        calls.find_first_seeing(position),
+                        tool=tools.get(call),
+                        call_id=block.tool_call_id,
+                        is_error=block.is_error,
+                    )
+                )
+            case ToolCallAbandoned(tool_call_id=name, reason=reason, call=call):
+                rows.append(
+                    FidelityRow(
+                        position,
+                        RowKind.TOOL_RESULT,
+                        f"[abandoned: {reason}]",
+                        calls.find_first_seeing(position),
+                        tool=tools.get(call),
+                        call_id=name,
+                        is_error=True,
+                    )
+                )
+            case _:
+                pass
+    return SessionRows(
+        recording.key, rows, len(recording.calls), tuple(sorted(_find_roots(recording)))
+    )
+
+
+_ROW_KINDS = {
+    Kind.USER: RowKind.USER,
+    Kind.ASSISTANT: RowKind.ASSISTANT,
+    Kind.THINKING: RowKind.THINKING,
+    Kind.DEVELOPER: RowKind.ATTACHMENT,
+    Kind.IMAGE: RowKind.ATTACHMENT,
+    Kind.DOCUMENT: RowKind.ATTACHMENT,
+}
+
+
+def _find_row_kind(block: Block) -> RowKind | None:
+    if block.kind is Kind.DEVELOPER and block.name == _SUMMARY_KIND:
+        return None
+    return _ROW_KINDS.get(block.kind)
+
+
+def _make_call_row(position: int, block: ToolCall, call: int) -> FidelityRow:
+    arguments = block.parse_arguments()
+    return FidelityRow(
+        position,
+        RowKind.TOOL_CALL,
+        "\n".join((block.name, *iter_values(arguments))),
+        call,
+        tool=block.name,
+        arguments=arguments,
+        call_id=block.tool_call_id,
+    )
+
+
+def iter_values(value: Any) -> Iterator[str]:
+    """The texts and numbers in a document, as they are meant and not as JSON spells them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from iter_values(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from iter_values(inner)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+class _CallFinder:
+    """Which call of the model wrote a block, or could see it first."""
+
+    def __init__(self, recording: Recording) -> None:
+        calls = recording.calls
+        self._wrote = {position: call.number for call in calls for position in call.answer}
+        # A call that is told late may have seen less than the one before it.
+        self._seen = list(accumulate((call.last_seen_position for call in calls), max))
+
+    def find_first_seeing(self, position: int) -> int:
+        """One more than there are calls where none saw it."""
+        return bisect_left(self._seen, position) + 1
+
+    def find(self, position: int, said: RowKind) -> int:
+        if said in {RowKind.ASSISTANT, RowKind.THINKING, RowKind.TOOL_CALL}:
+            return self._wrote[position]
+        return self.find_first_seeing(position)
+
+
+def _find_retracted(recording: Recording) -> Ranges:
+    return Ranges(
+        run
+        for recorded in recording.log
+        if isinstance(recorded.event, BlocksRetracted)
+        for run in recorded.event.positions.runs
+    )
+
+
+# Working directories
+
+_ROOT = re.compile(
+    r'"(?:cwd|work_?dir|working_?dir(?:ectory)?|workspace(?:_?root|_?dir|_?path)?)"'
+    r'\s*:\s*("/(?:[^"\\]|\\.)*")',
+    re.IGNORECASE,
+)
+
+
+def _find_roots(recording: Recording) -> set[str]:
+    """What the source names as working directories, in entries and in notes of them."""
+    texts = {
+        text
+        for recorded in recording.log
+        if isinstance(recorded.event, BlockAppended | ToolCalled | ToolReturned)
+        for text in _iter_source_texts(recorded.event.block)
+        if "cwd" in text or "work" in text
+    }
+    return {
+        root
+        for text in texts
+        for found in _ROOT.finditer(text)
+        if (root := _unescape(found[1]).rstrip("/"))
+    }
+
+
+def _iter_source_texts(block: Any) -> Iterator[str]:
+    """What a source's entry tells beside what was said."""
+    if block.origin is not None and block.origin.entry is not None:
+        yield block.origin.entry
+    if block.kind in UNSENT_KINDS:
+        yield block.text
+
+
+def _unescape(text: str) -> str:
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        return ""  # what a source misspells names no directory

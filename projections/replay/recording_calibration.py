@@ -1,0 +1,124 @@
+"""Measures a recording by its provider's reports: what blocks take, and what is sent besides."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from ...domain.backtest.billing import CacheReport
+from ...domain.counting.token_calibration import (
+    CONTENT_KINDS,
+    ContentKind,
+    TokenCalibration,
+    is_credible,
+)
+from ...domain.event import Event
+from ...domain.token_estimate import CHARS_PER_TOKEN
+from ..context_usage import ContextUsageTracker
+from ..history_view import HistoryFold
+from ..recorded_event import RecordedEvent
+from .recorded_decider import RecordedDecider
+from .recording import RecordedCall, Recording, RecordingCalibration
+from .replay import replay_recording
+from .replay_fold import ReplayFold, estimate_overhead
+
+_EMPTY_CACHE_REPORT = CacheReport(unchanged=0, read=0, written=0, plain=0)
+
+
+def calibrate_recording(
+    recording: Recording, decisions: Sequence[Event], lineage: str
+) -> Recording:
+    """The same session, its blocks as large as its model counts them.
+
+    `decisions` are the compactions that took place, those of `lineage`. Where no size was reported
+    that can be believed, it is the recording as it was, and all of its tokens are estimates.
+    """
+    if not any(call.prompt for call in recording.calls):
+        return recording
+    gauge = HistoryFold(sees=lambda _: False).apply_all(recording.log).reckoning.find_calibration()
+    scaled = replace(recording, log=list(_scale_events(recording.log, gauge)))
+    besides: list[int | None] = []
+    fold, decider = ReplayFold(scaled, lineage), RecordedDecider(decisions, lineage)
+    for call in scaled.calls:
+        fold.advance(call.last_seen_position)
+        decider.decide(fold, call)
+        besides.append(_count_overhead(fold, call))
+    known = [tokens for tokens in besides if tokens is not None]
+    if not known:
+        return recording
+    calibration = RecordingCalibration(
+        reports=len(known),
+        chars_per_token=CHARS_PER_TOKEN
+        * (_count_tokens(recording) or 1)
+        / (_count_tokens(scaled) or 1),
+        overhead_by_call=tuple(_fill_gaps(besides, known[0])),
+        cache_reports=tuple(map(_make_cache_report, scaled.calls)),
+    )
+    measured = replace(scaled, calibration=calibration)
+    sent = replay_recording(measured, RecordedDecider(decisions, lineage))
+    cached = tuple(
+        report and replace(report, unchanged=served.unchanged)
+        for report, served in zip(calibration.cache_reports, sent, strict=True)
+    )
+    return replace(measured, calibration=replace(calibration, cache_reports=cached))
+
+
+def _scale_events(
+    log: Sequence[RecordedEvent], calibration: TokenCalibration
+) -> Iterator[RecordedEvent]:
+    """Each event with the tokens that its block has to the model."""
+    shown = HistoryFold(sees=lambda _: None).apply_all(one for one in log if one.tokens)
+    entries = [
+        replace(entry, shown=None, tokens=log[entry.position - 1].tokens)
+        for entry in shown.entries.values()
+    ]
+    sizes = ContextUsageTracker().list_sizes(calibration, entries)
+    found = {
+        entry.position: (
+            tokens,
+            calibration.get_ratio(CONTENT_KINDS.get(entry.block.kind, ContentKind.TEXT)),
+        )
+        for entry, tokens in zip(entries, sizes, strict=True)
+    }
+    for one in log:
+        if one.position in found:
+            tokens, ratio = found[one.position]
+            yield replace(one, tokens=tokens, ratio=ratio)
+        else:
+            yield one
+
+
+def _count_overhead(fold: ReplayFold, call: RecordedCall) -> int | None:
+    """What a reported prompt had besides blocks and summary; None where it cannot be told."""
+    context = call.report.context if call.report else None
+    if context is None or not is_credible(context, fold.tokens - fold.request_tokens):
+        return None
+    # Less than the log tells was sent besides only where blocks are smaller than they look.
+    return max(estimate_overhead(fold.history), fold.request_tokens)
+
+
+def _make_cache_report(call: RecordedCall) -> CacheReport | None:
+    if call.report is None:
+        # Where calls are recorded, this is none: a piece of another one's answer, or what the
+        # agent's program said in the model's name.
+        return _EMPTY_CACHE_REPORT
+    usage = call.report.usage
+    if usage is None or usage.context is None:
+        return None
+    return CacheReport(
+        unchanged=0,
+        read=usage.cache_read or 0,
+        written=usage.cache_write or 0,
+        plain=usage.input or 0,
+        written_1h=usage.cache_write_1h or 0,
+    )
+
+
+def _fill_gaps(besides: Iterable[int | None], first: int) -> Iterator[int]:
+    """Of calls without a report, what the one before them had."""
+    last = first
+    for tokens in besides:
+        last = last if tokens is None else tokens
+        yield last
+
+
+def _count_tokens(recording: Recording) -> int:
+    return sum(one.tokens for one in recording.log)

@@ -1,0 +1,79 @@
+"""Writes a replay's summaries, by the rules by which they are written live, and with no clock."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import cast
+
+from ...domain.errors import RejectedSummaryError, SummarizerFailedError
+from ...domain.summaries.extractive import ExtractiveSummarizer
+from ...domain.summaries.gate import check_draft
+from ...domain.summaries.listing import ListingSummarizer
+from ...domain.summaries.notice import NoticeSummarizer
+from ...domain.summaries.summarizer import Draft, Material, Summarizer
+from ...domain.window import OnFailure
+from ..planned_compaction import PlannedCompaction, reuse_summary
+
+UserTextReader = Callable[[Draft, Material], Iterable[str]]
+"""What users said of what a draft may quote."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDraft:
+    """A draft, who wrote it, and whose drafts were not taken before."""
+
+    draft: Draft
+    summarizer: str
+    refused_drafts: tuple[str, ...] = ()
+
+
+class UnwrittenError(SummarizerFailedError):
+    """No summary can be had, and the policy wants none to stand in."""
+
+
+@dataclass(frozen=True)
+class ReplayWriters:
+    """Who may write, in order; after them whoever stands in live.
+
+    A draft has to pass the same gate. None of them may wait for anybody: one that asks a model
+    takes its answer from where it was kept.
+    """
+
+    summarizers: tuple[Summarizer, ...] = ()
+    budget: int | None = None
+    """Tokens that each summary may take, whatever the policy allows; None leaves it to that."""
+
+    def write_summary(self, planned: PlannedCompaction, user_texts: UserTextReader) -> WrittenDraft:
+        """The first draft that passes; raises UnwrittenError where nobody is to stand in."""
+        material = planned.material
+        if not material.removed_items:
+            return WrittenDraft(*reuse_summary(planned))
+        if not planned.plan.summary_tokens:
+            notice = NoticeSummarizer()
+            return WrittenDraft(notice.summarize(material), notice.name)
+        if self.budget is not None:
+            material = replace(material, budget=self.budget, turn_budget=0)
+        refused: list[str] = []
+        on_failure = planned.plan.on_failure
+        for summariser in self._list_summarizers(on_failure):
+            try:
+                # A replay asks nobody that has to be awaited.
+                draft = cast(Draft, summariser.summarize(material))
+                check_draft(draft, material, user_texts=user_texts(draft, material))
+            except (RejectedSummaryError, SummarizerFailedError) as error:
+                refused.append(f"{summariser.name}: {error}")
+            else:
+                return WrittenDraft(draft, summariser.name, tuple(refused))
+        if refused and on_failure is OnFailure.UNCHANGED:
+            raise UnwrittenError("; ".join(refused))
+        last = NoticeSummarizer() if on_failure is OnFailure.NOTICE else ListingSummarizer()
+        return WrittenDraft(last.summarize(material), last.name, tuple(refused))
+
+    def _list_summarizers(self, on_failure: OnFailure) -> tuple[Summarizer, ...]:
+        own = ExtractiveSummarizer()
+        if not self.summarizers:
+            return (own,)
+        if on_failure is OnFailure.EXTRACTIVE and all(
+            one.name != own.name for one in self.summarizers
+        ):
+            return (*self.summarizers, own)
+        return self.summarizers

@@ -1,0 +1,48 @@
+"""The fates of all blocks at once: `coverage.fate`, by ranges and not block by block."""
+
+from collections.abc import Mapping
+
+from ..domain.compaction_events import CompactBoundary, Summary
+from ..domain.ranges import Ranges
+from ..domain.settlement import BlockStatus
+
+
+def compute_status_ranges(
+    boundary: CompactBoundary | None, summary: Summary | None, retracted: Ranges, upto: int
+) -> Mapping[BlockStatus, Ranges]:
+    """Which positions up to `upto` have which fate; what has none is in none of them.
+
+    Positions that hold no block are among them, as they are among a boundary's own.
+    """
+    every = Ranges.span(1, upto)
+    if boundary is None:
+        return _split_by_claims(
+            [(BlockStatus.RETRACTED, retracted), (BlockStatus.VISIBLE, every)], every
+        )
+    replaced = Ranges.of(replacement.position for replacement in boundary.replacements)
+    decided = Ranges.span(1, boundary.after)
+    return _split_by_claims(
+        [
+            (BlockStatus.RETRACTED, retracted),
+            (BlockStatus.VISIBLE, every - decided),
+            (BlockStatus.PINNED, boundary.pinned),
+            (BlockStatus.HIDDEN, boundary.hidden | replaced),
+            (BlockStatus.TRIMMED, Ranges.of(trim.position for trim in boundary.trims)),
+            (BlockStatus.SUMMARIZED, summary.covers if summary else Ranges()),
+            (BlockStatus.VISIBLE, boundary.kept),
+        ],
+        every,
+    )
+
+
+def _split_by_claims(
+    claims: list[tuple[BlockStatus, Ranges]], every: Ranges
+) -> dict[BlockStatus, Ranges]:
+    """Each position goes to the first that claims it."""
+    fates: dict[BlockStatus, Ranges] = {}
+    for fate, claimed in claims:
+        taken = every & claimed
+        if taken:
+            fates[fate] = fates.get(fate, Ranges()) | taken
+            every -= taken
+    return fates

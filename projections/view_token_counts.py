@@ -1,0 +1,88 @@
+"""Counts what a view shows, each thing once, by sort of content."""
+
+from collections.abc import Iterable
+
+from ..domain.counting.counter import CharacterEstimate, Counter, has_media, iter_pieces
+from ..domain.counting.images import ImageRule
+from ..domain.counting.media import count_media_tokens
+from ..domain.counting.token_calibration import CONTENT_KINDS, FRAME_TOKENS, ContentKind
+from .recorded_event import RecordedEvent
+from .view_entry import ViewEntry
+
+_EntrySize = tuple[ContentKind, int, int]
+
+_MAX_KEPT = 200_000
+"""Counts that are remembered, of blocks of any session; then all are forgotten."""
+
+
+class TokenCounts:
+    """Counts by a counter, and remembers by digest: equal blocks are counted once.
+
+    Without a counter it takes the estimate that stands beside each block, which costs nothing.
+    The counts are not kept on disk: to count a view anew takes less than to read them.
+    """
+
+    def __init__(self, counter: Counter | None = None) -> None:
+        self.is_estimate = counter is None
+        self.counter: Counter = counter or CharacterEstimate()
+        self._counts: dict[object, int] = {}
+
+    def count_entry(self, entry: ViewEntry, rule: ImageRule) -> _EntrySize:
+        """What a view shows of a block: of which sort, its tokens, and those of its media."""
+        block = entry.block
+        sort = CONTENT_KINDS.get(block.kind, ContentKind.TEXT)
+        if entry.shown is None and has_media(block):
+            return (sort, *self._count_parts(entry, rule))
+        if self.is_estimate:
+            # Thinking that its provider sealed shows nothing; `tokens` is at least 1.
+            is_sealed = sort is ContentKind.THINKING and not block.text
+            return sort, 0 if is_sealed else entry.tokens, 0
+        key = entry.digest if entry.shown is None else (entry.digest, entry.shown)
+        if (count := self._counts.get(key)) is None:
+            whole = entry.shown is None
+            count = self.counter.count(block) if whole else self.count_text(entry.text)
+            self._remember(key, count)
+        return sort, count, 0
+
+    def sum_by_kind(self, entries: Iterable[ViewEntry], rule: ImageRule) -> dict[ContentKind, int]:
+        """What a view shows of blocks, by sort."""
+        total: dict[ContentKind, int] = {}
+        for entry in entries:
+            sort, text, media = self.count_entry(entry, rule)
+            total[sort] = total.get(sort, 0) + text
+            total[ContentKind.FRAME] = total.get(ContentKind.FRAME, 0) + FRAME_TOKENS
+            if media:
+                total[ContentKind.MEDIA] = total.get(ContentKind.MEDIA, 0) + media
+        return total
+
+    def count_text(self, text: str) -> int:
+        return self.counter.count_text(text)
+
+    def count_request(self, recorded: RecordedEvent | None) -> int:
+        """Tokens of a system prompt or of tools."""
+        if recorded is None:
+            return 0
+        if (count := self._counts.get(recorded.digest)) is None:
+            event = recorded.event
+            said = getattr(event, "text", None)
+            tools = getattr(event, "tools", None)
+            count = self.count_text(said if said is not None else str(tools) if tools else "")
+            self._remember(recorded.digest, count)
+        return count
+
+    def _count_parts(self, entry: ViewEntry, rule: ImageRule) -> tuple[int, int]:
+        """Tokens of the text and of the media of a block."""
+        keys = (entry.digest, "text"), (entry.digest, rule)
+        text, media = (self._counts.get(key) for key in keys)
+        if text is None or media is None:
+            found = list(iter_pieces(entry.block))
+            text = sum(self.count_text(piece) for piece in found if isinstance(piece, str))
+            media = sum(count_media_tokens(one, rule) for one in found if not isinstance(one, str))
+            for key, count in zip(keys, (text, media), strict=True):
+                self._remember(key, count)
+        return text, media
+
+    def _remember(self, key: object, count: int) -> None:
+        if len(self._counts) >= _MAX_KEPT:
+            self._counts.clear()
+        self._counts[key] = count
