@@ -1,86 +1,266 @@
-"""Keeps every turn an agent took, and serves a compacted view of it."""
+"""Keeps every turn an agent took, and serves a compacted view of it.
+
+Everything that users need is imported from here; all other modules may move at any time.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .adapters.analysis.auditing.audit import Audit as Audit
     from .adapters.analysis.auditing.audit import audit as audit
+    from .adapters.analysis.auditing.audited_call import AuditedCall as AuditedCall
     from .adapters.analysis.auditing.audited_call import audit_call as audit_call
     from .adapters.analysis.auditing.diffs import diff as diff
     from .adapters.analysis.auditing.lineages import lineage_tree as lineage_tree
     from .adapters.analysis.backtest.backtest import backtest as backtest
+    from .adapters.analysis.replaying.replay_result import Replay as Replay
     from .adapters.analysis.replaying.run_replay import replay as replay
+    from .adapters.analysis.verifier import verify as verify
     from .adapters.interfaces.opening import open as open
+    from .adapters.models.summarizers.command_summarizer import (
+        CommandSummarizer as CommandSummarizer,
+    )
+    from .adapters.models.summarizers.llm_summarizer import LlmSummarizer as LlmSummarizer
+    from .adapters.models.summarizers.summarizer_catalog import get_summarizer as get_summarizer
+    from .adapters.runtime.agent_loop import AgentLoop as AgentLoop
     from .adapters.runtime.async_agent_loop import AsyncAgentLoop as AsyncAgentLoop
+    from .adapters.runtime.compaction.cancellation import Cancellation as Cancellation
     from .adapters.runtime.compaction.options import CompactionOptions as CompactionOptions
     from .adapters.runtime.compaction.options import LoopOptions as LoopOptions
+    from .adapters.runtime.compaction.outcome import CompactionOutcome as CompactionOutcome
     from .adapters.runtime.exporting.exporter import export as export
     from .adapters.runtime.idle.current_status import get_idle_status as get_idle_status
+    from .adapters.runtime.idle.idle_scheduler import IdleScheduler as IdleScheduler
     from .adapters.runtime.idle.idle_scheduler import start_scheduler as start_scheduler
     from .adapters.runtime.importing.importer import import_transcripts as import_transcripts
-    from .adapters.runtime.sessions.session_store import SessionStore as SessionStore
+    from .adapters.runtime.maintenance.maintenance import run_maintenance as run_maintenance
+    from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
     from .adapters.runtime.sessions.context_meter import measure_context as measure_context
+    from .adapters.runtime.sessions.recall import RecalledBlock as RecalledBlock
+    from .adapters.runtime.sessions.session_store import SessionStore as SessionStore
+    from .adapters.runtime.sessions.stored_session import AppendResult as AppendResult
+    from .adapters.runtime.sessions.stored_session import SessionInfo as SessionInfo
     from .adapters.runtime.sessions.stored_session import StoredSession as StoredSession
+    from .adapters.settings.load_settings import load_settings as load_settings
+    from .adapters.settings.maintenance_settings import MaintenanceSettings as MaintenanceSettings
+    from .adapters.settings.policy_catalog import get_policy as get_policy
+    from .adapters.settings.settings import Settings as Settings
+    from .adapters.transcripts.reports import ExportReport as ExportReport
+    from .adapters.transcripts.reports import FileReport as FileReport
+    from .domain.backtest.result import BacktestResult as BacktestResult
     from .domain.blocks import Block as Block
+    from .domain.blocks import Kind as Kind
+    from .domain.blocks import Text as Text
     from .domain.blocks import ToolCall as ToolCall
     from .domain.blocks import ToolResult as ToolResult
+    from .domain.compaction_events import Trigger as Trigger
+    from .domain.errors import BacktestError as BacktestError
+    from .domain.errors import CacheFileError as CacheFileError
+    from .domain.errors import CompactionCancelledError as CompactionCancelledError
+    from .domain.errors import CompactionVetoedError as CompactionVetoedError
+    from .domain.errors import ConflictError as ConflictError
+    from .domain.errors import ContextOverflowError as ContextOverflowError
+    from .domain.errors import CutbankError as CutbankError
+    from .domain.errors import DuplicateToolCallError as DuplicateToolCallError
+    from .domain.errors import ExportError as ExportError
+    from .domain.errors import ImportFileError as ImportFileError
+    from .domain.errors import InvalidPositionError as InvalidPositionError
+    from .domain.errors import InvalidResponseError as InvalidResponseError
+    from .domain.errors import InvalidSettingError as InvalidSettingError
+    from .domain.errors import LeaseHeldError as LeaseHeldError
+    from .domain.errors import LeaseLostError as LeaseLostError
+    from .domain.errors import MissingSummariesError as MissingSummariesError
+    from .domain.errors import NotFoundError as NotFoundError
     from .domain.errors import NothingToCompactError as NothingToCompactError
+    from .domain.errors import OrphanToolResultError as OrphanToolResultError
+    from .domain.errors import PolicyFailedError as PolicyFailedError
+    from .domain.errors import RejectedSummaryError as RejectedSummaryError
+    from .domain.errors import SessionClosedError as SessionClosedError
+    from .domain.errors import StalePlanError as StalePlanError
+    from .domain.errors import StorageError as StorageError
+    from .domain.errors import SummarizerFailedError as SummarizerFailedError
+    from .domain.errors import UnknownFieldError as UnknownFieldError
+    from .domain.hooks import CompactionEvent as CompactionEvent
+    from .domain.hooks import CompactionEventKind as CompactionEventKind
+    from .domain.hooks import Veto as Veto
+    from .domain.idle_rules import IdleRules as IdleRules
+    from .domain.item import Item as Item
+    from .domain.models import ModelFacts as ModelFacts
+    from .domain.models import ModelOverride as ModelOverride
+    from .domain.models import Prices as Prices
+    from .domain.overflow.recognizer import recognize_overflow as recognize_overflow
+    from .domain.pins import PinRules as PinRules
     from .domain.policies.contract.check_policy import check_policy as check_policy
+    from .domain.policies.pi import Pi as Pi
     from .domain.policies.policy import Policy as Policy
     from .domain.policies.policy import check_settings as check_settings
     from .domain.policies.policy import setting as setting
+    from .domain.policies.preserve_zone import PreserveZone as PreserveZone
+    from .domain.policies.reserve_headroom import ReserveHeadroom as ReserveHeadroom
+    from .domain.policies.retention_window import RetentionWindow as RetentionWindow
+    from .domain.policies.rolling_timeline import RollingTimeline as RollingTimeline
+    from .domain.policies.scored_pruning import ScoredPruning as ScoredPruning
+    from .domain.ranges import Ranges as Ranges
+    from .domain.session_events import Parent as Parent
+    from .domain.session_events import Usage as Usage
+    from .domain.summaries.extractive import ExtractiveSummarizer as ExtractiveSummarizer
+    from .domain.summaries.summarizer import Draft as Draft
+    from .domain.summaries.summarizer import Material as Material
+    from .domain.summaries.summarizer import Summarizer as Summarizer
     from .domain.window import Plan as Plan
     from .domain.window import Window as Window
+    from .projections.diffing.view_diff import ViewDiff as ViewDiff
     from .projections.history_view import HistoryView as HistoryView
+    from .projections.lineage_tree import LineageTree as LineageTree
 
     __version__: str
 
-_HOMES = {
-    "CompactionOptions": (".adapters.runtime.compaction.options", "CompactionOptions"),
-    "LoopOptions": (".adapters.runtime.compaction.options", "LoopOptions"),
-    "AsyncAgentLoop": (".adapters.runtime.async_agent_loop", "AsyncAgentLoop"),
-    "audit": (".adapters.analysis.auditing.audit", "audit"),
-    "audit_call": (".adapters.analysis.auditing.audited_call", "audit_call"),
-    "diff": (".adapters.analysis.auditing.diffs", "diff"),
-    "lineage_tree": (".adapters.analysis.auditing.lineages", "lineage_tree"),
-    "replay": (".adapters.analysis.replaying.run", "replay"),
-    "export": (".adapters.runtime.exporting.exporter", "export"),
-    "measure_context": (".adapters.runtime.sessions.status_meter", "measure_context"),
-    "find_context_limit": (".adapters.runtime.sessions.status_meter", "find_context_limit"),
-    "import_transcripts": (".adapters.runtime.importing.importer", "import_transcripts"),
-    "backtest": (".adapters.analysis.backtest.backtest", "backtest"),
-    "start_scheduler": (".adapters.runtime.idle.scheduler", "start_scheduler"),
-    "get_idle_status": (".adapters.runtime.idle.current_status", "get_idle_status"),
-    "Block": (".domain.blocks", "Block"),
-    "HistoryView": (".projections.history_view", "HistoryView"),
-    "NothingToCompactError": (".domain.errors", "NothingToCompactError"),
-    "Plan": (".domain.window", "Plan"),
-    "Policy": (".domain.policies.policy", "Policy"),
-    "SessionStore": (".adapters.runtime.sessions.session_store", "SessionStore"),
-    "StoredSession": (".adapters.runtime.sessions.stored_session", "StoredSession"),
-    "ToolCall": (".domain.blocks", "ToolCall"),
-    "ToolResult": (".domain.blocks", "ToolResult"),
-    "Window": (".domain.window", "Window"),
-    "check_policy": (".domain.policies.contract.check_policy", "check_policy"),
-    "check_settings": (".domain.policies.policy", "check_settings"),
-    "open": (".adapters.interfaces.opening", "open"),
-    "setting": (".domain.policies.policy", "setting"),
+_NAMES = {
+    "adapters.analysis.auditing.audit": "Audit audit",
+    "adapters.analysis.auditing.audited_call": "AuditedCall audit_call",
+    "adapters.analysis.auditing.diffs": "diff",
+    "adapters.analysis.auditing.lineages": "lineage_tree",
+    "adapters.analysis.backtest.backtest": "backtest",
+    "adapters.analysis.replaying.replay_result": "Replay",
+    "adapters.analysis.replaying.run_replay": "replay",
+    "adapters.analysis.verifier": "verify",
+    "adapters.interfaces.opening": "open",
+    "adapters.models.summarizers.command_summarizer": "CommandSummarizer",
+    "adapters.models.summarizers.llm_summarizer": "LlmSummarizer",
+    "adapters.models.summarizers.summarizer_catalog": "get_summarizer",
+    "adapters.runtime.agent_loop": "AgentLoop",
+    "adapters.runtime.async_agent_loop": "AsyncAgentLoop",
+    "adapters.runtime.compaction.cancellation": "Cancellation",
+    "adapters.runtime.compaction.options": "CompactionOptions LoopOptions",
+    "adapters.runtime.compaction.outcome": "CompactionOutcome",
+    "adapters.runtime.exporting.exporter": "export",
+    "adapters.runtime.idle.current_status": "get_idle_status",
+    "adapters.runtime.idle.idle_scheduler": "IdleScheduler start_scheduler",
+    "adapters.runtime.importing.importer": "import_transcripts",
+    "adapters.runtime.maintenance.maintenance": "run_maintenance",
+    "adapters.runtime.sessions.context_meter": "ContextMeasurement find_context_limit measure_context",
+    "adapters.runtime.sessions.recall": "RecalledBlock",
+    "adapters.runtime.sessions.session_store": "SessionStore",
+    "adapters.runtime.sessions.stored_session": "AppendResult SessionInfo StoredSession",
+    "adapters.settings.load_settings": "load_settings",
+    "adapters.settings.maintenance_settings": "MaintenanceSettings",
+    "adapters.settings.policy_catalog": "get_policy",
+    "adapters.settings.settings": "Settings",
+    "adapters.transcripts.reports": "ExportReport FileReport",
+    "domain.backtest.result": "BacktestResult",
+    "domain.blocks": "Block Kind Text ToolCall ToolResult",
+    "domain.compaction_events": "Trigger",
+    "domain.errors": "BacktestError CacheFileError CompactionCancelledError CompactionVetoedError ConflictError ContextOverflowError CutbankError DuplicateToolCallError ExportError ImportFileError InvalidPositionError InvalidResponseError InvalidSettingError LeaseHeldError LeaseLostError MissingSummariesError NotFoundError NothingToCompactError OrphanToolResultError PolicyFailedError RejectedSummaryError SessionClosedError StalePlanError StorageError SummarizerFailedError UnknownFieldError",
+    "domain.hooks": "CompactionEvent CompactionEventKind Veto",
+    "domain.idle_rules": "IdleRules",
+    "domain.item": "Item",
+    "domain.models": "ModelFacts ModelOverride Prices",
+    "domain.overflow.recognizer": "recognize_overflow",
+    "domain.pins": "PinRules",
+    "domain.policies.contract.check_policy": "check_policy",
+    "domain.policies.pi": "Pi",
+    "domain.policies.policy": "Policy check_settings setting",
+    "domain.policies.preserve_zone": "PreserveZone",
+    "domain.policies.reserve_headroom": "ReserveHeadroom",
+    "domain.policies.retention_window": "RetentionWindow",
+    "domain.policies.rolling_timeline": "RollingTimeline",
+    "domain.policies.scored_pruning": "ScoredPruning",
+    "domain.ranges": "Ranges",
+    "domain.session_events": "Parent Usage",
+    "domain.summaries.extractive": "ExtractiveSummarizer",
+    "domain.summaries.summarizer": "Draft Material Summarizer",
+    "domain.window": "Plan Window",
+    "projections.diffing.view_diff": "ViewDiff",
+    "projections.history_view": "HistoryView",
+    "projections.lineage_tree": "LineageTree",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
+    "AgentLoop",
+    "AppendResult",
     "AsyncAgentLoop",
+    "Audit",
+    "AuditedCall",
+    "BacktestError",
+    "BacktestResult",
     "Block",
+    "CacheFileError",
+    "Cancellation",
+    "CommandSummarizer",
+    "CompactionCancelledError",
+    "CompactionEvent",
+    "CompactionEventKind",
     "CompactionOptions",
+    "CompactionOutcome",
+    "CompactionVetoedError",
+    "ConflictError",
+    "ContextMeasurement",
+    "ContextOverflowError",
+    "CutbankError",
+    "Draft",
+    "DuplicateToolCallError",
+    "ExportError",
+    "ExportReport",
+    "ExtractiveSummarizer",
+    "FileReport",
     "HistoryView",
+    "IdleRules",
+    "IdleScheduler",
+    "ImportFileError",
+    "InvalidPositionError",
+    "InvalidResponseError",
+    "InvalidSettingError",
+    "Item",
+    "Kind",
+    "LeaseHeldError",
+    "LeaseLostError",
+    "LineageTree",
+    "LlmSummarizer",
     "LoopOptions",
+    "MaintenanceSettings",
+    "Material",
+    "MissingSummariesError",
+    "ModelFacts",
+    "ModelOverride",
+    "NotFoundError",
     "NothingToCompactError",
+    "OrphanToolResultError",
+    "Parent",
+    "Pi",
+    "PinRules",
     "Plan",
     "Policy",
+    "PolicyFailedError",
+    "PreserveZone",
+    "Prices",
+    "Ranges",
+    "RecalledBlock",
+    "RejectedSummaryError",
+    "Replay",
+    "ReserveHeadroom",
+    "RetentionWindow",
+    "RollingTimeline",
+    "ScoredPruning",
+    "SessionClosedError",
+    "SessionInfo",
     "SessionStore",
+    "Settings",
+    "StalePlanError",
+    "StorageError",
     "StoredSession",
+    "Summarizer",
+    "SummarizerFailedError",
+    "Text",
     "ToolCall",
     "ToolResult",
+    "Trigger",
+    "UnknownFieldError",
+    "Usage",
+    "Veto",
+    "ViewDiff",
     "Window",
     "audit",
     "audit_call",
@@ -91,27 +271,33 @@ __all__ = [
     "export",
     "find_context_limit",
     "get_idle_status",
+    "get_policy",
+    "get_summarizer",
     "import_transcripts",
     "lineage_tree",
+    "load_settings",
     "measure_context",
     "open",
+    "recognize_overflow",
     "replay",
+    "run_maintenance",
     "setting",
     "start_scheduler",
+    "verify",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name when it is first asked for: `import cutbank` stays light."""
-    if home := _HOMES.get(name):
-        return getattr(import_module(home[0], __name__), home[1])
+    """Load a public name when it is first used, so that `import cutbank` stays fast."""
+    if module := _MODULES.get(name):
+        return getattr(import_module(f".{module}", __name__), name)
     if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 - as above
+        from importlib.metadata import version  # noqa: PLC0415 - start-up time
 
         return version("cutbank")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """The public names, whether they are loaded by now or not."""
+    """List the public names, loaded or not."""
     return sorted([*__all__, "__version__"])

@@ -15,7 +15,8 @@ from ..domain.lazy_sequence import LazySequence
 from ..domain.models import ModelFacts
 from ..domain.ranges import Ranges
 from ..domain.window import Window
-from .history_view import HistoryFold, HistoryView, ViewEntry
+from .history_view import HistoryFold, HistoryView
+from .view_entry import ViewEntry
 
 
 def make_window(

@@ -1,11 +1,9 @@
-"""What a model is sent: summary and kept blocks, folded from a boundary and what follows."""
+"""Folds the view that a model is sent: the summary, the kept blocks and what follows."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf
-
-from pydantic import JsonValue
+from typing import Any, Literal, overload
 
 from ..domain.blocks import ASSISTANT_KINDS, UNSENT_KINDS, AnyBlock, ToolResult
 from ..domain.compaction_events import CompactBoundary, Summary, Trim
@@ -30,76 +28,41 @@ from ..domain.session_events import (
 from ..domain.token_estimate import estimate_text
 from ..domain.trims import trim_text
 from .context_usage import CallSample, ContextUsage, ContextUsageTracker, RequestOverhead
-from .fingerprint import Fingerprint
-from .fingerprint import encode_text as encode_text  # noqa: PLC0414 - as above
 from .recorded_event import RecordedEvent
-from .view_entry import ViewEntry as ViewEntry  # noqa: PLC0414 - a view's entries are imported from here
+from .rendering.catalog import render_view
+from .rendering.request_bodies import AnthropicRequest, OpenAIChatRequest, OpenAIResponsesRequest
+from .view_content import Coordinate, ViewContent
+from .view_entry import ViewEntry
 
 CallFilter = Callable[[ModelCalled], bool | None]
 """Whether a call saw this view, and not one that a boundary has ended; None where it was another
 lineage's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinate:
-    """Which view: a position of the session, and a lineage at one of its versions."""
-
-    position: int
-    lineage: str
-    lineage_version: int
-
-
 @dataclass(frozen=True)
-class HistoryView:
-    """A view at one coordinate; the same coordinate gives an equal view for ever."""
+class HistoryView(ViewContent):
+    """A view at one coordinate; the same coordinate always gives an equal view."""
 
-    session: str
-    namespace: str
-    coordinate: Coordinate
-    boundary: CompactBoundary | None
-    summary: Summary | None
-    inherited_from: str | None
-    """The lineage that the boundary was decided in, where it is not this one."""
-    system: RecordedEvent | None
-    tools: RecordedEvent | None
-    settings: RecordedEvent | None
-    entries: tuple[ViewEntry, ...]
-    summary_digest: bytes = b""
-    effective_from: int = 0
-    """The position from which views begin at the boundary; what stands before it was written by
-    a model that saw more."""
+    @overload
+    def render(self, name: Literal["anthropic", "anthropic-cached"]) -> AnthropicRequest: ...
 
-    @property
-    def system_prompt(self) -> str | None:
-        return self.system.event.text if self.system else None  # type: ignore[attr-defined]
+    @overload
+    def render(self, name: Literal["openai-chat"]) -> OpenAIChatRequest: ...
 
-    @property
-    def tool_definitions(self) -> list[JsonValue]:
-        return self.tools.event.tools if self.tools else []  # type: ignore[attr-defined]
+    @overload
+    def render(self, name: Literal["openai-responses"]) -> OpenAIResponsesRequest: ...
 
-    @property
-    def request_settings(self) -> dict[str, JsonValue]:
-        return self.settings.event.settings if self.settings else {}  # type: ignore[attr-defined]
+    @overload
+    def render(self, name: str) -> Mapping[str, Any]: ...
 
-    @cached_property
-    def overhead(self) -> int:
-        """Estimated tokens of what is sent besides the blocks."""
-        system = estimate_text(self.system_prompt or "")
-        tools = estimate_text(str(self.tool_definitions)) if self.tools else 0
-        return system + tools + (self.summary.tokens if self.summary else 0)
+    def render(self, name: str) -> Any:
+        """Return the body of the request that sends this view to a provider.
 
-    @cached_property
-    def tokens(self) -> int:
-        """Estimated tokens of the whole view."""
-        return self.overhead + sum(entry.tokens for entry in self.entries)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hex digest of all that is shown, in order; made of the blocks' own digests."""
-        said = Fingerprint(self.system, self.tools, self.settings, self.summary_digest)
-        for entry in self.entries:
-            said.add(entry)
-        return said.hexdigest
+        `name` is `anthropic`, `anthropic-cached`, `openai-chat`, `openai-responses` or `neutral`,
+        or one of these in an older version: `anthropic/1`. The body shares nothing with the view.
+        Raises InvalidSettingError for any other name.
+        """
+        return render_view(self, name)
 
 
 class HistoryFold:

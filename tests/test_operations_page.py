@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from cutbank.adapters.runtime.idle.health import HealthFile
-from cutbank.adapters.runtime.idle.notices import About
 from cutbank.adapters.runtime.idle.notice_counts import Tally
+from cutbank.adapters.runtime.idle.notices import About
 from cutbank.adapters.runtime.idle.worker_log import LEVELS
 from cutbank.adapters.settings.load_settings import load
 

@@ -15,7 +15,7 @@ import cutbank
 from cutbank.adapters.settings import policy_catalog
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain import fitting, plan_repairs
+from cutbank.domain import fitting
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.catalog import DEFAULT, POLICIES, alias_of, policy_named
 from cutbank.domain.policies.contract.sample_windows import long

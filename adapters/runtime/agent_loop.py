@@ -387,7 +387,7 @@ class AgentLoop:
         try:
             order = replace(
                 self.order,
-                policy=get_policy(request.policy, request.settings),
+                policy=get_policy(request.policy, **request.settings),
                 trigger=request.trigger,
                 instructions=request.instructions,
                 idempotency_key=request.idempotency_key,

@@ -120,7 +120,7 @@ class CompactionSettings(Section):
                 found.append(((key,), f"{VALUE_PLACEHOLDER}; it takes {one.accepted_values}"))
         if not found:
             try:
-                get_policy(text, given)
+                get_policy(text, **given)
             except InvalidSettingError as error:
                 found.append(((), str(error)))
         if found:

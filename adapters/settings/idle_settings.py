@@ -20,7 +20,7 @@ class IdleSettings(Section):
     time: float = section_setting(
         300.0, unit="seconds", least=0, help="after the last append, before a session is idle"
     )
-    least_utilisation: float = section_setting(
+    least_utilization: float = section_setting(
         0.5, unit="of the limit", least=0, most=1, help="views that fill less are left as they are"
     )
     serve: Literal["now", "at-threshold"] = section_setting(
@@ -90,7 +90,7 @@ class IdleSettings(Section):
     def make_rules(self) -> IdleRules:
         return IdleRules(
             idle_time_s=self.time,
-            least_utilization=self.least_utilisation,
+            least_utilization=self.least_utilization,
             concurrency=self.concurrency,
             hourly_usd=self.spend_per_hour,
             session_usd=self.spend_per_session,

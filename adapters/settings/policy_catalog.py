@@ -42,9 +42,12 @@ class PackagePolicy:
         return PackagePolicy(self.entry, self.package, problem=wrong)
 
 
-def get_policy(text: str, settings: Mapping[str, Any]) -> Policy:
-    """The policy `NAME[@PRESET]`, by its name or alias, with these settings over the preset's."""
-    name, _, preset = text.partition("@")
+def get_policy(name: str, /, **settings: Any) -> Policy:
+    """Return the policy `NAME[@PRESET]`, by its name or alias, with these settings over the preset's.
+
+    Raises InvalidSettingError for a policy, preset or setting that does not exist, or a bad value.
+    """
+    name, _, preset = name.partition("@")
     return build_with_preset(find_policy_class(name), preset, settings)
 
 

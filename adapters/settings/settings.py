@@ -104,7 +104,7 @@ class Settings(Section):
     )
     hooks: HookSettings = HookSettings()
     idle: IdleSettings = IdleSettings()
-    chores: MaintenanceSettings = MaintenanceSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
     shadow: ShadowSettings = ShadowSettings()
 
     _origins: Mapping[SettingPath, SettingOrigin] = PrivateAttr(default_factory=dict)
@@ -136,7 +136,7 @@ class Settings(Section):
         name, _, _ = self.policy_name.partition("@")
         prunes = self.context is not None and ALIASES.get(name, name) == ScoredPruning.name
         of_context = self.context.make_policy_settings() if self.context and prunes else {}
-        return get_policy(self.policy_name, {**of_context, **self.compaction.settings, **given})
+        return get_policy(self.policy_name, **{**of_context, **self.compaction.settings, **given})
 
     def __eq__(self, other: object) -> bool:
         """Where a value came from makes no difference."""

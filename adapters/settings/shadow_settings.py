@@ -19,7 +19,7 @@ class ShadowSettings(Section):
     def _check_policies(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         for at, text in enumerate(given):
             try:
-                get_policy(text, {})
+                get_policy(text)
             except InvalidSettingError as error:
                 raise make_contradiction(((at,), f"{VALUE_PLACEHOLDER}: {error}")) from None
             if text in given[:at]:

@@ -12,7 +12,7 @@ from .toml_lines import SettingPath
 
 SUMMARIZER_NAMES = ("extractive", "llm", "command")
 """Those that come with cutbank; users' own are entry points of the group below."""
-ENTRY_POINT_GROUP = "cutbank.summarisers"
+ENTRY_POINT_GROUP = "cutbank.summarizers"
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
@@ -21,13 +21,13 @@ class SummarySettings(Section):
     """Who writes the text that stands for what left, and how."""
 
     chain: TextTuple = section_setting(
-        ("extractive",), help="summarisers in the order in which they are tried, until one succeeds"
+        ("extractive",), help="summarizers in the order in which they are tried, until one succeeds"
     )
     time_limit: float = section_setting(
         120.0,
         unit="seconds",
         least=0.1,
-        help="how long one summariser may take, retries and waits included",
+        help="how long one summarizer may take, retries and waits included",
     )
     retries: int = section_setting(
         3, unit="attempts", least=0, most=100, help="more of them after a failure that may pass"
@@ -62,7 +62,7 @@ class SummarySettings(Section):
         True, help="hand the facts that `extractive` finds to the model"
     )
     command: TextTuple = section_setting(
-        (), help="the program of the summariser `command`, and its arguments; no shell reads them"
+        (), help="the program of the summarizer `command`, and its arguments; no shell reads them"
     )
     instructions: str | None = section_setting(
         None, help="what the model is told besides its prompt, in each summary"
@@ -72,14 +72,14 @@ class SummarySettings(Section):
     @classmethod
     def _check_summarizers(cls, chain: tuple[str, ...]) -> tuple[str, ...]:
         if not chain:
-            raise make_contradiction(((), "names no summariser; `extractive` needs nothing"))
+            raise make_contradiction(((), "names no summarizer; `extractive` needs nothing"))
         known = set(SUMMARIZER_NAMES)
         if not known.issuperset(chain):
             known |= {one.name for one in entry_points(group=ENTRY_POINT_GROUP)}
         found: list[tuple[SettingPath, str]] = []
         for index, name in enumerate(chain):
             if name not in known:
-                wrong = describe_unknown_name(name, sorted(known), "summariser")
+                wrong = describe_unknown_name(name, sorted(known), "summarizer")
                 found.append(((index,), f"{VALUE_PLACEHOLDER}, which {wrong}"))
             elif name in chain[:index]:
                 found.append(((index,), f"names {name} a second time: leave it out"))

@@ -9,7 +9,8 @@ from ...domain.counting.sizes import PromptSizeChange
 from ...domain.item import Item
 from ...domain.kind_shares import KindShare, compute_kind_shares
 from ...domain.ranges import Ranges
-from ..history_view import Coordinate, HistoryView
+from ..history_view import HistoryView
+from ..view_content import Coordinate
 from ..view_entry import ViewEntry
 from .lost_facts import LostFact, find_lost_facts
 from .session_text import SessionText

@@ -7,7 +7,7 @@ as many as the API takes. But for them it says what `anthropic` says.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..history_view import HistoryView
+from ..view_content import ViewContent
 from . import anthropic_messages
 from .anthropic_messages import THINKING_TYPES
 from .cache_points import find_cache_points
@@ -17,7 +17,7 @@ _CACHE_MARK = "cache_control"
 _SHORT_LIVED_MARK: JsonObject = {"type": "ephemeral"}
 
 
-def render(view: HistoryView) -> JsonObject:
+def render(view: ViewContent) -> JsonObject:
     """The request's body with its marks; any others that were recorded are taken away.
 
     A mark that the session's settings hold for the whole request says for how long to keep: it is

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from ...domain.blocks import Block, Kind, Media
-from ..history_view import HistoryView, ViewEntry
+from ..view_content import ViewContent
+from ..view_entry import ViewEntry
 from . import media_parts, sendable_json, summary_message, tool_calls, tool_definitions
 from .exchanges import (
     OPENING_TEXT,
@@ -40,12 +41,12 @@ class RenderedRequest:
     call that nobody has answered, what stands for its result."""
 
 
-def render(view: HistoryView) -> JsonObject:
+def render(view: ViewContent) -> JsonObject:
     """The request's body; it shares nothing with the view."""
     return render_with_places(view).body
 
 
-def render_with_places(view: HistoryView) -> RenderedRequest:
+def render_with_places(view: ViewContent) -> RenderedRequest:
     """The request's body with the places of what it shows."""
     body: JsonObject = sendable_json.copy_value(view.request_settings)
     talk = group_exchanges(view, _MAX_ID_CHARS)
@@ -65,7 +66,7 @@ def render_with_places(view: HistoryView) -> RenderedRequest:
 
 
 def _render_messages(
-    view: HistoryView, talk: ViewConversation, thoughts_since: int
+    view: ViewContent, talk: ViewConversation, thoughts_since: int
 ) -> tuple[list[JsonObject], dict[int, JsonObject]]:
     messages: list[JsonObject] = []
     ends: dict[int, JsonObject] = {}

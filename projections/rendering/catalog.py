@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...domain.errors import InvalidSettingError
-from ..history_view import HistoryView
+from ..view_content import ViewContent
 from . import (
     anthropic_cached,
     anthropic_messages,
@@ -26,7 +26,7 @@ class Renderer:
 
     name: str
     version: int
-    render: Callable[[HistoryView], JsonObject]
+    render: Callable[[ViewContent], JsonObject]
 
     @property
     def label(self) -> str:
@@ -34,7 +34,7 @@ class Renderer:
         return f"{self.name}/{self.version}"
 
 
-RenderFunction = Callable[[HistoryView], JsonObject]
+RenderFunction = Callable[[ViewContent], JsonObject]
 
 
 def _escape_foreign_summaries(render: RenderFunction) -> RenderFunction:
@@ -69,7 +69,7 @@ RENDERERS_BY_LABEL = {
 """Every version, so that what was sent in an older one can still be said to the byte."""
 
 
-def render_view(view: HistoryView, name: str) -> JsonObject:
+def render_view(view: ViewContent, name: str) -> JsonObject:
     """Say a view in the format of that name, or in that version of it: `anthropic/1`."""
     renderer = RENDERERS.get(name) or RENDERERS_BY_LABEL.get(name)
     if renderer is None:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...domain.blocks import ASSISTANT_KINDS, UNSENT_KINDS, Block, Kind, ToolCall, ToolResult
-from ..history_view import HistoryView, ViewEntry
+from ..view_content import ViewContent
+from ..view_entry import ViewEntry
 from . import media_parts, sendable_json
 from .tool_calls import make_distinct_id
 
@@ -66,7 +67,7 @@ class ViewConversation:
     """
 
 
-def group_exchanges(view: HistoryView, longest_id: int) -> ViewConversation:
+def group_exchanges(view: ViewContent, longest_id: int) -> ViewConversation:
     """Group a view's entries; a provider takes call ids of at most `longest_id` characters."""
     current = Exchange()
     exchanges = [current]
@@ -118,7 +119,7 @@ def find_speaker(told: ViewEntry) -> str:
     return "user" if is_users else "developer"
 
 
-def _iter_changes(view: HistoryView) -> Iterator[int]:
+def _iter_changes(view: ViewContent) -> Iterator[int]:
     yield view.boundary.after if view.boundary else 0
     yield view.effective_from
     yield view.system.position if view.system else 0

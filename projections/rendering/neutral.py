@@ -3,7 +3,8 @@
 from ...domain.blocks import Block, Kind, Media, Native, NativePart, ResultPart, Text, ToolCall
 from ...domain.compaction_events import Summary
 from ...domain.ranges import Ranges
-from ..history_view import HistoryView, ViewEntry
+from ..view_content import ViewContent
+from ..view_entry import ViewEntry
 from . import media_parts, sendable_json
 from .sendable_json import JsonObject
 
@@ -17,7 +18,7 @@ MESSAGE_ROLES = {
 """Who speaks; whatever is not here, the user does."""
 
 
-def render(view: HistoryView) -> JsonObject:
+def render(view: ViewContent) -> JsonObject:
     """The view and its messages in the log's order, the summary first; it shares nothing with it.
 
     Others build on these names: none is changed, and none is left out that was always there.
@@ -42,7 +43,7 @@ def render(view: HistoryView) -> JsonObject:
     }
 
 
-def _render_messages(view: HistoryView) -> list[JsonObject]:
+def _render_messages(view: ViewContent) -> list[JsonObject]:
     replaced = {r.position for r in view.boundary.replacements} if view.boundary else set()
     answered = {entry.call for entry in view.entries}
     hidden = view.boundary.hidden if view.boundary else Ranges()

@@ -3,7 +3,8 @@
 from itertools import groupby
 
 from ...domain.blocks import Block, Kind, Media
-from ..history_view import HistoryView, ViewEntry
+from ..view_content import ViewContent
+from ..view_entry import ViewEntry
 from . import media_parts, sendable_json, summary_message, tool_calls, tool_definitions
 from .exchanges import (
     OPENING_TEXT,
@@ -20,7 +21,7 @@ _MAX_ID_CHARS = 40
 _MAX_NAME_CHARS = 64
 
 
-def render(view: HistoryView) -> JsonObject:
+def render(view: ViewContent) -> JsonObject:
     """The request's body; it shares nothing with the view. Thinking has no place in it."""
     body: JsonObject = sendable_json.copy_value(view.request_settings)
     if view.tool_definitions:

@@ -1,7 +1,8 @@
 """A view as the body of an OpenAI Responses request, which holds the whole conversation."""
 
 from ...domain.blocks import Block, Kind, Media
-from ..history_view import HistoryView, ViewEntry
+from ..view_content import ViewContent
+from ..view_entry import ViewEntry
 from . import media_parts, sendable_json, summary_message, tool_calls, tool_definitions
 from .exchanges import (
     OPENING_TEXT,
@@ -23,7 +24,7 @@ _HELD_IN_PLACE = {"reasoning", *_CALLS, *(f"{call}_output" for call in _CALLS)}
 """Items that are only legal where their own rules put them."""
 
 
-def render(view: HistoryView) -> JsonObject:
+def render(view: ViewContent) -> JsonObject:
     """The request's body; it shares nothing with the view."""
     body: JsonObject = sendable_json.copy_value(view.request_settings)
     if view.system_prompt and view.system_prompt.strip():

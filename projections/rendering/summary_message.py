@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...domain.ranges import Ranges
-from ..history_view import HistoryView
+from ..view_content import ViewContent
 from . import sendable_json
 from .sendable_json import JsonObject
 
@@ -23,7 +23,7 @@ class SummaryMessage:
     text: str
 
 
-def render_summary(view: HistoryView) -> str:
+def render_summary(view: ViewContent) -> str:
     """The text that is sent in the place of what left the view."""
     if view.summary is None:
         return ""
@@ -54,7 +54,7 @@ def parse_summary_message(text: str) -> SummaryMessage | None:
     return SummaryMessage(Ranges(runs), _ESCAPED.sub(r"<\1\2", match["inner"]))
 
 
-def escape_foreign_summaries(body: JsonObject, view: HistoryView) -> JsonObject:
+def escape_foreign_summaries(body: JsonObject, view: ViewContent) -> JsonObject:
     """Escape the opening of a summary in all texts of a request's body but the view's own summary.
 
     Calls of tools and signed thinking stay as the model made them. Changes the body in place.

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection
 
 from ...domain.blocks import Media, NativePart, ResultPart, ToolResult
-from ..history_view import ViewEntry
+from ..view_entry import ViewEntry
 from . import sendable_json
 from .sendable_json import JsonObject
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..history_view import HistoryView
+from ..view_content import ViewContent
 from .sendable_json import JsonObject, copy_value
 from .tool_calls import sanitize_tool_name
 
@@ -26,7 +26,7 @@ class ToolFormat:
     write: Callable[[ToolDefinition], JsonObject]
 
 
-def render_definitions(view: HistoryView, tool_format: ToolFormat) -> list[Any]:
+def render_definitions(view: ViewContent, tool_format: ToolFormat) -> list[Any]:
     """A definition in this form already, or in none that is known, goes through as it is."""
     return [_render_definition(copy_value(tool), tool_format) for tool in view.tool_definitions]
 

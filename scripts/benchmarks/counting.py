@@ -19,8 +19,8 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.compaction_window import window_of
-from cutbank.projections.history_view import History
 from cutbank.projections.context_usage import Reckoning
+from cutbank.projections.history_view import History
 from cutbank.projections.view_token_counts import Tally
 
 from .figure import Figure, Found, Options

@@ -8,16 +8,16 @@ from statistics import median
 from cutbank.adapters.analysis.backtest.worker import COLLECT_AFTER
 from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.domain.fidelity.upper_bound import own_bound
+from cutbank.domain.compaction_terms import Terms
 from cutbank.domain.fidelity.canonical_boundaries import canonical, own_boundaries
 from cutbank.domain.fidelity.fidelity_measure import Measure
-from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.rows import Rows
-from cutbank.domain.fidelity.visibility import Sights
 from cutbank.domain.fidelity.segments import WHOLE, Spell
+from cutbank.domain.fidelity.session_reading import Reading
+from cutbank.domain.fidelity.upper_bound import own_bound
+from cutbank.domain.fidelity.visibility import Sights
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.catalog import policy_named
-from cutbank.domain.compaction_terms import Terms
 from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.recorded_rows import rows_of
 from cutbank.projections.replay.recording import Recording

@@ -13,16 +13,16 @@ from cutbank import SessionStore, StoredSession
 from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.analysis.replaying.traces import trace_of_session
 from cutbank.adapters.runtime.sessions.session_store import open_store
+from cutbank.domain.compaction_terms import Terms
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.summaries.sized_summarizer import Sized
-from cutbank.domain.compaction_terms import Terms
 from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replayed
+from cutbank.projections.replay.replay_writers import Writers
 from cutbank.projections.replay.token_replay import TokenReplay, token_replayed
 from cutbank.projections.replay.trace import Trace
-from cutbank.projections.replay.replay_writers import Writers
 
 from .figure import Figure, Found, Options
 from .workload import as_block, turns

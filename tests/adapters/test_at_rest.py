@@ -20,7 +20,7 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.storage.sqlite import sqlite_datastore, wal_mode
+from cutbank.adapters.storage.sqlite import wal_mode
 from cutbank.adapters.storage.sqlite.copy_adoption import adopt
 from cutbank.domain.errors import StorageError
 

@@ -14,7 +14,7 @@ from faulty import check_log, closing, one_line, texts
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.storage.sqlite import sqlite_datastore, sqlite_schema
+from cutbank.adapters.storage.sqlite import sqlite_schema
 
 Connection = sqlite3.Connection
 

@@ -23,10 +23,10 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.storage.event_log import storage_errors
 from cutbank.adapters.storage.event_log.addresses import shown
 from cutbank.adapters.storage.event_log.event_store import EventStore
-from cutbank.adapters.storage.postgres import postgres_datastore, postgres_schema
+from cutbank.adapters.storage.postgres import postgres_schema
+from cutbank.adapters.storage.postgres.insert_statement import FEW
 from cutbank.adapters.storage.postgres.postgres_address import Address
 from cutbank.adapters.storage.postgres.postgres_datastore import ConnectionLostError, Datastore
-from cutbank.adapters.storage.postgres.insert_statement import FEW
 from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
 from cutbank.domain.errors import CutbankError, StorageError
 

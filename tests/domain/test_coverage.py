@@ -13,9 +13,9 @@ from story_rules import (
     what_was_done_to_a_block_lasts,
 )
 
-from cutbank.domain.settlement import Fate, Settlement, settle
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.settlement import Fate, Settlement, settle
 from cutbank.domain.window import Plan
 
 

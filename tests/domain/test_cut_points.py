@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.block_groups import as_shown, bound
+from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.cut_points import legal_cuts, nearest
 from cutbank.domain.cut_points.carried_blocks import carried_over, leaves_something_to_go
 from cutbank.domain.cut_points.message_cuts import keeps_messages_whole

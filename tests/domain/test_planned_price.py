@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from cutbank.domain.blocks import Block
-from cutbank.domain.settlement import settle
 from cutbank.domain.item import Item
 from cutbank.domain.models import ModelFacts, Prices
 from cutbank.domain.plan_price import order_of, pricing_of
+from cutbank.domain.settlement import settle
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 

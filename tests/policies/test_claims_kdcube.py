@@ -14,13 +14,13 @@ from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Kind, Origin
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.settlement import settle
 from cutbank.domain.cut_points.pair_cuts import without_call
 from cutbank.domain.errors import NothingToCompactError, SummariserFailedError
 from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.item import Item
 from cutbank.domain.overflow.reference_systems import SETS
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
+from cutbank.domain.settlement import settle
 from cutbank.domain.summaries.forms.kdcube import TURN_CONTEXT, KdcubeForm
 from cutbank.domain.summaries.summarizer import Draft, Material, Part
 from cutbank.domain.window import Window

@@ -23,7 +23,6 @@ from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.settlement import settle
 from cutbank.domain.errors import NothingToCompactError, SummariserFailedError
 from cutbank.domain.hooks import Happening, Moment
 from cutbank.domain.overflow import SETS, recognised
@@ -31,6 +30,7 @@ from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Parent, Usage
+from cutbank.domain.settlement import settle
 from cutbank.domain.summaries.forms.klaude import FORMS, LEAD, Way
 from cutbank.domain.summaries.summarizer import Draft, Material, Part
 from cutbank.projections.planned_compaction import Planned

@@ -23,12 +23,12 @@ from story_rules import (
 from vector_files import lines_of
 
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.settlement import Settlement, settle
 from cutbank.domain.cut_points import legal_cuts
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.settlement import Settlement, settle
 from cutbank.domain.window import Plan, Window
 
 EVERY_POLICY = pytest.mark.parametrize("name", every_name())

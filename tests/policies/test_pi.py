@@ -9,12 +9,12 @@ from story import Story, told_on
 import cutbank
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest, Trigger
-from cutbank.domain.settlement import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.pi import Pi
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.settlement import settle
 from cutbank.domain.summaries.forms.pi import PiForm
 from cutbank.domain.summaries.summarizer import Material, Part
 from cutbank.domain.window import Window

@@ -7,13 +7,13 @@ import pytest
 
 from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.settlement import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.policy import is_due
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.settlement import settle
 from cutbank.domain.summaries.forms.claude_sdk import ClaudeSdkForm
 from cutbank.domain.summaries.summarizer import Material
 from cutbank.domain.window import OnFailure, Plan, Window

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Trigger
-from cutbank.domain.settlement import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.models import ModelFacts
@@ -19,6 +18,7 @@ from cutbank.domain.policies.catalog import ALIASES, DEFAULT, POLICIES, policy_n
 from cutbank.domain.policies.policy import check, configured, refusal, settings_of
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.settlement import settle
 from cutbank.domain.summaries.forms.klaude import FORMS, Way
 from cutbank.domain.window import Plan, Window
 

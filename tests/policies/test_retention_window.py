@@ -7,11 +7,11 @@ import pytest
 
 from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.settlement import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.retention_window import RetentionWindow
+from cutbank.domain.settlement import settle
 from cutbank.domain.window import Plan, Window
 
 POLICY = RetentionWindow(keep_recent_tokens=30, reserve_tokens=20)

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.settlement import settle
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.settlement import settle
 from cutbank.domain.summaries.forms.kdcube import NO_HISTORY, KdcubeForm, files_of
 from cutbank.domain.summaries.summarizer import Material, Part
 from cutbank.domain.window import OnFailure, Window

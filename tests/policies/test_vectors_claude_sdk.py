@@ -11,13 +11,13 @@ from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.counting.estimators import ESTIMATORS
-from cutbank.domain.settlement import Settlement, settle
 from cutbank.domain.cut_points import legal_cuts
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.cutting.zones import stepped_back
 from cutbank.domain.policies.preserve_zone import PreserveZone
+from cutbank.domain.settlement import Settlement, settle
 from cutbank.domain.window import Window
 
 GOAT = ESTIMATORS["goat"]

@@ -8,12 +8,12 @@ from klaude_cases import SYSTEMS, Case, cases
 from vector_files import FOLDERS, table_of
 
 from cutbank.domain.blocks import Kind
-from cutbank.domain.settlement import settle
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.messages import Role, messages_of
 from cutbank.domain.overflow import SETS
 from cutbank.domain.policies.cutting.sent_history import sent_history
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
+from cutbank.domain.settlement import settle
 from cutbank.domain.summaries.summarizer import Part
 from cutbank.domain.window import Window
 

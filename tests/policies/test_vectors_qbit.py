@@ -8,11 +8,11 @@ from dialects import qbit
 from qbit_vectors import Case, case_of
 from vector_files import FOLDERS, lines_of
 
-from cutbank.domain.settlement import settle
 from cutbank.domain.cut_points.orphans import orphans
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.messages import Message
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.settlement import settle
 from cutbank.domain.tool_result_size import shortened
 
 

@@ -10,9 +10,9 @@ from neutral_session import NeutralSession
 from story_rules import a_conversation_is_left
 from vector_files import FOLDERS, Vector, lines_of
 
-from cutbank.domain.settlement import settle
 from cutbank.domain.cut_points import legal_cuts
 from cutbank.domain.errors import NothingToCompactError
+from cutbank.domain.settlement import settle
 from cutbank.domain.trims import largest_shortened
 from cutbank.domain.window import Plan, Window
 

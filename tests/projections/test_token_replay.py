@@ -10,21 +10,21 @@ from token_sessions import Act, Talk, acts, recording_of
 from cutbank.domain.blocks import Block, Kind, ToolCall, ToolResult
 from cutbank.domain.compaction import MAIN
 from cutbank.domain.compaction_events import Trim
+from cutbank.domain.compaction_terms import Terms
 from cutbank.domain.item import Item
 from cutbank.domain.pins import NO_PINS, PinRules
 from cutbank.domain.policies.catalog import POLICIES, policy_named
 from cutbank.domain.policies.policy import NEVER, Policy, lets_be
 from cutbank.domain.summaries.sized_summarizer import Sized
-from cutbank.domain.compaction_terms import Terms
 from cutbank.domain.trims import trimmed, trimmed_length
 from cutbank.domain.window import Window
 from cutbank.projections.replay.policy_decider import ByPolicy
-from cutbank.projections.replay.recording_calibration import calibrate
 from cutbank.projections.replay.recording import Recording
+from cutbank.projections.replay.recording_calibration import calibrate
 from cutbank.projections.replay.replay import replayed
+from cutbank.projections.replay.replay_writers import Writers
 from cutbank.projections.replay.token_replay import TokenReplay, token_replayed
 from cutbank.projections.replay.trace import NotByTokens, Trace, trace_of
-from cutbank.projections.replay.replay_writers import Writers
 
 pi = st.builds(
     lambda **settings: policy_named("pi", settings),

@@ -8,12 +8,12 @@ import cutbank
 from cutbank import StoredSession
 from cutbank.adapters.analysis.auditing.audit import Audit
 from cutbank.adapters.analysis.replaying.recordings import recording_of
-from cutbank.domain.settlement import Fates
 from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges
-from cutbank.projections.audit.view_epochs import era_at
+from cutbank.domain.settlement import Fates
 from cutbank.projections.audit.audit_entries import BlockSaid, Decided, ModelAsked, Recorded
 from cutbank.projections.audit.sent_view import Proof
+from cutbank.projections.audit.view_epochs import era_at
 from cutbank.projections.rendering.catalog import render
 
 Sent = dict[tuple[str, str], tuple[str, bytes]]

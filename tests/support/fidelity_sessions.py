@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.canonical_boundaries import Boundary
-from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.rows import Row, Rows, Said
 from cutbank.domain.fidelity.segments import Spell
+from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.ranges import Ranges
 
 

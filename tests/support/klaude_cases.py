@@ -11,7 +11,6 @@ from vector_files import Vector, lines_of
 
 from cutbank.domain.blocks import ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Digest, Summary, Trigger
-from cutbank.domain.settlement import split_turn
 from cutbank.domain.digest import digest_of
 from cutbank.domain.event import Event
 from cutbank.domain.item import Item
@@ -25,13 +24,15 @@ from cutbank.domain.session_events import (
     ToolReturned,
     Usage,
 )
+from cutbank.domain.settlement import split_turn
 from cutbank.domain.summaries.forms.klaude import FORMS, KlaudeForm
 from cutbank.domain.summaries.summarizer import Material
 from cutbank.domain.token_estimate import estimate, estimate_text
 from cutbank.domain.window import Window
 from cutbank.projections.compaction_window import window_of
-from cutbank.projections.history_view import Coordinate, History
+from cutbank.projections.history_view import History
 from cutbank.projections.recorded_event import Recorded
+from cutbank.projections.view_content import Coordinate
 
 SYSTEMS: Mapping[str, str] = {"klaude_first": "as_shipped", "klaude": "later"}
 """Files of vectors, and the preset that answers as each of them."""

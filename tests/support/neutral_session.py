@@ -25,8 +25,9 @@ from cutbank.domain.session_events import (
 from cutbank.domain.token_estimate import estimate
 from cutbank.domain.window import Window
 from cutbank.projections.compaction_window import window_of
-from cutbank.projections.history_view import Coordinate, History
+from cutbank.projections.history_view import History
 from cutbank.projections.recorded_event import Recorded
+from cutbank.projections.view_content import Coordinate
 
 ENVELOPE: dict[str, Any] = {
     "originator_id": UUID(int=1),

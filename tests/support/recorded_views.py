@@ -26,8 +26,9 @@ from cutbank.domain.session_events import (
     ToolsSet,
 )
 from cutbank.domain.token_estimate import estimate
-from cutbank.projections.history_view import Coordinate, History, HistoryView
+from cutbank.projections.history_view import History, HistoryView
 from cutbank.projections.recorded_event import Recorded
+from cutbank.projections.view_content import Coordinate
 
 _ENVELOPE: dict[str, Any] = {
     "originator_id": UUID(int=1),

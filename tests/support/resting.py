@@ -7,8 +7,8 @@ from threading import Event, Semaphore
 from typing import Protocol, TypeVar
 
 from cutbank import Block, StoredSession
-from cutbank.adapters.runtime.idle.notices import About, Notice
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
+from cutbank.adapters.runtime.idle.notices import About, Notice
 from cutbank.domain.compaction import MAIN, lineage_id
 from cutbank.domain.event import Event as Recorded
 from cutbank.domain.idle_rules import IdleRules

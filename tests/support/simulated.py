@@ -13,9 +13,8 @@ from resting import Told
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.compaction import from_settings
-from cutbank.adapters.runtime.idle.notices import About, Notice
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
+from cutbank.adapters.runtime.idle.notices import About, Notice
 from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.settings.summary_settings import SummarySettings

@@ -7,13 +7,13 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.block_groups import as_shown, bound
+from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, Trim
-from cutbank.domain.settlement import Fate, Settlement, fate, settle
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.settlement import Fate, Settlement, fate, settle
 from cutbank.domain.token_estimate import estimate
 from cutbank.domain.window import Plan, Window
 

@@ -3,9 +3,9 @@
 from story import Story
 
 from cutbank.domain.block_groups import bound
-from cutbank.domain.settlement import Fate, Settlement
 from cutbank.domain.cut_points.visible_cuts import never_seen
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.settlement import Fate, Settlement
 from cutbank.domain.window import Window
 
 

@@ -8,8 +8,9 @@ from ....domain.counting.sizes import PromptSizeChange, SizeBasis
 from ....domain.errors import InvalidSettingError, NotFoundError
 from ....projections.diffing.session_text import SessionText
 from ....projections.diffing.view_diff import ViewDiff, compare_views
-from ....projections.history_view import Coordinate, HistoryView
+from ....projections.history_view import HistoryView
 from ....projections.replay.recorded_rows import make_session_rows
+from ....projections.view_content import Coordinate
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors

@@ -147,7 +147,7 @@ class Backtest:
     def __post_init__(self) -> None:
         if self.running.cluster is not None and self.grid.summarizer == "llm":
             raise BacktestError(
-                "what a model wrote is kept on this machine: --summariser llm takes no --cluster"
+                "what a model wrote is kept on this machine: --summarizer llm takes no --cluster"
             )
         if not self.sessions:
             raise BacktestError(f"there are no sessions in {self.store.name}")

@@ -152,7 +152,7 @@ def make_backtest_command(
     for name, values in _group_settings(setups):
         words += ["--set", f"{name}={','.join(values)}"]
     for summariser in dict.fromkeys(setup.summariser for setup in setups):
-        words += ["--summariser", summariser] if summariser != "extractive" else []
+        words += ["--summarizer", summariser] if summariser != "extractive" else []
     for model in dict.fromkeys(setup.model for setup in setups if setup.model):
         words += ["--model", model]
     return shlex.join(words)

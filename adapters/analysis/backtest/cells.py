@@ -216,7 +216,7 @@ class CellBench:
         return make_compaction_request(
             self.settings,
             setup.model or self.log.model,
-            policy=get_policy(setup.policy, setup.settings),
+            policy=get_policy(setup.policy, **setup.settings),
             limit=setup.limit,
             prices=facts,
             chain=SummaryChain(),  # a replay has writers of its own

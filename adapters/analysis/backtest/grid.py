@@ -51,7 +51,7 @@ class Grid:
         if self.summarizer not in REPLAY_SUMMARIZERS:
             known = ", ".join(REPLAY_SUMMARIZERS)
             raise InvalidSettingError(
-                f"there is no summariser {self.summarizer!r} for replays; there is {known}"
+                f"there is no summarizer {self.summarizer!r} for replays; there is {known}"
             )
         if self.summarizer == SIZED_SUMMARIZER and None in self.budgets:
             raise InvalidSettingError(
@@ -76,7 +76,7 @@ class Grid:
         values = self._setting_values(policy)
         for chosen in product(*values.values()):
             given = dict(zip(values, chosen, strict=True))
-            made = get_policy(policy, given)
+            made = get_policy(policy, **given)
             settings: dict[str, JsonValue] = {name: getattr(made, name) for name in given}
             for budget in self.budgets:
                 yield Setup(
@@ -101,7 +101,7 @@ class Grid:
     def _check_settings(self) -> None:
         asked = [policy for policy in self.policies if policy not in FIXED_DECIDERS]
         for policy in asked:
-            get_policy(policy, {})
+            get_policy(policy)
         for key, tried in self.settings.items():
             of, _, name = key.rpartition(".")
             meant = [policy for policy in asked if not of or _names_policy(of, policy)]

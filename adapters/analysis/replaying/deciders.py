@@ -55,7 +55,7 @@ class SummaryOptions:
     def __post_init__(self) -> None:
         if self.summarizer not in REPLAY_SUMMARIZERS:
             raise InvalidSettingError(
-                f"no summariser {self.summarizer!r} for a replay; there are "
+                f"no summarizer {self.summarizer!r} for a replay; there are "
                 f"{', '.join(REPLAY_SUMMARIZERS)}"
             )
         if self.budget is not None and self.budget < 1:
@@ -100,7 +100,7 @@ def make_decider(
     order = from_settings.make_compaction_request(
         known,
         model,
-        policy=get_policy(policy, settings or {}) if isinstance(policy, str) else policy,
+        policy=get_policy(policy, **(settings or {})) if isinstance(policy, str) else policy,
         limit=limit,
         chain=SummaryChain(),  # a replay has writers of its own
     )
@@ -150,7 +150,7 @@ def open_cached_summaries(
             "agent's model"
         )
     llm = from_settings.make_llm_summarizer(known, model)
-    assert isinstance(llm, LlmSummarizer), "a summariser is made by its name"
+    assert isinstance(llm, LlmSummarizer), "a summarizer is made by its name"
     name = llm.model
     assert isinstance(name, str), "settings name their model"
     # Nothing is served here that could be asked behind.

@@ -59,7 +59,7 @@ def make_shadows(
     """
     shadows: dict[str, Shadow] = {}
     for one in policies:
-        label, policy = (one, get_policy(one, {})) if isinstance(one, str) else (one.name, one)
+        label, policy = (one, get_policy(one)) if isinstance(one, str) else (one.name, one)
         if label in shadows:
             raise InvalidSettingError(f"{label} is there twice among the shadows: leave one out")
         # Nobody's program is asked from a thread of ours.

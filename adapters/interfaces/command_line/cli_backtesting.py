@@ -71,7 +71,7 @@ def backtest(
     summarizer: Annotated[
         str,
         typer.Option(
-            "--summariser",
+            "--summarizer",
             metavar="NAME",
             help=f"Who writes summaries: {', '.join(REPLAY_SUMMARIZERS)}.",
         ),

@@ -51,7 +51,7 @@ def replay(
     summarizer: Annotated[
         str,
         typer.Option(
-            "--summariser",
+            "--summarizer",
             metavar="NAME",
             help=f"Who writes summaries: {', '.join(REPLAY_SUMMARIZERS)}.",
         ),

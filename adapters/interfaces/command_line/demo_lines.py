@@ -9,7 +9,7 @@ from shutil import get_terminal_size, which
 from textwrap import fill
 
 from ....domain.blocks import ToolCall
-from ....projections.history_view import ViewEntry
+from ....projections.view_entry import ViewEntry
 from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.reports import FileReport
 from .demo_tour import Tour
@@ -81,7 +81,7 @@ def _print_compaction(tour: Tour) -> None:
     _print_step("2. Compact", tour.compaction_seconds)
     _print(
         f"In session {tour.session.key} old blocks leave what the model is sent, and a summary "
-        f"takes their place. The summariser was `{tour.outcome.summarizer}`: it needs no model "
+        f"takes their place. The summarizer was `{tour.outcome.summarizer}`: it needs no model "
         "and no network."
     )
     if tour.before.boundary:

@@ -5,7 +5,7 @@ from typing import Any
 from ....domain.compaction_events import CompactBoundary, Summary
 from ....projections.diffing.lost_facts import LostFact
 from ....projections.diffing.view_diff import DiffedBlock, ViewDiff
-from ....projections.history_view import Coordinate
+from ....projections.view_content import Coordinate
 from .printing import list_handle_ranges
 
 CompactionNumbers = tuple[int | None, ...]

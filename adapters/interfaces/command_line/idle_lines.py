@@ -66,7 +66,7 @@ def print_idle_run(document: Mapping[str, Any]) -> None:
 
 
 LEFT_REASONS = {
-    IdleState.SMALL: "too little of their context is in use (idle.least_utilisation)",
+    IdleState.SMALL: "too little of their context is in use (idle.least_utilization)",
     IdleState.RESTING: "something was said too recently (idle.time)",
     IdleState.COMPACTED: "nothing was said since the last compaction",
     IdleState.NO_GAIN: "a compaction would not make them smaller",

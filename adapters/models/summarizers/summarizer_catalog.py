@@ -14,7 +14,7 @@ from ....domain.summaries.summarizer import Summarizer
 from .command_summarizer import CommandSummarizer
 from .llm_summarizer import LlmSummarizer
 
-_ENTRY_POINT_GROUP = "cutbank.summarisers"
+_ENTRY_POINT_GROUP = "cutbank.summarizers"
 """The entry points by which packages bring summarisers of their own."""
 
 OptionTypes = Mapping[str, type]
@@ -62,7 +62,7 @@ def get_summarizer(name: str, **options: Any) -> Summarizer:
         return make(**_check_options(name, known, options))
     found = _list_installed().get(name)
     if found is None:
-        raise InvalidSettingError(f"there is no summariser {name!r}; there are {_format_names()}")
+        raise InvalidSettingError(f"there is no summarizer {name!r}; there are {_format_names()}")
     return _make_external(found, options)
 
 
@@ -81,7 +81,7 @@ def _format_names() -> str:
 
 def _make_external(found: EntryPoint, options: Mapping[str, Any]) -> Summarizer:
     """What a package's class or factory makes of the options."""
-    of = f"summariser {found.name!r} ({found.value})"
+    of = f"summarizer {found.name!r} ({found.value})"
     try:
         summariser = found.load()(**options)
     except InvalidSettingError:
@@ -93,7 +93,7 @@ def _make_external(found: EntryPoint, options: Mapping[str, Any]) -> Summarizer:
     if not isinstance(getattr(summariser, "name", None), str) or not callable(
         getattr(summariser, "summarize", None)
     ):
-        raise InvalidSettingError(f"{of} is no summariser: it needs a `name` and `summarise`")
+        raise InvalidSettingError(f"{of} is no summarizer: it needs a `name` and `summarise`")
     made: Summarizer = summariser
     return made
 

@@ -65,7 +65,7 @@ def policy_by(
     """
     if policy is None:
         return settings.make_policy(fields) if fields else None
-    return get_policy(policy, fields or {}) if isinstance(policy, str) else policy
+    return get_policy(policy, **(fields or {})) if isinstance(policy, str) else policy
 
 
 def make_compaction_request(

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from ....domain.item import Item
 from ....domain.ranges import Ranges
 from ....domain.window import Window
-from ....projections.history_view import HistoryFold, ViewEntry
+from ....projections.history_view import HistoryFold
 from ....projections.planned_compaction import PlannedCompaction, plan_compaction
+from ....projections.view_entry import ViewEntry
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from .compaction_request import CompactionRequest

@@ -9,7 +9,8 @@ from ....domain.compaction_events import Trigger
 from ....domain.session import SessionState
 from ....domain.window import Window
 from ....projections.compaction_window import make_window
-from ....projections.history_view import HistoryFold, ViewEntry
+from ....projections.history_view import HistoryFold
+from ....projections.view_entry import ViewEntry
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from .compaction_request import CompactionRequest

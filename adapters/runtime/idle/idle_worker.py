@@ -221,7 +221,7 @@ class IdleWorker:
                 self.store.apply_settings(found)
                 self.apply_rules(self._own_rules or found.idle.make_rules())
                 if self.upkeep is not None:
-                    self.upkeep.apply_settings(found.chores)
+                    self.upkeep.apply_settings(found.maintenance)
         except (StorageError, PersistenceError) as error:
             self._settings.retry()
             self._handle_database_away(error)

@@ -60,4 +60,4 @@ def make_maintenance(store: SessionStore) -> "Maintenance":
         # Which one the store goes by is decided when a worker begins.
         return store.events.clock()
 
-    return Maintenance(store, store.settings.chores, clock)
+    return Maintenance(store, store.settings.maintenance, clock)

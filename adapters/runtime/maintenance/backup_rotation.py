@@ -48,7 +48,7 @@ class BackupRotation:
         except OSError as error:
             raise StorageError(
                 f"no backup can be kept in {self.folder}: {error.strerror or error}; "
-                "check the folder, or set chores.backup_folder"
+                "check the folder, or set maintenance.backup_folder"
             ) from error
         return TaskResult(note=f"{made.name}, {size:,} bytes")
 

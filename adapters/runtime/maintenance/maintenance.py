@@ -202,3 +202,12 @@ class Maintenance:
         with suppress(CutbankError), translate_storage_errors(self.store.name):
             chore.task_store.save_record(chore.name, failed.to_json())
         return failed
+
+
+def run_maintenance(store: SessionStore) -> list[TaskReport]:
+    """Run the maintenance tasks that are due, and return a report for each.
+
+    The settings, section `maintenance`, say which tasks there are and how often each is due.
+    """
+    clock = store.events.clock
+    return Maintenance(store, store.settings.maintenance, clock).run_due(clock())

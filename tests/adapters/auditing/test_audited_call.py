@@ -16,11 +16,11 @@ from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.settlement import Fate
 from cutbank.domain.errors import InvalidPositionError, NotFoundError
 from cutbank.domain.ranges import Ranges
-from cutbank.projections.audit.block_statuses import Became
+from cutbank.domain.settlement import Fate
 from cutbank.projections.audit.audit_entries import ModelAsked
+from cutbank.projections.audit.block_statuses import Became
 from cutbank.projections.audit.sent_view import Proof
 from cutbank.projections.rendering.catalog import render
 

@@ -18,10 +18,10 @@ from lived import LIMIT, POLICY, Act, acts, exchange, live
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.auditing.page import page_selection
-from cutbank.adapters.analysis.auditing.page.page_selection import cuts_of
-from cutbank.adapters.analysis.auditing.page.page_data import marks
 from cutbank.adapters.analysis.auditing.page.markup import markup, tag
 from cutbank.adapters.analysis.auditing.page.page import page_of, write_page
+from cutbank.adapters.analysis.auditing.page.page_data import marks
+from cutbank.adapters.analysis.auditing.page.page_selection import cuts_of
 from cutbank.adapters.analysis.auditing.page.page_story import story_of
 from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import ExportError, NotFoundError

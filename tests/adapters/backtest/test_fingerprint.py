@@ -8,9 +8,9 @@ from databases import on_sqlite
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.analysis.backtest.worker_messages import ControlsAt
 from cutbank.adapters.analysis.backtest.fingerprint import fingerprint
 from cutbank.adapters.analysis.backtest.session_log import SessionLog
+from cutbank.adapters.analysis.backtest.worker_messages import ControlsAt
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.backtest.cell import Setup

@@ -8,7 +8,6 @@ from backtests import cell, measured, setup, told_apart
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.analysis.backtest.grid import Grid
 from cutbank.adapters.analysis.backtest.backtest_text import (
     apart,
     command_of,
@@ -17,6 +16,7 @@ from cutbank.adapters.analysis.backtest.backtest_text import (
     part,
     recall_of,
 )
+from cutbank.adapters.analysis.backtest.grid import Grid
 from cutbank.domain.backtest.comparison import Difference, Measure
 from cutbank.domain.backtest.result import Measured
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from transcripts import NO_SESSIONS, SESSIONS
 
-from cutbank.adapters.analysis.backtest.report.report_files import write_report
 from cutbank.adapters.analysis.backtest.imported_transcripts import imported
+from cutbank.adapters.analysis.backtest.report.report_files import write_report
 from cutbank.domain.backtest.cell import Outcome
 from cutbank.domain.policies.catalog import POLICIES
 

@@ -9,8 +9,8 @@ from transcripts import NO_SESSIONS, SESSIONS
 
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.analysis.backtest.cells import Bench
-from cutbank.adapters.analysis.backtest.session_log import SessionLog, read_of
 from cutbank.adapters.analysis.backtest.imported_transcripts import imported
+from cutbank.adapters.analysis.backtest.session_log import SessionLog, read_of
 from cutbank.adapters.analysis.replaying.deciders import Summaries
 from cutbank.adapters.analysis.replaying.run_replay import run_replay
 from cutbank.adapters.models.context_limits import facts_by

@@ -9,8 +9,8 @@ import pytest
 from databases import asked
 
 from cutbank import Block, SessionStore
-from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreReport
 from cutbank.adapters.runtime.maintenance.maintenance import Chores
+from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreReport
 from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -16,8 +16,8 @@ import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance.backup_names import UNFINISHED, BackupNames
-from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreReport
 from cutbank.adapters.runtime.maintenance.maintenance import Chores
+from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreReport
 from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 
 from .conftest import Make, StillClock, tell, text_of

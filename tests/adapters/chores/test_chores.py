@@ -13,10 +13,10 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.maintenance.maintenance_task import Work
-from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreRecord
 from cutbank.adapters.runtime.maintenance.maintenance import Chores
+from cutbank.adapters.runtime.maintenance.maintenance_task import Work
 from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelCare
+from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreRecord
 from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 from cutbank.domain.errors import StorageError
 

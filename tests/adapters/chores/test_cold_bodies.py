@@ -13,9 +13,8 @@ from faulty import closing, texts
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.maintenance import recompressed_bodies
-from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome
 from cutbank.adapters.runtime.maintenance.maintenance import Chores
+from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome
 from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
 from cutbank.domain.errors import CutbankError

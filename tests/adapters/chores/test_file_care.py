@@ -12,9 +12,8 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.maintenance import read_model_maintenance
-from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreReport
 from cutbank.adapters.runtime.maintenance.maintenance import Chores
+from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome, ChoreReport
 from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 
 from .conftest import Make, StillClock, tell, text_of

@@ -18,8 +18,8 @@ import cutbank
 from cutbank import Block
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance.backup_names import UNFINISHED
-from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome
 from cutbank.adapters.runtime.maintenance.maintenance import Chores
+from cutbank.adapters.runtime.maintenance.task_record import ChoreOutcome
 from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 from cutbank.adapters.storage.postgres.postgres_address import Address
 from cutbank.adapters.storage.read_models.location import read_models_of

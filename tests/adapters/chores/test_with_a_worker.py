@@ -3,9 +3,9 @@
 import pytest
 
 from cutbank import Block, SessionStore
-from cutbank.adapters.runtime.idle.notices import About, Notice
-from cutbank.adapters.runtime.idle.maintenance_runner import Upkeep
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
+from cutbank.adapters.runtime.idle.maintenance_runner import Upkeep
+from cutbank.adapters.runtime.idle.notices import About, Notice
 from cutbank.adapters.runtime.maintenance.maintenance import Chores
 from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 

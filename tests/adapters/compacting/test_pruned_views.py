@@ -10,9 +10,9 @@ from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.blocks import AnyBlock, Kind
 from cutbank.domain.compaction_events import Trim
-from cutbank.domain.settlement import Fate, fate
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.settlement import Fate, fate
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.rendering.catalog import render
 

@@ -22,9 +22,8 @@ from transcripts import SAMPLES
 
 import cutbank
 from cutbank import SessionStore
-from cutbank.adapters.runtime.following import transcript_follower
-from cutbank.adapters.runtime.following.transcript_follower import Follower
 from cutbank.adapters.runtime.following.live_file import News
+from cutbank.adapters.runtime.following.transcript_follower import Follower
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.errors import ImportFileError

@@ -7,7 +7,6 @@ import pytest
 from resting import RULES, Held, Told, Working
 
 from cutbank import SessionStore
-from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.domain.idle_rules import IdleRules

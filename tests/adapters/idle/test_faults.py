@@ -28,12 +28,10 @@ from unpinned import UNPINNED
 import cutbank
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
-from cutbank.adapters.runtime.idle.notices import About, Notice
 from cutbank.adapters.runtime.idle.idle_worker import LONGEST_LOOK, IdleWorker
+from cutbank.adapters.runtime.idle.notices import About, Notice
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.storage.postgres import postgres_datastore
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 from cutbank.domain.compaction_events import (
     CompactBoundary,

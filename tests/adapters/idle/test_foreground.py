@@ -17,8 +17,8 @@ from idle_processes import LONG, idling
 from resting import talk
 
 import cutbank
-from cutbank.adapters.runtime.idle.notices import About
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus
+from cutbank.adapters.runtime.idle.notices import About
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from resting import (
 from cutbank import Block, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.idle.due_sessions import Due
-from cutbank.adapters.runtime.idle.notices import About
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
+from cutbank.adapters.runtime.idle.notices import About
 from cutbank.domain.compaction_events import (
     CompactBoundary,
     CompactionFailed,

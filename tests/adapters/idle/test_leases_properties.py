@@ -17,7 +17,6 @@ from unpinned import UNPINNED
 import cutbank
 from cutbank import Block, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.due_sessions import Due
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker

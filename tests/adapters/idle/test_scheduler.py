@@ -14,9 +14,9 @@ from resting import RULES, SetClock, Told, pass_time, talk
 import cutbank
 from cutbank import SessionStore
 from cutbank.adapters.runtime.idle import idle_scheduler as scheduling
-from cutbank.adapters.runtime.idle.notices import About, Notice
 from cutbank.adapters.runtime.idle.idle_scheduler import JOB, IdleScheduler
 from cutbank.adapters.runtime.idle.idle_worker import LONGEST_LOOK
+from cutbank.adapters.runtime.idle.notices import About, Notice
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.hooks import Happening
 

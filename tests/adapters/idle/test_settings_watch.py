@@ -12,9 +12,9 @@ from resting import RULES, SetClock, Told, pass_time, talk
 
 import cutbank
 from cutbank import Block, SessionStore
+from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import About
 from cutbank.adapters.runtime.idle.settings_watch import SETTLING
-from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.domain.errors import InvalidSettingError, NotFoundError
 from cutbank.domain.hooks import Happening
 from cutbank.domain.idle_rules import IdleRules

@@ -9,8 +9,8 @@ from resting import RULES, SetClock, Told, Working, pass_time, talk
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.idle.attempt import Attempt
-from cutbank.adapters.runtime.idle.notices import About
 from cutbank.adapters.runtime.idle.maintenance_runner import Report
+from cutbank.adapters.runtime.idle.notices import About
 from cutbank.adapters.settings.maintenance_settings import ChoreSettings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import StorageError

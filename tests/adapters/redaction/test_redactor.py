@@ -10,8 +10,8 @@ from planted import KEY_LINES, MADE_UP, SECRETS, in_words, planted, some
 
 from cutbank.adapters.transcripts.formats.json_lines import parse
 from cutbank.adapters.transcripts.formats.source import Source
-from cutbank.adapters.transcripts.redaction.secret_kinds import secret_kinds
 from cutbank.adapters.transcripts.redaction.redactor import Redactor
+from cutbank.adapters.transcripts.redaction.secret_kinds import secret_kinds
 
 KEY = SECRETS["GitHub Token"]
 

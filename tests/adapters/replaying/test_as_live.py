@@ -21,10 +21,10 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction import MAIN
 from cutbank.domain.compaction_events import CompactionFailed
+from cutbank.domain.compaction_terms import Terms
 from cutbank.domain.event import Event
 from cutbank.domain.pins import PinRules
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.compaction_terms import Terms
 from cutbank.projections.recorded_event import Recorded
 from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.replay import replayed

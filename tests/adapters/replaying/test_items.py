@@ -17,17 +17,17 @@ from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.block_groups import as_shown
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.compaction_terms import Terms
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.policies.policy import Policy, is_due
-from cutbank.domain.compaction_terms import Terms
 from cutbank.domain.window import Window
-from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.decider import Decided
-from cutbank.projections.replay.replay_fold import Fold
+from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.recording import Call
 from cutbank.projections.replay.replay import replayed
+from cutbank.projections.replay.replay_fold import Fold
 
 LIMIT = 600
 position = attrgetter("position")

@@ -12,8 +12,8 @@ from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Origin
 from cutbank.domain.compaction_events import CompactBoundary, Trigger
-from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.compaction_terms import Terms
+from cutbank.domain.policies.catalog import policy_named
 from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replayed

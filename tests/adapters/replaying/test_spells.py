@@ -13,15 +13,15 @@ from worked_live import STEPS, Agent, Time
 import cutbank
 from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.fidelity.segments import WHOLE
 from cutbank.domain.compaction_terms import Terms
+from cutbank.domain.fidelity.segments import WHOLE
 from cutbank.projections.history_view import HistoryView
-from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.decider import Never
+from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replayed
-from cutbank.projections.replay.replayed_call import Served
 from cutbank.projections.replay.replay_segments import spells_of
+from cutbank.projections.replay.replayed_call import Served
 
 LIMIT = 600
 

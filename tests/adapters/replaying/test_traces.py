@@ -10,15 +10,15 @@ from cutbank import Block, StoredSession
 from cutbank.adapters.analysis.replaying import traces
 from cutbank.adapters.analysis.replaying.recordings import recording_of
 from cutbank.adapters.analysis.replaying.traces import trace_of_session
+from cutbank.domain.compaction_terms import Terms
 from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.catalog import policy_named
 from cutbank.domain.summaries.sized_summarizer import Sized
-from cutbank.domain.compaction_terms import Terms
 from cutbank.projections.replay.policy_decider import ByPolicy
 from cutbank.projections.replay.replay import replayed
+from cutbank.projections.replay.replay_writers import Writers
 from cutbank.projections.replay.token_replay import token_replayed
 from cutbank.projections.replay.trace import NotByTokens, Trace, trace_of
-from cutbank.projections.replay.replay_writers import Writers
 
 
 def talk(session: StoredSession, times: int) -> None:

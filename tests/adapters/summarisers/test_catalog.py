@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from summariser_talk import items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers import llm_summarizer
-from cutbank.adapters.models.summarizers.summarizer_catalog import names, summariser_named
 from cutbank.adapters.models.summarizers.command_summarizer import Command
 from cutbank.adapters.models.summarizers.llm_summarizer import Llm
+from cutbank.adapters.models.summarizers.summarizer_catalog import names, summariser_named
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.summaries.extractive import Extractive
 from cutbank.domain.summaries.summarizer import Draft

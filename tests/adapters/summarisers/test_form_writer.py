@@ -12,8 +12,8 @@ import pytest
 from own_form import LEAD, SPLIT, OwnForm
 from summariser_talk import Scripted, always, items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers.template_prompts import headings
 from cutbank.adapters.models.summarizers.llm_summarizer import Llm
+from cutbank.adapters.models.summarizers.template_prompts import headings
 from cutbank.domain.blocks import Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.errors import (

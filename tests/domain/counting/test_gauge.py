@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.counting.token_calibration import LEAST, MOST, UNSEEN, WEIGHT, Gauge, Sort, is_credible
+from cutbank.domain.counting.token_calibration import (
+    LEAST,
+    MOST,
+    UNSEEN,
+    WEIGHT,
+    Gauge,
+    Sort,
+    is_credible,
+)
 
 TEXT, RESULT = Sort.TEXT, Sort.RESULT
 

@@ -7,11 +7,11 @@ from fidelity_sessions import TEXTS, Talk, cut_talks, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.upper_bound import bound, own_bound
 from cutbank.domain.fidelity.canonical_boundaries import Boundary, own_boundaries
 from cutbank.domain.fidelity.fidelity_measure import Measure
-from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.segments import Spell
+from cutbank.domain.fidelity.session_reading import Reading
+from cutbank.domain.fidelity.upper_bound import bound, own_bound
 from cutbank.domain.ranges import Ranges
 
 Cut = tuple[Reading, tuple[Boundary, ...]]

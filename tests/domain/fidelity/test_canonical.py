@@ -15,9 +15,9 @@ from cutbank.domain.fidelity.canonical_boundaries import (
     legal_cuts,
     own_boundaries,
 )
-from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.rows import BY_AGENT, Said
 from cutbank.domain.fidelity.segments import WHOLE, Spell
+from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.ranges import Ranges
 
 ROOM = 2_000

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.canonical_boundaries import Boundary
-from cutbank.domain.fidelity.word_context import Contexts, is_kept
 from cutbank.domain.fidelity.fidelity_measure import Measure
 from cutbank.domain.fidelity.plain_words import PlainWords
 from cutbank.domain.fidelity.segments import WHOLE
+from cutbank.domain.fidelity.word_context import Contexts, is_kept
 from cutbank.domain.ranges import Ranges
 
 CONTEXTS = Contexts(PlainWords())

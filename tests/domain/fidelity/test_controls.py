@@ -6,13 +6,13 @@ from fidelity_sessions import Talk, cut_talks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.upper_bound import bound
 from cutbank.domain.fidelity.canonical_boundaries import Boundary
 from cutbank.domain.fidelity.controls import CLEARED, CONTROLS
 from cutbank.domain.fidelity.fidelity_measure import Measure
-from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.rows import Said
 from cutbank.domain.fidelity.segments import WHOLE
+from cutbank.domain.fidelity.session_reading import Reading
+from cutbank.domain.fidelity.upper_bound import bound
 
 Cut = tuple[Reading, tuple[Boundary, ...]]
 WRITTEN = ["file list", "random lines", "random ledger", "frequency ledger"]

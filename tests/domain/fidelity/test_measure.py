@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.fidelity.canonical_boundaries import Boundary
 from cutbank.domain.fidelity.fidelity_measure import LostKey, Measure
-from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.rows import Said
 from cutbank.domain.fidelity.segments import WHOLE, Spell
+from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.ranges import Ranges
 
 Cut = tuple[Reading, tuple[Boundary, ...]]

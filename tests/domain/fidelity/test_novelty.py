@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from cutbank.domain.fidelity.canonical_boundaries import Boundary
 from cutbank.domain.fidelity.fidelity_measure import Measure
 from cutbank.domain.fidelity.novelty import novel
-from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.segments import WHOLE
+from cutbank.domain.fidelity.session_reading import Reading
 
 CUT = (Boundary(3, 4),)
 MEASURE = Measure(

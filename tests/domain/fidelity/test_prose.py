@@ -7,13 +7,13 @@ from fidelity_sessions import Talk, cut_talks, dropping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.fidelity.secondary_measures import PairStake
 from cutbank.domain.fidelity.canonical_boundaries import Boundary
 from cutbank.domain.fidelity.fidelity_measure import Measure
-from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.rows import BY_AGENT, Said
 from cutbank.domain.fidelity.scores import Scores
+from cutbank.domain.fidelity.secondary_measures import PairStake
 from cutbank.domain.fidelity.segments import WHOLE
+from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.ranges import Ranges
 
 CUT = (Boundary(3, 4),)

@@ -11,13 +11,13 @@ from transcripts import NO_SESSIONS, SESSIONS, import_file, manifest
 
 import cutbank
 from cutbank.adapters.analysis.replaying.recordings import recording_of
-from cutbank.domain.fidelity.upper_bound import bound
 from cutbank.domain.fidelity.canonical_boundaries import canonical
 from cutbank.domain.fidelity.controls import CONTROLS
 from cutbank.domain.fidelity.fidelity_measure import Measure
-from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.scores import Scores
 from cutbank.domain.fidelity.segments import WHOLE
+from cutbank.domain.fidelity.session_reading import Reading
+from cutbank.domain.fidelity.upper_bound import bound
 from cutbank.projections.replay.recorded_rows import rows_of
 
 FIGURES = json.loads(Path(__file__).with_name("figures.json").read_text(encoding="utf-8"))

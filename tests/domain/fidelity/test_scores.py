@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.canonical_boundaries import Boundary
 from cutbank.domain.fidelity.fidelity_measure import Measure
-from cutbank.domain.fidelity.session_reading import Reading
 from cutbank.domain.fidelity.scores import Scores
+from cutbank.domain.fidelity.session_reading import Reading
 
 COUNTS = st.lists(st.integers(0, 50), min_size=4, max_size=4)
 

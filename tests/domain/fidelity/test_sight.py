@@ -6,9 +6,9 @@ from fidelity_sessions import Talk, talks
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cutbank.domain.fidelity.segments import Spell
 from cutbank.domain.fidelity.session_reading import Reading, first_seen
 from cutbank.domain.fidelity.visibility import Sight
-from cutbank.domain.fidelity.segments import Spell
 from cutbank.domain.ranges import Ranges
 
 

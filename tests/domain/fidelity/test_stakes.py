@@ -7,9 +7,9 @@ from hypothesis import given
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.fidelity.canonical_boundaries import Boundary
 from cutbank.domain.fidelity.generic_keys import GENERIC_KEYS, GENERIC_PAIRS
-from cutbank.domain.fidelity.session_reading import Reading, first_seen
-from cutbank.domain.fidelity.rows import BY_AGENT, Said
 from cutbank.domain.fidelity.later_references import Stake, candidates, stakes_of
+from cutbank.domain.fidelity.rows import BY_AGENT, Said
+from cutbank.domain.fidelity.session_reading import Reading, first_seen
 
 
 def staked(talk: Talk, *boundaries: Boundary) -> list[str]:

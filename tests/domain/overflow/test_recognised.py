@@ -18,8 +18,8 @@ from pydantic_ai.exceptions import FallbackExceptionGroup, ModelHTTPError
 
 from cutbank.domain.overflow import Overflow, recognised
 from cutbank.domain.overflow.codes import CODES
-from cutbank.domain.overflow.weak_wordings import MARKS
 from cutbank.domain.overflow.specific_wordings import SPECIFIC
+from cutbank.domain.overflow.weak_wordings import MARKS
 
 Row = dict[str, Any]
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.extraction.sections import carried
 from cutbank.domain.summaries.extraction.clean_text import with_handles
+from cutbank.domain.summaries.extraction.sections import carried
 
 HANDLES = st.sets(st.integers(1, 30), min_size=1, max_size=6).map(Ranges.of)
 

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.extraction.facts import words_of
-from cutbank.domain.summaries.extraction.summary_page import FEWEST, SAME, Page
-from cutbank.domain.summaries.extraction.sections import Line, Section
 from cutbank.domain.summaries.extraction.clean_text import shortened, shortened_inside, with_handles
+from cutbank.domain.summaries.extraction.facts import words_of
+from cutbank.domain.summaries.extraction.sections import Line, Section
+from cutbank.domain.summaries.extraction.summary_page import FEWEST, SAME, Page
 from cutbank.domain.summaries.quotes import quote_in, quoted
 from cutbank.domain.summaries.tool_markup import harmless
 
